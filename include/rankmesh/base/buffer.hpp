@@ -1,0 +1,111 @@
+// Where the data of a call lies: memory with a kind, an element type and a 64-bit count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <type_traits>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+
+/// Stated by the caller's type, never guessed from a pointer.
+enum class MemoryKind : std::uint8_t { host, device };
+
+/// Device memory: a pointer and a count of elements. Does not own.
+template <Element T>
+class DeviceSpan {
+ public:
+  using element_type = T;
+  constexpr DeviceSpan() = default;
+  constexpr DeviceSpan(T* data, std::size_t count) : data_{data}, count_{count} {}
+  [[nodiscard]] constexpr T* data() const { return data_; }
+  [[nodiscard]] constexpr std::size_t size() const { return count_; }
+  [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
+    if (offset > count_ || count > count_ - offset)
+      throw UsageError{"DeviceSpan::subspan reaches past the end"};
+    return {data_ + offset, count};
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+/// A typed stretch of memory with its type erased. `Byte` is `const std::byte` (input) or `std::byte`
+/// (output).
+template <class Byte>
+struct BasicBuffer {
+  Byte* data = nullptr;
+  std::int64_t count = 0;
+  DataType type = DataType::uint8;
+  MemoryKind kind = MemoryKind::host;
+
+  [[nodiscard]] std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(type)); }
+  /// `count` elements from `offset` elements on. The caller keeps inside the bounds.
+  [[nodiscard]] BasicBuffer slice(std::int64_t offset, std::int64_t n) const {
+    return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n, type,
+            kind};
+  }
+  [[nodiscard]] BasicBuffer<const std::byte> as_input() const { return {data, count, type, kind}; }
+};
+using Buffer = BasicBuffer<std::byte>;
+using ConstBuffer = BasicBuffer<const std::byte>;
+
+/// What a collective accepts: contiguous host memory (std::span, std::vector, std::array, ...) or a
+/// DeviceSpan.
+template <class R>
+concept HostMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                     Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+namespace detail {
+template <class R>
+struct MemoryElement {
+  using type = std::remove_reference_t<std::ranges::range_reference_t<R>>;
+};
+template <class T>
+struct MemoryElement<DeviceSpan<T>> {
+  using type = T;
+};
+template <class T>
+inline constexpr bool is_device_span = false;
+template <class T>
+inline constexpr bool is_device_span<DeviceSpan<T>> = true;
+}  // namespace detail
+
+template <class R>
+concept Memory = HostMemory<R> || detail::is_device_span<std::remove_cvref_t<R>>;
+/// The element type of some memory, const where the memory is read-only.
+template <Memory R>
+using ElementOf = typename detail::MemoryElement<
+    std::conditional_t<detail::is_device_span<std::remove_cvref_t<R>>, std::remove_cvref_t<R>,
+                       std::remove_reference_t<R>>>::type;
+template <class R>
+concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
+/// Input and output of one call have the same element type and lie in the same kind of memory.
+template <class In, class Out>
+concept MatchingMemory =
+    Memory<In> && WritableMemory<Out> && std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
+    detail::is_device_span<std::remove_cvref_t<In>> == detail::is_device_span<std::remove_cvref_t<Out>>;
+
+/// The buffer that some memory is.
+template <Memory R>
+auto buffer_of(R&& memory) {
+  using T = ElementOf<R>;
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  constexpr bool device = detail::is_device_span<std::remove_cvref_t<R>>;
+  const auto as_span = [&] {
+    if constexpr (device)
+      return std::span<T>{memory.data(), memory.size()};
+    else
+      return std::span<T>{std::ranges::data(memory), std::ranges::size(memory)};
+  }();
+  return BasicBuffer<Byte>{reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
+                           DataTypeOf<std::remove_cv_t<T>>::value,
+                           device ? MemoryKind::device : MemoryKind::host};
+}
+
+}  // namespace rankmesh

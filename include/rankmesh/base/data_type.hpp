@@ -1,0 +1,95 @@
+// The element types that collectives carry.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+enum class DataType : std::uint8_t {
+  int8,
+  uint8,
+  int16,
+  uint16,
+  int32,
+  uint32,
+  int64,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  float8_e4m3,
+  float8_e5m2,
+};
+
+/// Bytes of one element.
+constexpr std::size_t size_of(DataType type) {
+  switch (type) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return 1;
+    case DataType::int16:
+    case DataType::uint16:
+    case DataType::float16:
+    case DataType::bfloat16:
+      return 2;
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::float32:
+      return 4;
+    case DataType::int64:
+    case DataType::uint64:
+    case DataType::float64:
+      return 8;
+  }
+  return 0;
+}
+
+/// The type's name as it is written in messages and files: "float32", "bfloat16", ...
+RANKMESH_API std::string_view to_string(DataType type);
+
+/// Which DataType a C++ type is; specialise `value` for own types that are one of them (a half type, say).
+template <class T>
+struct DataTypeOf {};
+
+namespace detail {
+template <class T>
+constexpr DataType integer_type() {
+  constexpr bool is_signed = std::is_signed_v<T>;
+  if constexpr (sizeof(T) == 1) return is_signed ? DataType::int8 : DataType::uint8;
+  if constexpr (sizeof(T) == 2) return is_signed ? DataType::int16 : DataType::uint16;
+  if constexpr (sizeof(T) == 4) return is_signed ? DataType::int32 : DataType::uint32;
+  if constexpr (sizeof(T) == 8) return is_signed ? DataType::int64 : DataType::uint64;
+}
+}  // namespace detail
+
+template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8)
+struct DataTypeOf<T> {
+  static constexpr DataType value = detail::integer_type<T>();
+};
+template <>
+struct DataTypeOf<float> {
+  static constexpr DataType value = DataType::float32;
+};
+template <>
+struct DataTypeOf<double> {
+  static constexpr DataType value = DataType::float64;
+};
+template <>
+struct DataTypeOf<std::byte> {
+  static constexpr DataType value = DataType::uint8;
+};
+
+/// A C++ type that can be an element of a collective.
+template <class T>
+concept Element = requires { DataTypeOf<std::remove_cv_t<T>>::value; };
+
+}  // namespace rankmesh

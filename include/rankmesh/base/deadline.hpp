@@ -1,0 +1,33 @@
+// A point in time after which waiting ends with a TimeoutError.
+#pragma once
+
+#include <chrono>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = std::chrono::duration<double>;
+
+  /// `after` seconds from now.
+  explicit Deadline(Duration after)
+      : after_{after}, at_{Clock::now() + std::chrono::duration_cast<Clock::duration>(after)} {}
+
+  [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
+  /// The time that was granted, for messages.
+  [[nodiscard]] double seconds() const { return after_.count(); }
+
+ private:
+  Duration after_;
+  Clock::time_point at_;
+};
+
+/// How long rankmesh's own waits last where nothing else is asked for: `RANKMESH_TIMEOUT` (seconds), else
+/// 600.
+/// @throws UsageError where the variable is not a positive number.
+RANKMESH_API Deadline::Duration default_timeout();
+
+}  // namespace rankmesh

@@ -1,0 +1,97 @@
+// All groups of one name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/layout.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+
+namespace rankmesh {
+
+/// How the groups of a name lie over the world.
+enum class Coverage : std::uint8_t {
+  partition,    ///< every rank is in exactly one group
+  partial,      ///< some ranks are in none
+  overlapping,  ///< a rank is in several: can be printed, never executed
+};
+
+/// Where a rank stands in a family.
+struct GroupIndex {
+  std::int64_t group = 0;       ///< index of the group, in listing order
+  RankInGroup rank_in_group{};  ///< index of the rank in it
+  friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
+};
+
+/// The groups of one name, in the order in which they are listed. Two representations: strided (any number of
+/// groups of one size, O(dimensions) memory and O(dimensions) per question), or explicit lists.
+class RANKMESH_API GroupFamily {
+ public:
+  /// The groups of ranks that share every coordinate but those of `members`. Ranks in a group follow the
+  /// order of `members`, groups the order of `listing`, the last varying fastest in both.
+  /// @param members, listing  indices of the layout's dimensions; together each exactly once.
+  static GroupFamily of(std::string name, const Layout& layout, std::span<const std::size_t> members,
+                        std::span<const std::size_t> listing);
+  /// The same with both in the layout's own order: rank order never depends on how a product is written.
+  static GroupFamily of(std::string name, const Layout& layout, std::span<const std::size_t> members);
+  /// Explicit lists, in their order. Memory: O(number of ranks listed).
+  static GroupFamily of(std::string name, std::vector<RankSet> groups);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// The dimensions that the groups run along, in rank order; empty for explicit lists.
+  [[nodiscard]] const std::vector<std::string>& dimensions() const { return dimensions_; }
+  [[nodiscard]] std::int64_t group_count() const;
+  /// Members of the largest group; all have this size unless the lists are explicit.
+  [[nodiscard]] std::int64_t group_size() const { return group_size_; }
+  /// Whether all groups have the same size.
+  [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
+  /// Group i in listing order, 0 <= i < group_count().
+  [[nodiscard]] RankSet group(std::int64_t i) const;
+
+  /// Where the rank stands; the first place where it stands in several; nothing where it is in no group.
+  [[nodiscard]] std::optional<GroupIndex> find(Rank rank) const;
+  /// Every place where the rank stands.
+  [[nodiscard]] std::vector<GroupIndex> find_all(Rank rank) const;
+  /// The group with exactly these ranks in this order.
+  [[nodiscard]] std::optional<std::int64_t> find_group(const RankSet& ranks) const;
+
+  /// How the groups lie over ranks 0 .. world_size-1.
+  [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
+  /// The step between neighbours of a group; nothing where the steps differ or there is only one member.
+  [[nodiscard]] std::optional<std::int64_t> stride() const;
+
+  /// Whether both are the same groups in whatever order they are listed, known by arithmetic alone: both
+  /// strided, over the same table, partitions of the same ranks. False where that cannot be told at once.
+  [[nodiscard]] bool is_same_partition(const GroupFamily& other, std::int64_t world_size) const;
+
+  /// The family as text, for digests; see MeshPlan::digest().
+  [[nodiscard]] std::string canonical() const;
+
+ private:
+  struct Explicit {
+    std::vector<RankSet> groups;
+    std::vector<std::pair<std::int64_t, GroupIndex>> places;  // by rank, then by group
+  };
+
+  GroupFamily() = default;
+
+  std::string name_;
+  std::vector<std::string> dimensions_;
+  std::int64_t group_size_ = 0;
+  bool uniform_ = true;
+  // Strided: element g * group_size + k of `all_` is rank k of group g; `starts_` are positions of the
+  // groups' first ranks, `members_` the modes of each.
+  RankSet all_;
+  RankSet starts_;
+  std::vector<Mode> members_;
+  std::shared_ptr<const Explicit> explicit_;
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,110 @@
+// An ordered set of ranks that is arithmetic, never a list.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/rank_table.hpp"
+
+namespace rankmesh {
+
+/// One level of a nested stride: `size` elements, `stride` apart (CuTe's shape:stride).
+struct Mode {
+  std::int64_t size = 1;
+  std::int64_t stride = 1;
+  friend bool operator==(const Mode&, const Mode&) = default;
+};
+
+/// An ordered set of ranks: nested strided positions, seen through a table where the layout has one.
+///
+/// Element i is found by writing i in the mixed radix of the modes, the last mode varying fastest, and adding
+/// up digit x stride. Strides may be negative. A digit must outweigh all smaller ones together, so that an
+/// element has one index only. size, at, index_of and contains are O(number of modes) (index_of O(log n) more
+/// with a table) and nothing is stored per rank.
+class RANKMESH_API RankSet {
+ public:
+  /// The empty set.
+  RankSet() = default;
+  /// The ranks first, first+1, ... .
+  static RankSet range(Rank first, std::int64_t count);
+  /// @param start  position of element 0.
+  /// @throws UsageError where a size is below 1, a position is negative or outside the table, or two index
+  ///         tuples meet in one position.
+  static RankSet strided(std::int64_t start, std::span<const Mode> modes,
+                         std::shared_ptr<const RankTable> table = nullptr);
+  /// The given ranks in their order: as strides where they follow some, else through a table of their own.
+  /// @throws SpecError where a rank is negative or stands twice.
+  static RankSet of(std::span<const Rank> ranks);
+
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  /// Element i, 0 <= i < size().
+  [[nodiscard]] Rank at(std::int64_t i) const;
+  [[nodiscard]] Rank operator[](std::int64_t i) const { return at(i); }
+  [[nodiscard]] Rank front() const { return at(0); }
+  [[nodiscard]] Rank back() const { return at(size_ - 1); }
+  [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const;
+  [[nodiscard]] bool contains(Rank rank) const { return index_of(rank).has_value(); }
+
+  /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that continues the
+  /// next): two sets over the same table are equal exactly where these are.
+  [[nodiscard]] std::int64_t start() const { return start_; }
+  [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
+  [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
+
+  /// All ranks in order. O(size).
+  [[nodiscard]] std::vector<Rank> to_vector() const;
+  /// The compact form `0-3,8,16-120:8`; at most `limit` characters, then ",...".
+  [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
+
+  /// The same ranks in the same order, however they are represented.
+  friend RANKMESH_API bool operator==(const RankSet& a, const RankSet& b);
+
+  class Iterator {
+   public:
+    using difference_type = std::int64_t;
+    using value_type = Rank;
+    using reference = Rank;
+    using pointer = void;
+    using iterator_category = std::input_iterator_tag;
+    Iterator() = default;
+    Iterator(const RankSet* set, std::int64_t i) : set_{set}, i_{i} {}
+    Rank operator*() const { return set_->at(i_); }
+    Iterator& operator++() { return ++i_, *this; }
+    Iterator operator++(int) { return {set_, i_++}; }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const RankSet* set_ = nullptr;
+    std::int64_t i_ = 0;
+  };
+  [[nodiscard]] Iterator begin() const { return {this, 0}; }
+  [[nodiscard]] Iterator end() const { return {this, size_}; }
+
+ private:
+  // A mode as index_of needs it: `weight` is what one step of its digit adds to the index.
+  struct Digit {
+    std::int64_t size, stride, weight;
+  };
+
+  [[nodiscard]] std::int64_t position_at(std::int64_t i) const;
+
+  std::int64_t start_ = 0;
+  std::int64_t size_ = 0;
+  std::int64_t lowest_ = 0;  // the smallest position
+  std::vector<Mode> modes_;
+  std::vector<Digit> digits_;  // by falling |stride|
+  std::shared_ptr<const RankTable> table_;
+};
+
+/// The shortest list of modes with the same elements in the same order.
+RANKMESH_API std::vector<Mode> coalesced(std::span<const Mode> modes);
+
+}  // namespace rankmesh

@@ -1,0 +1,35 @@
+// A map from position to rank, for layouts that no arithmetic describes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// Position i holds rank `ranks[i]`. Shared by everything in a plan that needs it; immutable.
+/// Memory: 24 bytes per position. Only layouts that a user or a preset permutes have one.
+class RANKMESH_API RankTable {
+ public:
+  /// @throws SpecError where a rank is negative or stands twice.
+  static std::shared_ptr<const RankTable> make(std::vector<std::int64_t> ranks);
+
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(ranks_.size()); }
+  [[nodiscard]] std::int64_t rank_at(std::int64_t position) const {
+    return ranks_[static_cast<std::size_t>(position)];
+  }
+  /// O(log size).
+  [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
+  [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<std::int64_t> ranks_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> positions_;  // (rank, position), by rank
+};
+
+}  // namespace rankmesh

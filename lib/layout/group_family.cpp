@@ -1,0 +1,153 @@
+#include "rankmesh/layout/group_family.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+std::vector<Mode> modes_of(const Layout& layout, std::span<const std::size_t> dimensions) {
+  std::vector<Mode> modes;
+  for (const std::size_t d : dimensions) {
+    const auto& dimension = layout.dimensions().at(d);
+    modes.push_back({dimension.size, dimension.stride});
+  }
+  return modes;
+}
+
+std::int64_t size_of_modes(std::span<const Mode> modes) {
+  std::int64_t size = 1;
+  for (const Mode& mode : modes) size *= mode.size;
+  return size;
+}
+
+std::string text_of(std::span<const Mode> modes) {
+  std::string text;
+  for (const Mode& mode : modes) text += fmt::format(" {}:{}", mode.size, mode.stride);
+  return text;
+}
+
+}  // namespace
+
+GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<const std::size_t> members,
+                            std::span<const std::size_t> listing) {
+  GroupFamily family;
+  family.name_ = std::move(name);
+  for (const std::size_t d : members) family.dimensions_.push_back(layout.dimensions().at(d).name);
+  const std::vector<Mode> inner = modes_of(layout, members);
+  const std::vector<Mode> outer = modes_of(layout, listing);
+  std::vector<Mode> both = outer;
+  both.insert(both.end(), inner.begin(), inner.end());
+  family.group_size_ = size_of_modes(inner);
+  family.members_ = coalesced(inner);
+  family.starts_ = RankSet::strided(layout.offset(), outer);
+  family.all_ = RankSet::strided(layout.offset(), both, layout.ranks().table());
+  if (family.all_.size() != layout.size())
+    throw UsageError{fmt::format("'{}' does not name every dimension once", family.name_)};
+  return family;
+}
+
+GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<const std::size_t> members) {
+  std::vector<std::size_t> inner;
+  std::vector<std::size_t> outer;
+  for (std::size_t d = 0; d < layout.dimensions().size(); ++d)
+    (std::ranges::find(members, d) != members.end() ? inner : outer).push_back(d);
+  return of(std::move(name), layout, inner, outer);
+}
+
+GroupFamily GroupFamily::of(std::string name, std::vector<RankSet> groups) {
+  GroupFamily family;
+  family.name_ = std::move(name);
+  auto lists = std::make_shared<Explicit>();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].empty())
+      throw SpecError{fmt::format("group {} of '{}' is empty", g, family.name_), "leave it out"};
+    family.group_size_ = std::max(family.group_size_, groups[g].size());
+    std::int64_t k = 0;
+    for (const Rank rank : groups[g])
+      lists->places.push_back({rank.value(), {static_cast<std::int64_t>(g), RankInGroup{k++}}});
+  }
+  for (const RankSet& group : groups) family.uniform_ &= group.size() == family.group_size_;
+  std::ranges::stable_sort(lists->places, {}, [](const auto& p) { return p.first; });
+  lists->groups = std::move(groups);
+  family.explicit_ = std::move(lists);
+  return family;
+}
+
+std::int64_t GroupFamily::group_count() const {
+  return explicit_ ? static_cast<std::int64_t>(explicit_->groups.size()) : starts_.size();
+}
+
+RankSet GroupFamily::group(std::int64_t i) const {
+  if (explicit_) return explicit_->groups.at(static_cast<std::size_t>(i));
+  return RankSet::strided(starts_.at(i).value(), members_, all_.table());
+}
+
+std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
+  if (explicit_) {
+    const auto places = find_all(rank);
+    if (places.empty()) return std::nullopt;
+    return places.front();
+  }
+  const auto index = all_.index_of(rank);
+  if (!index) return std::nullopt;
+  return GroupIndex{index->value() / group_size_, RankInGroup{index->value() % group_size_}};
+}
+
+std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {
+  std::vector<GroupIndex> result;
+  if (explicit_) {
+    const auto [first, last] =
+        std::ranges::equal_range(explicit_->places, rank.value(), {}, [](const auto& p) { return p.first; });
+    for (auto place = first; place != last; ++place) result.push_back(place->second);
+  } else if (const auto place = find(rank)) {
+    result.push_back(*place);
+  }
+  return result;
+}
+
+std::optional<std::int64_t> GroupFamily::find_group(const RankSet& ranks) const {
+  if (ranks.empty()) return std::nullopt;
+  for (const GroupIndex& place : find_all(ranks.front()))
+    if (place.rank_in_group == RankInGroup{0} && group(place.group) == ranks) return place.group;
+  return std::nullopt;
+}
+
+Coverage GroupFamily::coverage(std::int64_t world_size) const {
+  if (!explicit_) return all_.size() == world_size ? Coverage::partition : Coverage::partial;
+  const auto& places = explicit_->places;
+  const auto twice = std::ranges::adjacent_find(places, {}, [](const auto& p) { return p.first; });
+  if (twice != places.end()) return Coverage::overlapping;
+  return static_cast<std::int64_t>(places.size()) == world_size ? Coverage::partition : Coverage::partial;
+}
+
+std::optional<std::int64_t> GroupFamily::stride() const {
+  if (explicit_ || all_.table() || members_.size() != 1) return std::nullopt;
+  return members_.front().stride;
+}
+
+// Translates of one set tile a set of positions in one way only: the lowest position that is left must be the
+// lowest of a translate. So equal members and equal coverage make the groups equal.
+bool GroupFamily::is_same_partition(const GroupFamily& other, std::int64_t world_size) const {
+  return !explicit_ && !other.explicit_ && all_.table() == other.all_.table() && members_ == other.members_ &&
+         coverage(world_size) == Coverage::partition && other.coverage(world_size) == Coverage::partition;
+}
+
+std::string GroupFamily::canonical() const {
+  if (!explicit_)
+    return fmt::format("{} size {} start {} groups{} members{}", name_, group_size_, starts_.start(),
+                       text_of(starts_.modes()), text_of(members_));
+  std::string text = fmt::format("{} lists", name_);
+  for (const RankSet& group : explicit_->groups) {
+    text += ' ';
+    text += group.to_string();
+    text += ';';
+  }
+  return text;
+}
+
+}  // namespace rankmesh

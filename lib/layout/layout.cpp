@@ -1,0 +1,78 @@
+#include "rankmesh/layout/layout.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+std::vector<Mode> modes_of(std::span<const Layout::Dimension> dimensions) {
+  std::vector<Mode> modes;
+  for (const auto& d : dimensions) modes.push_back({d.size, d.stride});
+  return modes;
+}
+
+}  // namespace
+
+Layout Layout::row_major(std::span<const std::pair<std::string, std::int64_t>> sizes, std::int64_t offset,
+                         std::shared_ptr<const RankTable> table) {
+  std::vector<Dimension> dimensions(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    dimensions[i] = {sizes[i].first, sizes[i].second, stride};
+    if (__builtin_mul_overflow(stride, sizes[i].second, &stride))
+      throw SpecError{"the product of the sizes overflows 64 bits", "use smaller sizes"};
+  }
+  return {std::move(dimensions), offset, std::move(table)};
+}
+
+Layout::Layout(std::vector<Dimension> dimensions, std::int64_t offset, std::shared_ptr<const RankTable> table)
+    : dimensions_{std::move(dimensions)}, weights_(dimensions_.size()), offset_{offset} {
+  ranks_ = RankSet::strided(offset, modes_of(dimensions_), std::move(table));
+  std::int64_t weight = 1;
+  for (std::size_t i = dimensions_.size(); i-- > 0;) {
+    weights_[i] = weight;
+    weight *= dimensions_[i].size;
+  }
+}
+
+std::optional<std::size_t> Layout::find(std::string_view dimension) const {
+  const auto found = std::ranges::find(dimensions_, dimension, &Dimension::name);
+  if (found == dimensions_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - dimensions_.begin());
+}
+
+std::optional<std::vector<Coordinate>> Layout::coordinates(Rank rank) const {
+  const auto index = ranks_.index_of(rank);
+  if (!index) return std::nullopt;
+  std::vector<Coordinate> result;
+  for (std::size_t i = 0; i < dimensions_.size(); ++i)
+    result.emplace_back(index->value() / weights_[i] % dimensions_[i].size);
+  return result;
+}
+
+std::optional<Coordinate> Layout::coordinate(Rank rank, std::size_t dimension) const {
+  const auto index = ranks_.index_of(rank);
+  if (!index) return std::nullopt;
+  return Coordinate{index->value() / weights_[dimension] % dimensions_[dimension].size};
+}
+
+Rank Layout::rank(std::span<const Coordinate> coordinates) const {
+  if (coordinates.size() != dimensions_.size())
+    throw UsageError{
+        fmt::format("{} coordinates given for {} dimensions", coordinates.size(), dimensions_.size())};
+  std::int64_t index = 0;
+  for (std::size_t i = 0; i < coordinates.size(); ++i) {
+    const std::int64_t c = coordinates[i].value();
+    if (c < 0 || c >= dimensions_[i].size)
+      throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", c, dimensions_[i].name,
+                                   dimensions_[i].size - 1)};
+    index += c * weights_[i];
+  }
+  return ranks_.at(index);
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,177 @@
+#include "rankmesh/layout/rank_set.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+[[noreturn]] void refuse(std::string_view why) {
+  throw UsageError{fmt::format("these modes are no set of ranks: {}", why)};
+}
+
+std::int64_t product_or_refuse(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) refuse("the numbers overflow 64 bits");
+  return result;
+}
+
+std::int64_t sum_or_refuse(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result)) refuse("the numbers overflow 64 bits");
+  return result;
+}
+
+// The innermost mode of a list: the longest run of equal steps from its front that divides the list and
+// repeats in every block of it. Outer modes follow from the blocks' first elements.
+std::optional<std::vector<Mode>> modes_of(std::span<const Rank> ranks) {
+  std::vector<Mode> modes;  // innermost first
+  std::vector<std::int64_t> level;
+  for (const Rank rank : ranks) level.push_back(rank.value());
+  while (level.size() > 1) {
+    const std::int64_t step = level[1] - level[0];
+    std::size_t run = 2;
+    while (run < level.size() && level[run] - level[run - 1] == step) ++run;
+    if (level.size() % run != 0) return std::nullopt;
+    std::vector<std::int64_t> starts;
+    for (std::size_t block = 0; block < level.size(); block += run) {
+      for (std::size_t i = 1; i < run; ++i)
+        if (level[block + i] - level[block + i - 1] != step) return std::nullopt;
+      starts.push_back(level[block]);
+    }
+    modes.push_back({static_cast<std::int64_t>(run), step});
+    level = std::move(starts);
+  }
+  std::ranges::reverse(modes);
+  return modes;
+}
+
+}  // namespace
+
+std::vector<Mode> coalesced(std::span<const Mode> modes) {
+  std::vector<Mode> result;
+  for (const Mode& mode : modes) {
+    if (mode.size == 1) continue;
+    std::int64_t span = 0;
+    // An outer mode whose stride is the whole inner mode is the inner mode gone on.
+    if (!result.empty() && !__builtin_mul_overflow(mode.size, mode.stride, &span) &&
+        result.back().stride == span)
+      result.back() = {result.back().size * mode.size, mode.stride};
+    else
+      result.push_back(mode);
+  }
+  return result;
+}
+
+RankSet RankSet::range(Rank first, std::int64_t count) {
+  if (count == 0) return {};
+  const Mode mode{count, 1};
+  return strided(first.value(), {&mode, 1});
+}
+
+RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
+                         std::shared_ptr<const RankTable> table) {
+  RankSet set;
+  set.start_ = start;
+  set.lowest_ = start;
+  set.size_ = 1;
+  for (const Mode& mode : modes) {
+    if (mode.size < 1) refuse("a size is below 1");
+    if (mode.stride == INT64_MIN) refuse("the numbers overflow 64 bits");
+    set.size_ = product_or_refuse(set.size_, mode.size);
+  }
+  set.modes_ = coalesced(modes);
+  set.table_ = std::move(table);
+
+  std::int64_t weight = set.size_;
+  for (const Mode& mode : set.modes_) {
+    weight /= mode.size;
+    set.digits_.push_back({mode.size, mode.stride, weight});
+    if (mode.stride < 0)
+      set.lowest_ = sum_or_refuse(set.lowest_, product_or_refuse(mode.size - 1, mode.stride));
+  }
+  std::ranges::sort(set.digits_, std::ranges::greater{}, [](const Digit& d) { return std::abs(d.stride); });
+
+  std::int64_t reach = 0;  // how far the smaller digits get together
+  for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
+    const std::int64_t stride = std::abs(digit->stride);
+    if (stride <= reach) refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
+  }
+  if (set.lowest_ < 0) refuse("a position is negative");
+  const std::int64_t highest = sum_or_refuse(set.lowest_, reach);
+  if (set.table_ && highest >= set.table_->size()) refuse("a position lies outside the table");
+  return set;
+}
+
+RankSet RankSet::of(std::span<const Rank> ranks) {
+  if (ranks.empty()) return {};
+  std::vector<std::int64_t> values;
+  for (const Rank rank : ranks) values.push_back(rank.value());
+  auto table = RankTable::make(std::move(values));  // also refuses repeated and negative ranks
+  if (const auto modes = modes_of(ranks)) {
+    try {
+      return strided(ranks.front().value(), *modes);
+    } catch (const UsageError&) {
+      // Regular steps whose digits overlap (0,3,2,5): only the table can say it.
+    }
+  }
+  const Mode all{table->size(), 1};
+  return strided(0, {&all, 1}, std::move(table));
+}
+
+std::int64_t RankSet::position_at(std::int64_t i) const {
+  std::int64_t position = start_;
+  for (auto mode = modes_.rbegin(); mode != modes_.rend(); ++mode) {
+    position += (i % mode->size) * mode->stride;
+    i /= mode->size;
+  }
+  return position;
+}
+
+Rank RankSet::at(std::int64_t i) const {
+  const std::int64_t position = position_at(i);
+  return table_ ? table_->rank_at(position) : position;
+}
+
+std::optional<RankInGroup> RankSet::index_of(Rank rank) const {
+  std::int64_t position = rank.value();
+  if (size_ == 0 || position < 0) return std::nullopt;
+  if (table_) {
+    const auto found = table_->position_of(position);
+    if (!found) return std::nullopt;
+    position = *found;
+  }
+  std::int64_t rest = position - lowest_;
+  if (rest < 0) return std::nullopt;
+  std::int64_t index = 0;
+  for (const Digit& digit : digits_) {
+    const std::int64_t stride = digit.stride < 0 ? -digit.stride : digit.stride;
+    const std::int64_t q = rest / stride;
+    if (q >= digit.size) return std::nullopt;
+    rest -= q * stride;
+    index += (digit.stride < 0 ? digit.size - 1 - q : q) * digit.weight;
+  }
+  if (rest != 0) return std::nullopt;
+  return RankInGroup{index};
+}
+
+std::vector<Rank> RankSet::to_vector() const {
+  std::vector<Rank> ranks;
+  ranks.reserve(static_cast<std::size_t>(size_));
+  for (const Rank rank : *this) ranks.push_back(rank);
+  return ranks;
+}
+
+bool operator==(const RankSet& a, const RankSet& b) {
+  if (a.size_ != b.size_) return false;
+  if (a.size_ == 0) return true;
+  if (a.table_ == b.table_) return a.start_ == b.start_ && a.modes_ == b.modes_;
+  return std::equal(a.begin(), a.end(), b.begin());
+}
+
+}  // namespace rankmesh

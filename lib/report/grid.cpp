@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "detail/grid.hpp"
+#include "detail/table.hpp"
+
+namespace rankmesh::report::detail {
+namespace {
+
+constexpr std::int64_t max_rows = 16;
+constexpr std::size_t max_width = 120;
+
+std::string cell(Rank rank, const LiveFacts* live) {
+  if (live == nullptr) return fmt::format("{}", rank.value());
+  return fmt::format("{} n{}", rank.value(), live->placement.node(rank));
+}
+
+// The columns run along the last dimension that has more than one coordinate.
+std::size_t column_dimension(const Layout& view) {
+  std::size_t d = view.dimensions().size() - 1;
+  while (d > 0 && view.dimensions()[d].size == 1) --d;
+  return d;
+}
+
+struct Shape {
+  std::int64_t rows, columns;
+  std::size_t cell_width;
+  std::size_t label_width;
+};
+
+Shape shape_of(const Layout& view, const LiveFacts* live) {
+  const std::size_t column = column_dimension(view);
+  Shape shape{1, view.dimensions()[column].size, 0, 0};
+  shape.rows = view.size() / shape.columns;
+  if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return shape;
+  for (const Rank rank : view.ranks()) shape.cell_width = std::max(shape.cell_width, cell(rank, live).size());
+  for (std::size_t d = 0; d < column; ++d)
+    shape.label_width +=
+        fmt::format("  {} {}", view.dimensions()[d].name, view.dimensions()[d].size - 1).size();
+  return shape;
+}
+
+// "tp 0": the dimension's name in front of its first coordinate.
+std::size_t head_width(const Layout& view) {
+  return view.dimensions()[column_dimension(view)].name.size() + 2;
+}
+
+}  // namespace
+
+std::size_t grid_lines(const Layout& view, const LiveFacts* live) {
+  const Shape shape = shape_of(view, live);
+  if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return 0;
+  const std::size_t width =
+      shape.label_width + head_width(view) + static_cast<std::size_t>(shape.columns) * (shape.cell_width + 2);
+  return width > max_width ? 0 : static_cast<std::size_t>(shape.rows) + 1;
+}
+
+std::string grid_text(const Layout& view, const LiveFacts* live, bool colour) {
+  const Shape shape = shape_of(view, live);
+  const auto& dimensions = view.dimensions();
+  const std::size_t outer = column_dimension(view);
+  const std::size_t first_width = std::max(head_width(view) - 1, shape.cell_width) + 2;
+
+  std::string head(shape.label_width, ' ');
+  for (std::int64_t c = 0; c < shape.columns; ++c)
+    head += c == 0 ? fmt::format("{:>{}}", dimensions[outer].name + " 0", first_width + 1)
+                   : fmt::format("{:>{}}", c, shape.cell_width + 2);
+  std::string text = bold(head, colour) + "\n";
+
+  std::vector<Coordinate> coordinates(dimensions.size(), Coordinate{0});
+  std::vector<Coordinate> previous;
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    std::string label;
+    bool changed = previous.empty();
+    for (std::size_t d = 0; d < outer; ++d) {
+      const std::string part = fmt::format("  {} {:>{}}", dimensions[d].name, coordinates[d].value(),
+                                           fmt::format("{}", dimensions[d].size - 1).size());
+      changed = changed || coordinates[d] != previous[d];
+      label += changed ? part : std::string(part.size(), ' ');
+    }
+    text += bold(label, colour);
+    for (std::int64_t c = 0; c < shape.columns; ++c) {
+      coordinates[outer] = c;
+      text += fmt::format("{:>{}}", cell(view.rank(coordinates), live),
+                          c == 0 ? first_width + 1 : shape.cell_width + 2);
+    }
+    text += '\n';
+    previous = coordinates;
+    for (std::size_t d = outer; d-- > 0;) {  // the next row's coordinates
+      coordinates[d] = (coordinates[d].value() + 1) % dimensions[d].size;
+      if (coordinates[d] != Coordinate{0}) break;
+    }
+  }
+  return text;
+}
+
+}  // namespace rankmesh::report::detail

@@ -1,0 +1,205 @@
+#include "rankmesh/report/show.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "detail/grid.hpp"
+#include "detail/table.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+constexpr std::size_t max_lines = 49;
+constexpr std::size_t max_names = 24;
+constexpr std::size_t max_nodes = 8;
+constexpr std::size_t max_rank_text = 28;
+
+// How the groups of a name lie on the nodes.
+struct Spread {
+  std::int64_t inside = 0;      // groups inside one node
+  std::int32_t most_nodes = 0;  // nodes that the widest group touches
+};
+
+Spread spread_of(const GroupFamily& family, const Placement& placement) {
+  Spread spread;
+  for (std::int64_t g = 0; g < family.group_count(); ++g) {
+    const std::int32_t nodes = placement.nodes_of(family.group(g));
+    spread.inside += nodes == 1 ? 1 : 0;
+    spread.most_nodes = std::max(spread.most_nodes, nodes);
+  }
+  return spread;
+}
+
+std::string stride_text(const GroupFamily& family) {
+  const auto stride = family.stride();
+  return stride ? fmt::format("{}", *stride) : "-";
+}
+
+std::string size_text(const GroupFamily& family) {
+  return fmt::format("{}{}", family.is_uniform() ? "" : "<=", family.group_size());
+}
+
+std::string_view coverage_text(Coverage coverage) {
+  switch (coverage) {
+    case Coverage::partition:
+      return "partition";
+    case Coverage::partial:
+      return "partial";
+    case Coverage::overlapping:
+      return "overlapping";
+  }
+  return "?";
+}
+
+detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size_t most,
+                          std::size_t text_limit) {
+  using enum detail::Table::Align;
+  std::vector<detail::Table::Column> columns{{"name", left},    {"size", right},       {"groups", right},
+                                             {"stride", right}, {"first group", left}, {"last group", left}};
+  if (live != nullptr) {
+    columns.push_back({"in one node", right});
+    columns.push_back({"most nodes", right});
+  }
+  detail::Table table{std::move(columns)};
+  for (std::size_t f = 0; f < std::min(most, plan.families().size()); ++f) {
+    const GroupFamily& family = plan.families()[f];
+    std::vector<std::string> row{family.name(),
+                                 size_text(family),
+                                 fmt::format("{}", family.group_count()),
+                                 stride_text(family),
+                                 family.group(0).to_string(text_limit),
+                                 family.group(family.group_count() - 1).to_string(text_limit)};
+    if (live != nullptr) {
+      const Spread spread = spread_of(family, live->placement);
+      row.push_back(fmt::format("{}", spread.inside));
+      row.push_back(fmt::format("{}", spread.most_nodes));
+    }
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+// The dimension whose neighbours are nearest, in the first view.
+std::optional<std::string> fastest(const MeshPlan& plan) {
+  const Layout::Dimension* best = nullptr;
+  for (const auto& d : plan.views().front().dimensions())
+    if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
+  if (best == nullptr) return std::nullopt;
+  return best->name;
+}
+
+std::string nodes_text(const LiveFacts& live) {
+  std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r)
+    ranks[static_cast<std::size_t>(live.placement.node(r))].push_back(r);
+  std::string text;
+  const std::size_t shown = std::min(max_nodes, ranks.size());
+  for (std::size_t n = 0; n < shown; ++n)
+    text += fmt::format("  n{} {}: {} ranks, {}\n", n, live.hosts.at(n), ranks[n].size(),
+                        RankSet::of(ranks[n]).to_string(60));
+  if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
+  return text;
+}
+
+// What holds for every rank is said of "a rank", else of rank 0.
+std::string communicators_text(const MeshPlan& plan) {
+  const bool uniform = std::ranges::all_of(plan.families(), [&](const GroupFamily& family) {
+    return family.is_uniform() && family.coverage(plan.world_size()) == Coverage::partition;
+  });
+  const auto count = [](std::size_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  return fmt::format("  {} is in {}: {} (equal groups share one, a group of one rank needs none)\n",
+                     uniform ? "a rank" : "rank 0", count(plan.memberships(0).size(), "group"),
+                     count(plan.communicators(0).size(), "communicator"));
+}
+
+}  // namespace
+
+std::string views_text(const MeshPlan& plan) {
+  std::vector<std::string> views;
+  for (const Layout& view : plan.views()) {
+    std::vector<std::string> dimensions;
+    for (const auto& d : view.dimensions()) dimensions.push_back(fmt::format("{}={}", d.name, d.size));
+    views.push_back(fmt::format("{}", fmt::join(dimensions, ",")));
+  }
+  return fmt::format("{}", fmt::join(views, " | "));
+}
+
+std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
+  const auto fast = fastest(plan);
+  std::string views = views_text(plan);
+  if (views.size() > 400) views = views.substr(0, 400) + "...";
+  std::string text = fmt::format(
+      "{}  {}   {} ranks{}, digest {}\n", detail::bold("mesh", options.colour), views, plan.world_size(),
+      fast ? fmt::format(", {} varies fastest", *fast) : "", to_string(plan.digest()).substr(0, 8));
+  const std::size_t names = std::min(max_names, plan.families().size());
+  const std::size_t nodes =
+      options.live == nullptr ? 0 : 2 + std::min<std::size_t>(max_nodes + 1, options.live->hosts.size());
+  std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
+  for (const Layout& view : plan.views()) {
+    const std::size_t grid = detail::grid_lines(view, options.live);
+    if (grid == 0 || lines + grid + 1 > max_lines) continue;
+    lines += grid + 1;
+    text += "\n" + detail::grid_text(view, options.live, options.colour);
+  }
+  text += "\n" + names_table(plan, options.live, names, max_rank_text).to_string(options.colour);
+  if (plan.families().size() > names)
+    text += fmt::format("  ... and {} more names\n", plan.families().size() - names);
+  if (options.live != nullptr) text += "\n" + nodes_text(*options.live);
+  return text + "\n" + communicators_text(plan);
+}
+
+std::string show_csv(const MeshPlan& plan, const ShowOptions& options) {
+  return names_table(plan, options.live, plan.families().size(), SIZE_MAX).to_csv();
+}
+
+std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
+  nlohmann::ordered_json json{{"schema", "rankmesh.show/1"},
+                              {"mesh", views_text(plan)},
+                              {"world_size", plan.world_size()},
+                              {"digest", to_string(plan.digest())}};
+  for (const Layout& view : plan.views()) {
+    auto dimensions = nlohmann::ordered_json::array();
+    for (const auto& d : view.dimensions())
+      dimensions.push_back({{"name", d.name}, {"size", d.size}, {"stride", d.stride}});
+    json["views"].push_back(dimensions);
+  }
+  for (const GroupFamily& family : plan.families()) {
+    nlohmann::ordered_json entry{{"name", family.name()},
+                                 {"size", family.group_size()},
+                                 {"groups", family.group_count()},
+                                 {"coverage", coverage_text(family.coverage(plan.world_size()))},
+                                 {"first", family.group(0).to_string()},
+                                 {"last", family.group(family.group_count() - 1).to_string()}};
+    if (const auto stride = family.stride()) entry["stride"] = *stride;
+    if (options.live != nullptr) {
+      const Spread spread = spread_of(family, options.live->placement);
+      entry["groups_in_one_node"] = spread.inside;
+      entry["most_nodes"] = spread.most_nodes;
+    }
+    json["names"].push_back(std::move(entry));
+  }
+  json["rank_0"] = {{"groups", plan.memberships(0).size()}, {"communicators", plan.communicators(0).size()}};
+  if (options.live != nullptr) {
+    const LiveFacts& live = *options.live;
+    for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
+      nlohmann::ordered_json coordinates = nlohmann::ordered_json::object();
+      for (const auto& [name, coordinate] : plan.coordinates(r)) coordinates[name] = coordinate.value();
+      const auto node = static_cast<std::size_t>(live.placement.node(r));
+      json["ranks"].push_back({{"rank", r},
+                               {"coordinates", std::move(coordinates)},
+                               {"host", live.hosts.at(node)},
+                               {"node", node},
+                               {"local_rank", live.placement.local_rank(r)},
+                               {"pid", live.process_ids.at(static_cast<std::size_t>(r))}});
+    }
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace rankmesh::report

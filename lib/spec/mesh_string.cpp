@@ -1,0 +1,210 @@
+// The grammar of the mesh string.
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "detail/text.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+namespace rankmesh {
+namespace {
+
+// Far beyond any real mesh; they bound the work that junk can cause.
+constexpr std::size_t max_characters = 65536;
+constexpr std::size_t max_dimensions = 32;
+constexpr std::size_t max_views = 16;
+constexpr std::size_t max_products = 256;
+constexpr std::size_t max_name = 64;
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name(char c) { return is_name_start(c) || is_digit(c); }
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string text{std::istreambuf_iterator<char>{file}, {}};
+  if (!file.is_open() || file.bad())
+    throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
+                    "check the path and its permissions on every node"};
+  return text;
+}
+
+}  // namespace
+
+class MeshStringParser {
+ public:
+  explicit MeshStringParser(std::string_view text) {
+    if (text.size() > max_characters)
+      throw SpecError{
+          fmt::format("the mesh string has {} characters; at most {} are read (it begins with '{}')",
+                      text.size(), max_characters, detail::excerpt(text, 0)),
+          std::string{example}, 0};
+    spec_.text_ = text;
+  }
+
+  MeshSpec parse() {
+    skip_blanks();
+    if (at_end()) refuse("the mesh string is empty", example);
+    refuse_preset();
+    do {
+      if (spec_.views_.size() == max_views) refuse(fmt::format("more than {} views", max_views), "use fewer");
+      spec_.views_.push_back(view());
+    } while (take('|'));
+    if (take(';')) {
+      do {
+        if (spec_.products_.size() == max_products)
+          refuse(fmt::format("more than {} derived names", max_products), "use fewer");
+        spec_.products_.push_back(product());
+      } while (take(','));
+    }
+    if (!at_end())
+      refuse(spec_.products_.empty() ? "expected ',' '|' ';' or the end" : "expected ',' '*' or the end",
+             "dimensions are separated by ',', views by '|', derived names follow one ';'");
+    return std::move(spec_);
+  }
+
+ private:
+  static constexpr std::string_view example =
+      "write dimensions such as pp=2,dp=4,tp=8 (the last varies fastest)";
+
+  [[nodiscard]] bool at_end() const { return at_ == spec_.text_.size(); }
+  [[nodiscard]] char peek() const { return at_end() ? '\0' : spec_.text_[at_]; }
+  void skip_blanks() {
+    while (!at_end() && is_blank(peek())) ++at_;
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (at_end() || peek() != c) return false;
+    ++at_;
+    skip_blanks();
+    return true;
+  }
+  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
+    spec_.refuse(at_, reason, hint);
+  }
+
+  // `system:` in front of everything is a preset.
+  void refuse_preset() {
+    const std::size_t begin = at_;
+    while (!at_end() && is_name(peek())) ++at_;
+    const std::string system = spec_.text_.substr(begin, std::min(at_ - begin, max_name));
+    skip_blanks();
+    if (at_ > begin && peek() == ':') {
+      at_ = begin;
+      refuse(fmt::format("there is no preset '{}'", system), "write its views out, such as pp=2,dp=4,tp=8");
+    }
+    at_ = begin;
+  }
+
+  std::string name(std::string_view what) {
+    skip_blanks();
+    if (!is_name_start(peek()))
+      refuse(fmt::format("expected {}", what),
+             "a name begins with a letter or '_' and goes on with letters, digits and '_'");
+    const std::size_t begin = at_;
+    while (!at_end() && is_name(peek())) ++at_;
+    if (at_ - begin > max_name) {
+      at_ = begin;
+      refuse(fmt::format("a name has more than {} characters", max_name), "use a shorter one");
+    }
+    return spec_.text_.substr(begin, at_ - begin);
+  }
+
+  MeshSpec::View view() {
+    MeshSpec::View view;
+    do {
+      skip_blanks();
+      const std::size_t position = at_;
+      if (view.size() == max_dimensions)
+        refuse(fmt::format("more than {} dimensions in one view", max_dimensions), "use fewer");
+      MeshSpec::Dimension dimension{name("a dimension"), std::nullopt, position};
+      const auto same = [&](const auto& d) { return d.name == dimension.name; };
+      if (std::ranges::any_of(view, same)) {
+        at_ = position;
+        refuse(fmt::format("the dimension '{}' stands twice in one view", dimension.name),
+               "give each its own name");
+      }
+      if (!take('='))
+        refuse(fmt::format("expected '=' after '{}'", dimension.name),
+               "a dimension is name=size, such as tp=8");
+      dimension.size = size(dimension.name, view);
+      view.push_back(std::move(dimension));
+    } while (take(','));
+    return view;
+  }
+
+  std::optional<std::int64_t> size(const std::string& dimension, const MeshSpec::View& view) {
+    const std::size_t begin = at_;
+    if (std::string_view{spec_.text_}.substr(at_, 4) == "auto" &&
+        (at_ + 4 == spec_.text_.size() || !is_name(spec_.text_[at_ + 4]))) {
+      for (const auto& other : view)
+        if (!other.size)
+          refuse(fmt::format("'{}' and '{}' are both auto", other.name, dimension),
+                 "one size per view may be auto; give the other a number");
+      at_ += 4;
+      return std::nullopt;
+    }
+    while (is_digit(peek())) ++at_;
+    std::int64_t value = 0;
+    const char* const first = spec_.text_.data() + begin;
+    const auto [end, error] = std::from_chars(first, spec_.text_.data() + at_, value);
+    const bool junk = at_ == begin || is_name(peek());
+    const bool too_large = error == std::errc::result_out_of_range;
+    if (junk || too_large || value == 0) {
+      at_ = begin;
+      if (junk)
+        refuse(fmt::format("the size of '{}' is no whole number", dimension),
+               "a size is a whole number from 1 up, or auto");
+      if (too_large)
+        refuse(fmt::format("the size of '{}' overflows 64 bits", dimension), "use a smaller size");
+      refuse(fmt::format("the size of '{}' is zero", dimension),
+             "a size is at least 1; leave out a dimension that is not there");
+    }
+    return value;
+  }
+
+  MeshSpec::Product product() {
+    skip_blanks();
+    MeshSpec::Product product;
+    product.position = at_;
+    product.name = name("a derived name");
+    std::set<std::string> taken;
+    for (const auto& view : spec_.views_)
+      for (const auto& dimension : view) taken.insert(dimension.name);
+    for (const auto& other : spec_.products_) taken.insert(other.name);
+    if (taken.contains(product.name)) {
+      at_ = product.position;
+      refuse(fmt::format("the name '{}' stands twice", product.name), "give the derived name one of its own");
+    }
+    if (!take('='))
+      refuse(fmt::format("expected '=' after '{}'", product.name),
+             "a derived name is name=a*b, such as dp_cp=dp*cp");
+    do {
+      product.factors.push_back(name("a dimension"));
+    } while (take('*'));
+    return product;
+  }
+
+  MeshSpec spec_;
+  std::size_t at_ = 0;
+};
+
+MeshSpec MeshSpec::parse(std::string_view text) {
+  const std::string_view path = trimmed(text);
+  if (path.ends_with(".toml") && path.size() < 4096) return parse_toml(read_file(std::string{path}), path);
+  return MeshStringParser{text}.parse();
+}
+
+}  // namespace rankmesh

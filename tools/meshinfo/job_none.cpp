@@ -1,0 +1,14 @@
+// meshinfo without MPI: a job can be named, not joined.
+#include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+
+int run_in_job(const Request&) {
+  throw rankmesh::UsageError{"this meshinfo was built without MPI and cannot look at the job that it runs in",
+                             "add --offline, or build rankmesh with MPI"};
+}
+
+std::string mpi_version() { return {}; }
+
+}  // namespace meshinfo

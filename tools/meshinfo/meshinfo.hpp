@@ -1,0 +1,85 @@
+// What the subcommands of meshinfo share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/format.hpp"
+
+namespace meshinfo {
+
+// Exit statuses.
+inline constexpr int ok = 0;
+inline constexpr int check_failed = 1;
+inline constexpr int wrong_usage = 2;
+
+// Options of every subcommand that reads a mesh.
+struct MeshOptions {
+  std::string mesh;
+  std::optional<std::int64_t> world_size;
+  bool offline = false;
+
+  void add_to(CLI::App& command);
+};
+
+// Options of every subcommand that prints.
+struct OutputOptions {
+  std::string format;  // empty: by the file's extension, else text
+  std::string path;    // empty: standard output
+
+  void add_to(CLI::App& command, bool has_csv = true);
+  [[nodiscard]] rankmesh::report::Format chosen_format() const;
+  // Colour goes to a terminal only, and never where NO_COLOR is set.
+  [[nodiscard]] bool colour() const;
+};
+
+// Where a report goes. A closed pipe ends the program quietly with status 0; a file is written beside its
+// place and renamed at the end, so that it is never half-written.
+class Output {
+ public:
+  explicit Output(const OutputOptions& options);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  std::FILE* file_;
+};
+
+// Runs a subcommand's report on the rank that prints: offline at once; in a job on rank 0 only, over the
+// job's world. `live` is null offline or where the subcommand did not ask for it.
+struct Request {
+  MeshOptions mesh;
+  bool wants_live = false;
+  std::function<int(const rankmesh::MeshPlan&, const rankmesh::report::LiveFacts*)> print;
+};
+int run(const Request& request);
+
+// A job as the launcher's environment tells it, before MPI is touched.
+bool is_in_job();
+bool is_printing_rank();
+
+// Built from job_mpi.cpp, or from job_none.cpp where there is no MPI.
+int run_in_job(const Request& request);
+std::string mpi_version();
+
+// Prints `meshinfo: message` and the hint line to standard error (on the printing rank only).
+int fail(const std::exception& error);
+
+// Subcommands, one file each.
+void add_show(CLI::App& app, int& status);
+void add_rank(CLI::App& app, int& status);
+void add_groups(CLI::App& app, int& status);
+void add_version(CLI::App& app, int& status);
+
+}  // namespace meshinfo
