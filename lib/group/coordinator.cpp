@@ -45,12 +45,15 @@ void GroupCoordinator::run(const Call& call) {
     throw ClosedError{
         fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
-  if (detail::is_on_device(call))
-    throw NoDeviceError{fmt::format("{}.{} on device memory: this rankmesh has no device transport", name_,
-                                    to_string(call.operation)),
-                        "it was built without CUDA and NCCL headers; use host memory"};
+  const bool on_device = detail::is_on_device(call);
+  if (on_device && channel_->device == nullptr)
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_, to_string(call.operation),
+                                    services_->no_device),
+                        "use host memory, or a machine with CUDA and NCCL"};
   detail::check_call(call, name_, rank_in_group_, size_);
-  if (services_->deadline && size_ > 1)
+  if (on_device)
+    channel_->device->run(call);
+  else if (services_->deadline && size_ > 1)
     run_with_deadline(call);
   else
     channel_->host->run(call);

@@ -153,6 +153,24 @@ bool MeshPlan::needs_creation(std::size_t family) const {
   return false;
 }
 
+RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
+  const GroupFamily& groups = families_[family];
+  const RankSet ranks = groups.group(group);
+  std::int64_t sum = group;
+  for (const Layout& view : views_) {
+    const auto in_view = [&](const std::string& name) { return view.find(name).has_value(); };
+    if (groups.dimensions().empty() || !std::ranges::all_of(groups.dimensions(), in_view)) continue;
+    const auto coordinates = view.coordinates(ranks.front());
+    if (!coordinates) continue;
+    sum = 0;
+    for (std::size_t d = 0; d < coordinates->size(); ++d)
+      if (std::ranges::find(groups.dimensions(), view.dimensions()[d].name) == groups.dimensions().end())
+        sum += (*coordinates)[d].value();
+    break;
+  }
+  return (sum + static_cast<std::int64_t>(family)) % ranks.size();
+}
+
 std::string MeshPlan::canonical_text() const {
   std::string text = fmt::format("rankmesh.plan/1\nworld {}\n", world_size_);
   for (const Layout& view : views_) {

@@ -19,11 +19,12 @@ void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std
   mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
   mpi::RollCall::Step step{hash_bytes(what + ranks.to_string()).low, what, {}};
   for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
-  state.services->roll_call->wait({&request, 1}, step, Deadline{state.timeout});
+  state.services->roll_call->wait({&request, 1}, step, state.deadline());
 }
 
 void free_channel(detail::Channel& channel) {
   channel.host.reset();
+  channel.device.reset();
   channel.comm = {};
   channel.owned.free();
 }
@@ -52,6 +53,7 @@ void Mesh::close() {
   state_->services->closed = true;  // also where the others do not come: then MPI_Finalize frees what is left
   const auto everyone = RankSet::range(0, state_->plan.world_size());
   meet(state_->control.view(), *state_, "close of the mesh", everyone);
+  if (state_->device) state_->device->close(state_->deadline());
   for (const auto& channel : state_->channels) free_channel(*channel);
   state_->services->roll_call.reset();
   state_->control.free();

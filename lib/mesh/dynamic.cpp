@@ -14,7 +14,7 @@ namespace {
 
 std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name, RankSet ranks,
                                               mpi::Communicator owned, mpi::CommunicatorView adopted = {}) {
-  auto channel = state.add_channel(std::move(ranks), std::move(owned), adopted);
+  auto channel = state.add_channel(name, std::move(ranks), std::move(owned), adopted);
   return state.dynamic.emplace_back(
       std::make_shared<GroupCoordinator>(std::move(name), channel, state.services));
 }
@@ -39,7 +39,7 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, std::sp
   mpi::Communicator comm;
   if (members.size() > 1) {
     state.meeting.gather(state.control.view(), *state.services->roll_call, members, name,
-                         Deadline{state.timeout});
+                         state.deadline());
     // The list's hash spreads concurrent creations over the tags that every MPI offers.
     const int tag = static_cast<int>(hash_bytes(set.to_string()).low & 0x3fff);
     comm = mpi::create_group(state.control.view(), members, tag);

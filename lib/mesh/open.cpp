@@ -54,6 +54,7 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices), options.share_devices ? ", shared" : ""));
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
@@ -77,10 +78,13 @@ void open_names(MeshState& state) {
       auto comm = takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
                                           static_cast<int>(place->rank_in_group.value()))
                              : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
-      if (takes_part) channel = state.add_channel(ranks, std::move(comm));
+      if (takes_part) {
+        channel = state.add_channel(family.name(), ranks, std::move(comm));
+        channel->leader = state.plan.leader(f, place->group);
+      }
     }
     if (!place) continue;
-    if (channel == nullptr) channel = state.add_channel(ranks, {});  // a group of one
+    if (channel == nullptr) channel = state.add_channel(family.name(), ranks, {});  // a group of one
     state.named.emplace(family.name(),
                         std::make_unique<GroupCoordinator>(family.name(), channel, state.services));
   }
@@ -97,7 +101,7 @@ void MeshState::log(LogLevel level, const std::string& message) const {
   if (services->log) services->log(level, message);
 }
 
-std::shared_ptr<Channel> MeshState::add_channel(RankSet ranks, mpi::Communicator owned,
+std::shared_ptr<Channel> MeshState::add_channel(std::string name, RankSet ranks, mpi::Communicator owned,
                                                 mpi::CommunicatorView adopted) {
   auto channel = std::make_shared<Channel>();
   if (owned)
@@ -105,6 +109,7 @@ std::shared_ptr<Channel> MeshState::add_channel(RankSet ranks, mpi::Communicator
   else
     channel->comm = adopted ? adopted : mpi::CommunicatorView{MPI_COMM_SELF};
   channel->owned = std::move(owned);
+  channel->name = std::move(name);
   channel->ranks = std::move(ranks);
   if (channel->ranks.size() == 1)
     channel->host = std::make_unique<LocalTransport>();
@@ -141,6 +146,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   state->placement = mpi::discover_nodes(state->control.view());
   services.local_rank = state->placement.local_rank(services.rank);
   open_names(*state);
+  state->device = open_device_side(*state);
   const auto created = std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
   state->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
                                          description, created, state->placement.node_count()));

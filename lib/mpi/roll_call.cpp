@@ -197,4 +197,10 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
   throw TimeoutError{message, hint, std::move(missing)};
 }
 
+void RollCall::give_up(const Step& step, const std::string& message) {
+  const std::string verdict = verdict_bytes(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
+  for (const int member : step.members)
+    if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict.data(), verdict.size());
+}
+
 }  // namespace rankmesh::mpi

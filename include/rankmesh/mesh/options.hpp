@@ -10,7 +10,14 @@
 
 namespace rankmesh {
 
-/// The same on every rank (the log sink aside); differences are found before the first collective.
+/// Whether a mesh opens NCCL communicators.
+enum class DeviceUse : std::uint8_t {
+  automatic,  ///< where every rank has a device and NCCL; nowhere where none has; an error where only some have
+  off,        ///< never
+  required,   ///< an error where a rank has none
+};
+
+/// The same on every rank (log sink and device aside); differences are found before the first collective.
 struct MeshOptions {
   /// For every wait that rankmesh makes itself; nothing: default_timeout().
   std::optional<Deadline::Duration> timeout{};
@@ -19,6 +26,12 @@ struct MeshOptions {
   std::optional<Deadline::Duration> deadline{};
   /// Receives what rankmesh has to say; empty: what `RANKMESH_LOG` asks for.
   LogSink log{};
+  DeviceUse devices = DeviceUse::automatic;
+  /// The device that this rank drives, by CUDA's number; nothing: one that is current already, else the node-local
+  /// rank modulo the visible devices. May differ between ranks.
+  std::optional<int> device{};
+  /// Allows several ranks on one device.
+  bool share_devices = false;
   /// Elements handed to MPI in one count; tests make it small.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

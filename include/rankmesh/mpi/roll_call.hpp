@@ -43,6 +43,10 @@ class RANKMESH_API RollCall {
   /// The same for anything that can be asked whether it is done.
   void wait(const std::function<bool()>& done, const Step& step, const Deadline& deadline);
 
+  /// Ends the wait of every other member that is in this step, or comes to it, with a TimeoutError of this message: this
+  /// rank failed and will not complete it.
+  void give_up(const Step& step, const std::string& message);
+
  private:
   void serve(const Step& step);
   bool conclude(const std::function<bool()>& done, const Step& step, const Deadline& deadline);

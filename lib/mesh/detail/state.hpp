@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device_side.hpp"
 #include "meeting.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/channel.hpp"
@@ -34,13 +35,15 @@ struct MeshState {
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
+  std::unique_ptr<DeviceSide> device;  ///< null where there is none
 
+  [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   /// @throws ClosedError after close().
   void require_open(const char* what) const;
   void log(LogLevel level, const std::string& message) const;
   /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
   /// one.
-  std::shared_ptr<Channel> add_channel(RankSet ranks, mpi::Communicator owned,
+  std::shared_ptr<Channel> add_channel(std::string name, RankSet ranks, mpi::Communicator owned,
                                        mpi::CommunicatorView adopted = {});
 };
 

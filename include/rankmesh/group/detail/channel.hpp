@@ -24,6 +24,8 @@ struct MeshServices {
   std::int32_t local_rank = 0;
   std::optional<Deadline::Duration>
       deadline;  ///< of blocking host operations; nothing: MPI's blocking functions
+  std::optional<int> device;  ///< that this rank drives
+  std::string no_device;      ///< why there is no device transport
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
@@ -33,10 +35,13 @@ struct MeshServices {
 
 /// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
 struct Channel {
+  std::string name;            ///< of the first name that it serves
   RankSet ranks;               ///< of the world
   mpi::Communicator owned;     ///< empty for groups of one and adopted communicators
+  RankInGroup leader{};        ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;  ///< MPI_COMM_SELF for groups of one
   std::unique_ptr<Transport> host;
+  std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls
   std::string broken;             ///< why it cannot be used any more; empty while it can
 };

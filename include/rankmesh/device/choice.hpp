@@ -1,0 +1,34 @@
+// Which device a rank drives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/device/cuda.hpp"
+
+namespace rankmesh::device {
+
+/// What tells one device from all others; MIG instances have their own UUID.
+struct Identity {
+  unsigned char uuid[16] = {};
+  char bus_id[16] = {};
+};
+
+/// The device for this rank: `wanted`; else one that is already current (not number 0, which is current where nobody
+/// chose); else the launcher's node-local rank modulo the visible devices. Makes it current. Local.
+/// @throws UsageError where `wanted` does not exist.
+RANKMESH_API int choose(std::optional<int> wanted, int local_rank, int visible);
+
+/// The current device's. @throws CudaError.
+RANKMESH_API Identity identity_of(int device);
+
+/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and the launch option that mends
+/// it. Empty where every rank has its own.
+/// @param nodes, identities  per rank.
+RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes, std::span<const Identity> identities);
+
+}  // namespace rankmesh::device

@@ -1,0 +1,49 @@
+#include "rankmesh/device/choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace rankmesh::device {
+
+int choose(std::optional<int> wanted, int local_rank, int visible) {
+  if (wanted && (*wanted < 0 || *wanted >= visible))
+    throw UsageError{fmt::format("device {} is wanted, {} are visible", *wanted, visible), "look at CUDA_VISIBLE_DEVICES"};
+  int device = 0;
+  if (wanted) {
+    device = *wanted;
+  } else {
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    if (device == 0) device = local_rank % visible;
+  }
+  check(cudaSetDevice(device), "cudaSetDevice");
+  return device;
+}
+
+Identity identity_of(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  Identity identity;
+  std::memcpy(identity.uuid, &properties.uuid, sizeof identity.uuid);
+  check(cudaDeviceGetPCIBusId(identity.bus_id, sizeof identity.bus_id, device), "cudaDeviceGetPCIBusId");
+  return identity;
+}
+
+std::string shared_device(std::span<const std::int32_t> nodes, std::span<const Identity> identities) {
+  std::map<std::pair<std::int32_t, std::array<unsigned char, 16>>, std::size_t> owner;
+  for (std::size_t r = 0; r < nodes.size(); ++r) {
+    std::array<unsigned char, 16> uuid;
+    std::ranges::copy(identities[r].uuid, uuid.begin());
+    const auto [first, is_new] = owner.try_emplace({nodes[r], uuid}, r);
+    if (!is_new)
+      return fmt::format("ranks {} and {} are on one device ({} of node {}): give each rank its own (srun --gpus-per-task=1, mpirun with one "
+                         "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with MeshOptions::share_devices",
+                         first->second, r, identities[r].bus_id, nodes[r]);
+  }
+  return {};
+}
+
+}  // namespace rankmesh::device

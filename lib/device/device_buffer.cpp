@@ -1,0 +1,22 @@
+#include "rankmesh/device/device_buffer.hpp"
+
+namespace rankmesh::device::detail {
+
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0) check(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  if (memory != nullptr) (void)cudaFree(memory);
+}
+
+void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamRef stream) {
+  if (bytes == 0) return;
+  auto* native = static_cast<cudaStream_t>(stream.native());
+  check(cudaMemcpyAsync(to, from, bytes, kind, native), "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(native), "cudaStreamSynchronize");
+}
+
+}  // namespace rankmesh::device::detail

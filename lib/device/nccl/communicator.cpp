@@ -1,0 +1,90 @@
+#include "rankmesh/device/nccl/communicator.hpp"
+
+#include <thread>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+namespace rankmesh::nccl {
+namespace {
+
+ncclConfig_t native_config(const Config& wanted, const std::string& name) {
+  ncclConfig_t config{};  // zero first: the initialiser of an older header leaves newer fields alone
+  config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
+  if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
+  if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0)
+  if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+  config.commName = name.c_str();
+#endif
+  return config;
+}
+
+}  // namespace
+
+Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
+    : library_{&library}, native_{native}, name_{std::make_unique<const std::string>(std::move(name))}, owned_{owned} {}
+
+std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::span<const ncclUniqueId> ids, int ranks,
+                                                  int rank, std::string name, const Config& wanted) {
+  int device = 0;
+  // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask first.
+  if (cudaGetDevice(&device) != cudaSuccess)
+    throw NcclError{ncclUnhandledCudaError, "there is no current CUDA device to make an NCCL communicator on"};
+  std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  ncclConfig_t config = native_config(wanted, *comm->name_);
+  if (ids.size() == 1) {
+    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config), "ncclCommInitRankConfig");
+  } else {
+    if (library.CommInitRankScalable == nullptr)
+      throw UnsupportedError{fmt::format("NCCL {} takes one unique ID per communicator", library.version_text()),
+                             "use NCCL 2.23 or later, or one ID"};
+    library.check(library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
+                                               const_cast<ncclUniqueId*>(ids.data()), &config),
+                  "ncclCommInitRankScalable");
+  }
+  return comm;
+}
+
+std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclComm_t native, std::string name) {
+  return std::unique_ptr<Communicator>{new Communicator{library, native, std::move(name), false}};
+}
+
+Communicator::~Communicator() { abort(); }
+
+bool Communicator::is_settled() const {
+  ncclResult_t state = ncclSuccess;
+  library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
+  if (state == ncclInProgress) return false;
+  library_->check(state, name_->c_str(), native_);
+  return true;
+}
+
+void Communicator::settle(const Deadline& deadline) const {
+  while (!is_settled()) {
+    if (deadline.passed())
+      throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_, deadline.seconds()),
+                         "look at what the other members do; abort() ends it", {}};
+    std::this_thread::yield();
+  }
+}
+
+void Communicator::finalize() {
+  if (owned_) library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
+}
+
+void Communicator::destroy() {
+  if (!owned_ || native_ == nullptr) return;
+  library_->check(library_->CommDestroy(std::exchange(native_, nullptr)), "ncclCommDestroy");
+}
+
+void Communicator::abort() noexcept {
+  if (owned_ && native_ != nullptr) (void)library_->CommAbort(std::exchange(native_, nullptr));
+}
+
+}  // namespace rankmesh::nccl

@@ -1,0 +1,70 @@
+#include "rankmesh/device/nccl/library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace rankmesh::nccl {
+namespace {
+
+constexpr int oldest = 21800;
+
+template <class Function>
+Function find(void* handle, const char* name) {
+  return reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+// The file that the loader took, which may be a link's target in another folder.
+std::string path_of(void* function, const std::string& asked) {
+  Dl_info info{};
+  return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : asked;
+}
+
+}  // namespace
+
+const Library& Library::load() {
+  static const Library library;  // a failed construction is tried again
+  return library;
+}
+
+Library::Library() {
+  const char* chosen = std::getenv("RANKMESH_NCCL_LIBRARY");
+  const std::string asked = chosen != nullptr && *chosen != '\0' ? chosen : "libnccl.so.2";
+  void* handle = dlopen(asked.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    throw NoDeviceError{fmt::format("NCCL was not found: looked for '{}' ({})", asked, reason == nullptr ? "no reason given" : reason),
+                        "put it on the loader's path (LD_LIBRARY_PATH), or name the file in RANKMESH_NCCL_LIBRARY"};
+  }
+  std::string missing;
+#define RANKMESH_NCCL_REQUIRED(name)                                       \
+  name = find<decltype(name)>(handle, "nccl" #name);                       \
+  if (name == nullptr) missing += missing.empty() ? "nccl" #name : ", nccl" #name;
+#define RANKMESH_NCCL_OPTIONAL(name) name = find<decltype(name)>(handle, "nccl" #name);
+  RANKMESH_NCCL_FUNCTIONS(RANKMESH_NCCL_REQUIRED, RANKMESH_NCCL_OPTIONAL)
+#undef RANKMESH_NCCL_REQUIRED
+#undef RANKMESH_NCCL_OPTIONAL
+  if (!missing.empty())
+    throw NoDeviceError{fmt::format("'{}' has no {}", asked, missing), "use NCCL 2.18 or later"};
+  path_ = path_of(reinterpret_cast<void*>(GetVersion), asked);
+  check(GetVersion(&version_), "ncclGetVersion");
+  if (version_ < oldest)
+    throw NoDeviceError{fmt::format("'{}' is NCCL {}", path_, version_text()), "use NCCL 2.18 or later"};
+}
+
+std::string Library::version_text() const {
+  return fmt::format("{}.{}.{}", version_ / 10000, version_ % 10000 / 100, version_ % 100);
+}
+
+void Library::check(ncclResult_t code, const char* function, ncclComm_t comm, const std::source_location& where) const {
+  if (code == ncclSuccess || code == ncclInProgress) [[likely]]
+    return;
+  const char* last = GetLastError(comm);
+  throw NcclError{code, fmt::format("{} failed: {} (code {}{}{}, {}:{})", function, GetErrorString(code), static_cast<int>(code),
+                                    last != nullptr && *last != '\0' ? ": " : "", last != nullptr ? last : "", where.file_name(),
+                                    where.line())};
+}
+
+}  // namespace rankmesh::nccl

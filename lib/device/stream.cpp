@@ -1,0 +1,51 @@
+#include "rankmesh/device/stream.hpp"
+
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace rankmesh::device {
+namespace {
+
+bool is_done(cudaError_t code, const char* function) {
+  if (code == cudaErrorNotReady) return false;
+  check(code, function);
+  return true;
+}
+
+cudaStream_t native_of(StreamRef stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+}  // namespace
+
+Stream Stream::create(int priority) {
+  cudaStream_t native = nullptr;
+  check(cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
+  return Stream{native, true};
+}
+
+Stream::~Stream() {
+  if (owned_) (void)cudaStreamDestroy(native_);
+}
+
+bool Stream::query() const { return is_done(cudaStreamQuery(native_), "cudaStreamQuery"); }
+
+void Stream::wait(const Deadline& deadline) const {
+  while (!query()) {
+    if (deadline.passed())
+      throw TimeoutError{fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
+                         "a kernel or a collective on it waits: look at what its peers do", {}};
+    std::this_thread::yield();
+  }
+}
+
+Event::Event() { check(cudaEventCreateWithFlags(&native_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+
+Event::~Event() {
+  if (native_ != nullptr) (void)cudaEventDestroy(native_);
+}
+
+void Event::record(StreamRef stream) { check(cudaEventRecord(native_, native_of(stream)), "cudaEventRecord"); }
+bool Event::query() const { return is_done(cudaEventQuery(native_), "cudaEventQuery"); }
+void Event::make_wait(StreamRef stream) const { check(cudaStreamWaitEvent(native_of(stream), native_, 0), "cudaStreamWaitEvent"); }
+
+}  // namespace rankmesh::device

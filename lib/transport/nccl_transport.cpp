@@ -1,0 +1,182 @@
+#include "rankmesh/transport/nccl_transport.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "rankmesh/device/stream.hpp"
+
+namespace rankmesh {
+namespace {
+
+struct Element {
+  ncclDataType_t type;
+  std::size_t per_element = 1;  // NCCL elements in one of ours
+};
+
+Element element_of(DataType type) {
+  switch (type) {
+    case DataType::int8: return {ncclInt8};
+    case DataType::uint8: return {ncclUint8};
+    case DataType::int16:
+    case DataType::uint16: return {ncclUint8, 2};
+    case DataType::int32: return {ncclInt32};
+    case DataType::uint32: return {ncclUint32};
+    case DataType::int64: return {ncclInt64};
+    case DataType::uint64: return {ncclUint64};
+    case DataType::float16: return {ncclFloat16};
+    case DataType::bfloat16: return {ncclBfloat16};
+    case DataType::float32: return {ncclFloat32};
+    case DataType::float64: return {ncclFloat64};
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    case DataType::float8_e4m3: return {ncclFloat8e4m3};
+    case DataType::float8_e5m2: return {ncclFloat8e5m2};
+#else
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2: return {ncclUint8};
+#endif
+  }
+  return {ncclUint8};
+}
+
+ncclRedOp_t native(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return ncclSum;
+    case ReduceOp::prod: return ncclProd;
+    case ReduceOp::min: return ncclMin;
+    case ReduceOp::max: return ncclMax;
+    case ReduceOp::avg: return ncclAvg;
+  }
+  return ncclSum;
+}
+
+bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+}
+
+// The call in NCCL's terms.
+class Issue {
+ public:
+  Issue(const Call& call, const nccl::Communicator& comm, int rank, int size)
+      : call_{call}, comm_{comm}, nccl_{comm.library()}, rank_{rank}, size_{size},
+        stream_{static_cast<cudaStream_t>(call.stream.native())}, in_{element_of(call.in.type)}, out_{element_of(call.out.type)} {}
+
+  void operator()() {
+    const Call& c = call_;
+    const int root = static_cast<int>(c.root.value());
+    switch (c.operation) {
+      case Operation::barrier:
+        throw UnsupportedError{"a barrier is the host's", "synchronise the stream, or use the host's barrier"};
+      case Operation::broadcast:
+        return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root, comm_.native(), stream_), "ncclBroadcast");
+      case Operation::all_reduce:
+        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), comm_.native(), stream_), "ncclAllReduce");
+      case Operation::reduce:
+        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), root, comm_.native(), stream_), "ncclReduce");
+      case Operation::all_gather:
+        return check(nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_), "ncclAllGather");
+      case Operation::reduce_scatter:
+        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type, native(c.reduction), comm_.native(), stream_), "ncclReduceScatter");
+      case Operation::gather:
+        return grouped([&] {
+          send(c.in, root);
+          for (int r = 0; r < size_ && rank_ == root; ++r) recv(c.out.slice(r * c.in.count, c.in.count), r);
+        });
+      case Operation::scatter:
+        return grouped([&] {
+          for (int r = 0; r < size_ && rank_ == root; ++r) send(c.in.slice(r * c.out.count, c.out.count), r);
+          recv(c.out, root);
+        });
+      case Operation::all_to_all:
+        return grouped([&] {
+          const std::int64_t n = c.in.count / size_;
+          for (int r = 0; r < size_; ++r) {
+            send(c.in.slice(r * n, n), r);
+            recv(c.out.slice(r * n, n), r);
+          }
+        });
+      case Operation::send: return send(c.in, static_cast<int>(c.destination.value()));
+      case Operation::recv: return recv(c.out, static_cast<int>(c.source.value()));
+      case Operation::send_recv:
+        return grouped([&] {
+          send(c.in, static_cast<int>(c.destination.value()));
+          recv(c.out, static_cast<int>(c.source.value()));
+        });
+    }
+  }
+
+ private:
+  template <class B>
+  static std::size_t count(const B& buffer) {
+    return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
+  }
+  void check(ncclResult_t code, const char* function) const { nccl_.check(code, function, comm_.native()); }
+  void send(ConstBuffer in, int to) { check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend"); }
+  void recv(Buffer out, int from) { check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv"); }
+
+  // The group is closed whatever happens inside, else the thread would stay in it.
+  template <class Calls>
+  void grouped(Calls&& calls) {
+    check(nccl_.GroupStart(), "ncclGroupStart");
+    try {
+      calls();
+    } catch (...) {
+      (void)nccl_.GroupEnd();
+      throw;
+    }
+    check(nccl_.GroupEnd(), "ncclGroupEnd");
+  }
+
+  const Call& call_;
+  const nccl::Communicator& comm_;
+  const nccl::Library& nccl_;
+  int rank_, size_;
+  cudaStream_t stream_;
+  Element in_, out_;
+};
+
+class StreamPending final : public Pending {
+ public:
+  explicit StreamPending(StreamRef stream) { event_.record(stream); }
+  bool test() override { return event_.query(); }
+
+ private:
+  device::Event event_;
+};
+
+bool is_device_call(const Call& call) { return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device; }
+
+}  // namespace
+
+bool NcclTransport::supports(const Call& call) const {
+  return is_device_call(call) && call.operation != Operation::barrier && call.in_counts.empty() && call.out_counts.empty();
+}
+
+void NcclTransport::run(const Call& call) {
+  if (reduces(call.operation) && element_of(call.in.type).per_element != 1)
+    throw UnsupportedError{fmt::format("NCCL does no arithmetic on {}", to_string(call.in.type)), "use 32-bit integers"};
+  (void)comm_.is_settled();  // an earlier operation's failure surfaces here
+  Issue{call, comm_, rank_, size_}();
+  comm_.settle(Deadline{timeout_});
+}
+
+std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
+  run(call);
+  return std::make_unique<StreamPending>(call.stream);
+}
+
+bool LocalDeviceTransport::supports(const Call& call) const { return is_device_call(call) && call.operation != Operation::barrier; }
+
+void LocalDeviceTransport::run(const Call& call) {
+  if (call.in.data == nullptr || call.out.data == nullptr || call.in.data == call.out.data || call.out.count == 0) return;
+  device::check(cudaMemcpyAsync(call.out.data, call.in.data, static_cast<std::size_t>(call.out.bytes()), cudaMemcpyDeviceToDevice,
+                                static_cast<cudaStream_t>(call.stream.native())),
+                "cudaMemcpyAsync");
+}
+
+std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
+  run(call);
+  return std::make_unique<StreamPending>(call.stream);
+}
+
+}  // namespace rankmesh
