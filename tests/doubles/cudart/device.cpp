@@ -42,7 +42,7 @@ std::vector<std::string> split_list(const std::string& list) {
 // From the host's name and the device's number, or as FAKE_CUDA_UUIDS says (32 hex digits each).
 std::array<unsigned char, 16> make_uuid(int physical) {
   std::array<unsigned char, 16> uuid{};
-  if (const auto given = setting("FAKE_CUDA_UUIDS")) {
+  if (const auto given = setting("FAKE_CUDA_UUIDS"); given && !broken("given_uuids")) {
     const auto items = split_list(*given);
     if (static_cast<std::size_t>(physical) < items.size()) {
       for (std::size_t i = 0; i < 16 && 2 * i + 2 <= items[physical].size(); ++i)
@@ -75,7 +75,7 @@ std::string uuid_text(const Device& device) {
 Machine read_machine() {
   Machine machine;
   const std::string devices = setting("FAKE_CUDA_DEVICES").value_or("16");
-  if (devices == "none") {
+  if (devices == "none" && !broken("no_driver")) {
     machine.driver = false;
     return machine;
   }

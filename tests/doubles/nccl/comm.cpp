@@ -71,6 +71,7 @@ void remove_live(const CommPtr& comm) {
     comm->progress.launches.clear();
     comm->changed.notify_all();
   }
+  if (broken("release")) return;
   if (comm->seat.segment.ok()) {
     comm->seat.mine().left = 1;
     comm->seat.segment.ring_all();

@@ -17,13 +17,18 @@ struct Group {
   std::vector<std::pair<CommPtr, std::vector<Operation>>> batches;  // per communicator, in order of first use
 };
 
-thread_local Group group;
+// The group of this thread.
+Group& own_group() {
+  thread_local Group own;
+  static Group* const everybodys = new Group;
+  return broken("group_per_thread") ? *everybodys : own;
+}
 
 // Blocking jobs run side by side: each may wait for ranks that wait for another one.
 Outcome run_all(std::vector<Job>& jobs) {
   std::vector<Outcome> outcomes(jobs.size());
-  if (jobs.size() == 1) {
-    outcomes[0] = jobs[0].body();
+  if (jobs.size() == 1 || broken("side_by_side")) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) outcomes[i] = jobs[i].body();
   } else {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < jobs.size(); ++i)
@@ -92,6 +97,7 @@ Outcome run(Group& ended, bool& in_progress) {
 }
 
 ncclResult_t end_group(bool really) {
+  Group& group = own_group();
   if (group.depth == 0) {
     if (broken("unmatched_end")) return ncclSuccess;
     return report(failed(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart"));
@@ -107,18 +113,20 @@ ncclResult_t end_group(bool really) {
 }
 
 ncclResult_t fail_call(const Outcome& bad) {
+  Group& group = own_group();
   if (group.depth > 0 && group.error.ok()) group.error = bad;
   return report(bad);
 }
 
 }  // namespace
 
-void group_start() { ++group.depth; }
+void group_start() { ++own_group().depth; }
 ncclResult_t group_end() { return end_group(true); }
-void forget_one_end() { ++group.depth; }
+void forget_one_end() { ++own_group().depth; }
 
 ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operation) {
   if (!checked.ok()) return fail_call(checked);
+  Group& group = own_group();
   ++totals().calls[operation.kind];
   group_start();
   std::vector<Operation>* batch = nullptr;
@@ -137,7 +145,7 @@ ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operatio
 ncclResult_t add(Outcome checked, Job job) {
   if (!checked.ok()) return fail_call(checked);
   group_start();
-  group.jobs.push_back(std::move(job));
+  own_group().jobs.push_back(std::move(job));
   return group_end();
 }
 

@@ -16,7 +16,8 @@ std::uint64_t hash_bytes(const void* bytes, std::size_t count, std::uint64_t has
 }
 
 std::uint64_t host_hash() {
-  if (const auto given = setting("NCCL_HOSTID")) return hash_bytes(given->data(), given->size());
+  if (const auto given = setting("NCCL_HOSTID"); given && !broken("host_id"))
+    return hash_bytes(given->data(), given->size());
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return hash_bytes(name, sizeof name);

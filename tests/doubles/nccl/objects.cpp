@@ -129,7 +129,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t byte
   Job job;
   job.comm = comm;
   job.blocking = comm->config.blocking;
-  job.body = [comm] { return meet(*comm, Meeting::window); };
+  job.body = [comm] { return broken("window_meets") ? Outcome{} : meet(*comm, Meeting::window); };
   job.deliver = [handle, window] {
     *window = new ncclWindow_vidmem{handle};
     remember(handles().windows, *window, totals().windows);

@@ -51,7 +51,7 @@ class Root {
 
   void serve() {
     pollfd watched{listener_, POLLIN, 0};
-    while (expected_ == 0 || came_ < expected_) {
+    while (expected_ == 0 || came_ < expected_ || broken("root_ends")) {
       if (poll(&watched, 1, failure_.ok() ? -1 : after_failure_ms) == 0) return;
       const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (connection < 0) continue;
@@ -199,7 +199,7 @@ Outcome take_seat(Seat& seat, const ncclUniqueId* ids, int count, int device) {
   }
   int descriptor = -1;
   const auto block_of = [&](int rank) { return static_cast<long>(rank) * count / seat.ranks; };
-  if (const long block = block_of(seat.rank); block > 0) {
+  if (const long block = block_of(seat.rank); block > 0 && !broken("several_ids")) {
     int members = 0;
     for (int rank = 0; rank < seat.ranks; ++rank) members += block_of(rank) == block;
     if (Outcome done = check_in(seat, ids[block], members, false, descriptor); !done.ok()) return done;

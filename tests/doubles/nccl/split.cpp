@@ -99,7 +99,7 @@ Outcome shrink(Comm& parent, const std::vector<int>& survivors, const Config& co
 
 // No config: the parent's own. A config: nothing of the parent's is inherited.
 Outcome child_config(const Comm& parent, const ncclConfig_t* given, Config& config) {
-  if (given == nullptr) {
+  if (given == nullptr && !broken("split_inherits")) {
     config = parent.config;
     config.name = nullptr;
     return {};
