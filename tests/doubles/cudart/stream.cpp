@@ -125,6 +125,7 @@ void Stream::push(Task task) {
   ++submitted;
   if (!started) {
     started = true;
+    delay_us = static_cast<long>(fake::number("FAKE_CUDA_DELAY_US", 0));
     ++streams().threads;
     std::thread([self = shared_from_this()] { self->run(); }).detach();
   }
@@ -143,7 +144,7 @@ bool Stream::idle() {
 
 void Stream::run() {
   const bool fifo = !broken("fifo");
-  const auto delay = std::chrono::microseconds(static_cast<long>(fake::number("FAKE_CUDA_DELAY_US", 0)));
+  const auto delay = std::chrono::microseconds(delay_us);
   std::unique_lock lock(mutex);
   while (true) {
     arrived.wait(lock, [&] { return !queue.empty() || closing; });

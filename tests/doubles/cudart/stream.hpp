@@ -43,6 +43,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
   std::condition_variable arrived, finished;
   std::deque<fake::Task> queue;
   std::uint64_t submitted = 0, completed = 0;
+  long delay_us = 0;  // before each operation
   bool started = false, closing = false, closed = false;
 
   void push(fake::Task task);

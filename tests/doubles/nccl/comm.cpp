@@ -132,13 +132,13 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use) {
 
 Outcome drain(Comm& comm) {
   std::unique_lock lock(comm.mutex);
-  const bool drained = comm.changed.wait_for(lock, std::chrono::duration<double>(timeout_seconds()), [&] {
+  const bool drained = comm.changed.wait_for(lock, std::chrono::duration<double>(comm.seat.limit), [&] {
     return comm.done == comm.issued || !comm.error.ok() || comm.seat.cancelled;
   });
   if (!comm.error.ok()) return comm.error;
   if (!drained)
     return failed(ncclSystemError, "rank %d waited %.1f s for its own operations to end", comm.seat.rank,
-                  timeout_seconds());
+                  comm.seat.limit);
   return {};
 }
 

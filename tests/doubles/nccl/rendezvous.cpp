@@ -130,9 +130,8 @@ Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_s
       return failed(ncclRemoteError,
                     "Bootstrap : nobody listens for this ID: it was used before, or its maker is gone");
     if (seat.gives_up()) return failed(ncclInternalError, "Bootstrap : this rank aborted");
-    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(timeout_seconds()))
-      return failed(ncclSystemError, "Bootstrap : rank %d waited %.1f s for rank 0", seat.rank,
-                    timeout_seconds());
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(seat.limit))
+      return failed(ncclSystemError, "Bootstrap : rank %d waited %.1f s for rank 0", seat.rank, seat.limit);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     connection = connect_to(target.name);
   }
@@ -141,7 +140,7 @@ Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_s
                send_request(connection, {request_magic, seat.ranks, seat.rank, check_ins, wants_segment});
   pollfd watched{connection, POLLIN, 0};
   for (int turn = 0; heard && poll(&watched, 1, 50) == 0; ++turn)
-    heard = !seat.gives_up() && turn * 0.05 < timeout_seconds();
+    heard = !seat.gives_up() && turn * 0.05 < seat.limit;
   heard = heard && receive_answer(connection, answer, descriptor);
   close(connection);
   if (!heard) return failed(ncclRemoteError, "Bootstrap : rank %d got no answer from the root", seat.rank);

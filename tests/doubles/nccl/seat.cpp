@@ -46,7 +46,6 @@ std::string rank_list(const std::vector<int>& ranks) {
 Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const Awaited& awaited,
                  OnTrouble on_trouble) {
   const auto start = Clock::now();
-  const double limit = timeout_seconds();
   auto& bell = seat.mine().doorbell;
   for (int slices = 0;; ++slices) {
     const std::uint32_t heard = bell;  // before looking: a change after this ends the sleep
@@ -63,9 +62,9 @@ Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const 
         return cause;
       }
     }
-    if (waited > limit && !broken("deadline")) {
+    if (waited > seat.limit && !broken("deadline")) {
       const Outcome cause = failed(ncclSystemError, "%s: rank %d waited %.1f s (FAKE_NCCL_TIMEOUT) for %s",
-                                   what.c_str(), seat.rank, limit, rank_list(awaited()).c_str());
+                                   what.c_str(), seat.rank, seat.limit, rank_list(awaited()).c_str());
       seat.segment.spoil(seat.rank, cause);
       return cause;
     }

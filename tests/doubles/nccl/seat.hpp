@@ -10,13 +10,16 @@
 
 namespace fake {
 
+double timeout_seconds();
+
 struct Seat {
   Segment segment;
   int rank = 0;
   int ranks = 0;
   std::atomic<bool> cancelled{false};  // this rank aborts: every wait of it ends
 
-  const Seat* parent = nullptr;  // while a child is made: its abort counts too
+  double limit = timeout_seconds();  // read when the communicator is begun, by the caller's thread
+  const Seat* parent = nullptr;      // while a child is made: its abort counts too
 
   bool gives_up() const { return cancelled || (parent != nullptr && parent->cancelled); }
   RankSlot& mine() const { return segment.slot(rank); }
@@ -32,7 +35,6 @@ enum class OnTrouble { give_up, go_on };
 Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const Awaited& awaited,
                  OnTrouble on_trouble = OnTrouble::give_up);
 
-double timeout_seconds();
 std::string rank_list(const std::vector<int>& ranks);
 
 }  // namespace fake

@@ -70,7 +70,8 @@ NCCL = {
     "abort_cancels": "an abort ends this rank's own*",
     "faults": "faults on order*",
     "use_after_finalize": "after finalize only*",
-    "finalize_meets": "finalize waits*",
+    "finalize_meets": "finalize waits for every rank",
+    "destroy_waits": "finalize and destroy wait*",
     "window_meets": "registered memory*",
     "release": "hundreds of communicators*",
 }

@@ -1,5 +1,6 @@
 // The double of libcudart: devices, errors, memory.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <string>
@@ -24,6 +25,10 @@ TEST_CASE("without a driver the count fails and leaves its output") {
     void* p = nullptr;
     REQUIRE_SAME(cudaMalloc(&p, 16), cudaErrorInsufficientDriver);
   });
+}
+
+TEST_CASE("the symbols have the version that programs linked with the real runtime ask for") {
+  CHECK((dlvsym(RTLD_DEFAULT, "cudaFree", "libcudart.so.13") == reinterpret_cast<void*>(&cudaFree)));
 }
 
 TEST_CASE("a driver without a device") {

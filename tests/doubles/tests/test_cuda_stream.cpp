@@ -93,6 +93,7 @@ TEST_CASE("events tell when they are reached, and the time between them") {
     REQUIRE_SAME(cudaEventQuery(start), 0);  // never recorded counts as reached
     REQUIRE_SAME(cudaEventElapsedTime(&ms, start, end), cudaErrorInvalidResourceHandle);
     REQUIRE_SAME(cudaEventRecord(start, stream), 0);
+    REQUIRE_SAME(cudaEventSynchronize(start), 0);
     {
       Gate gate(stream);
       REQUIRE_SAME(cudaEventRecord(end, stream), 0);
