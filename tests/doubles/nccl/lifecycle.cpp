@@ -27,9 +27,8 @@ Outcome abort(const CommPtr& comm) {
   comm->changed.notify_all();
   const auto quiet = [&] { return !comm->progress.background && comm->running == 0; };
   while (!quiet()) {
-    lock.unlock();
-    if (comm->seat.segment.ok()) comm->seat.segment.ring(comm->seat.rank);
-    lock.lock();
+    // An operation is woken; a helper that may still be mapping the segment looks up by itself.
+    if (!comm->progress.background) comm->seat.segment.ring(comm->seat.rank);
     comm->changed.wait_for(lock, std::chrono::milliseconds(5), quiet);
   }
   const bool spread = comm->seat.segment.ok() && !comm->finalized && !broken("abort_spreads");
