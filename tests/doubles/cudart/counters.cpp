@@ -1,0 +1,25 @@
+#include "counters.hpp"
+
+#include "device.hpp"
+#include "event.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+
+using namespace fake;
+
+extern "C" void fake_cuda_counters(FakeCudaCounters* counters) {
+  const MemoryCounters memory = count_memory();
+  const GraphCounters graphs = count_graphs();
+  *counters = FakeCudaCounters{
+      .streams = live_streams(),
+      .events = live_events(),
+      .allocations = memory.device,
+      .pinned = memory.pinned,
+      .bytes = memory.bytes,
+      .graphs = graphs.graphs,
+      .graph_execs = graphs.execs,
+      .threads = live_threads(),
+      .operations = operations_done(),
+      .wrong_device = wrong_device_uses(),
+  };
+}

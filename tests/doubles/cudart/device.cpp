@@ -1,0 +1,265 @@
+#include "device.hpp"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+#include "common/settings.hpp"
+#include "error.hpp"
+#include "fake_cuda.hpp"
+#include "memory.hpp"
+
+namespace fake {
+namespace {
+
+constexpr int first_bus = 0x10;
+constexpr int driver_version = 13000;
+
+struct Device {
+  int physical;
+  std::array<unsigned char, 16> uuid;
+};
+
+struct Machine {
+  bool driver = true;
+  std::vector<Device> visible;
+};
+
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> items;
+  std::stringstream in(list);
+  for (std::string item; std::getline(in, item, ',');) items.push_back(item);
+  return items;
+}
+
+// From the host's name and the device's number, or as FAKE_CUDA_UUIDS says (32 hex digits each).
+std::array<unsigned char, 16> make_uuid(int physical) {
+  std::array<unsigned char, 16> uuid{};
+  if (const auto given = setting("FAKE_CUDA_UUIDS"); given && !broken("given_uuids")) {
+    const auto items = split_list(*given);
+    if (static_cast<std::size_t>(physical) < items.size()) {
+      for (std::size_t i = 0; i < 16 && 2 * i + 2 <= items[physical].size(); ++i)
+        uuid[i] = static_cast<unsigned char>(std::stoi(items[physical].substr(2 * i, 2), nullptr, 16));
+      return uuid;
+    }
+  }
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  unsigned long long hash = 1469598103934665603ULL;
+  for (const char* c = host; *c != '\0'; ++c)
+    hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
+  std::memcpy(uuid.data(), &hash, sizeof hash);
+  uuid[8] = 0xfa;
+  uuid[15] = static_cast<unsigned char>(physical);
+  return uuid;
+}
+
+std::string uuid_text(const Device& device) {
+  std::string text = "GPU-";
+  char pair[3];
+  for (std::size_t i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    std::snprintf(pair, sizeof pair, "%02x", device.uuid[i]);
+    text += pair;
+  }
+  return text;
+}
+
+Machine read_machine() {
+  Machine machine;
+  const std::string devices = setting("FAKE_CUDA_DEVICES").value_or("16");
+  if (devices == "none" && !broken("no_driver")) {
+    machine.driver = false;
+    return machine;
+  }
+  std::vector<Device> all;
+  for (int i = 0; i < std::atoi(devices.c_str()); ++i) all.push_back({i, make_uuid(i)});
+  const auto chosen = setting("CUDA_VISIBLE_DEVICES");
+  if (!chosen || broken("visible_devices")) {
+    machine.visible = all;
+    return machine;
+  }
+  // As the driver does: a name that matches nothing ends the list.
+  for (const std::string& item : split_list(*chosen)) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Device& device) {
+      return item == std::to_string(device.physical) ||
+             (item.size() > 4 && strncasecmp(uuid_text(device).c_str(), item.c_str(), item.size()) == 0);
+    });
+    if (found == all.end()) break;
+    machine.visible.push_back(*found);
+  }
+  return machine;
+}
+
+const Machine& machine() {
+  static const Machine* const read = new Machine(read_machine());
+  return *read;
+}
+
+thread_local int chosen_device = 0;
+std::atomic<long long> wrong_uses{0};
+
+int attribute(cudaDeviceAttr which, int device, bool& known) {
+  known = true;
+  switch (static_cast<int>(which)) {
+    case cudaDevAttrPciBusId:
+      return first_bus + machine().visible[device].physical;
+    case cudaDevAttrPciDeviceId:
+    case cudaDevAttrPciDomainId:
+      return 0;
+    case cudaDevAttrComputeCapabilityMajor:
+      return 9;
+    case cudaDevAttrComputeCapabilityMinor:
+      return 0;
+    case cudaDevAttrMultiProcessorCount:
+      return 8;
+    case cudaDevAttrWarpSize:
+      return 32;
+    case cudaDevAttrMaxThreadsPerBlock:
+      return 1024;
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrMemoryPoolsSupported:
+      return 1;
+    default:
+      known = static_cast<int>(which) > 0 && static_cast<int>(which) < static_cast<int>(cudaDevAttrMax);
+      return 0;
+  }
+}
+
+}  // namespace
+
+int device_count() { return static_cast<int>(machine().visible.size()); }
+bool have_driver() { return machine().driver; }
+int current_device() { return chosen_device; }
+bool valid_device(int device) { return device >= 0 && device < device_count(); }
+
+cudaError_t usable() {
+  if (!have_driver()) return cudaErrorInsufficientDriver;
+  if (device_count() == 0) return cudaErrorNoDevice;
+  return cudaSuccess;
+}
+
+std::string bus_id(int device) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0000:%02X:00.0", first_bus + machine().visible[device].physical);
+  return text;
+}
+
+cudaError_t wrong_device() {
+  ++wrong_uses;
+  return cudaErrorInvalidResourceHandle;
+}
+
+long long wrong_device_uses() { return wrong_uses; }
+
+}  // namespace fake
+
+using namespace fake;
+
+extern "C" {
+
+void fake_cuda_note_wrong_device(void) { wrong_device(); }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  if (count == nullptr) return record(cudaErrorInvalidValue);
+  if (const cudaError_t error = usable(); error != cudaSuccess) {
+    if (error == cudaErrorNoDevice) *count = 0;  // without a driver the output stays untouched
+    return record(error);
+  }
+  *count = device_count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (!valid_device(device)) return record(cudaErrorInvalidDevice);
+  chosen_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (device == nullptr) return record(cudaErrorInvalidValue);
+  *device = chosen_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (prop == nullptr) return record(cudaErrorInvalidValue);
+  if (!valid_device(device)) return record(cudaErrorInvalidDevice);
+  *prop = cudaDeviceProp{};
+  std::snprintf(prop->name, sizeof prop->name, "Fake GPU (CPU double of libcudart)");
+  std::memcpy(prop->uuid.bytes, machine().visible[device].uuid.data(), 16);
+  prop->totalGlobalMem = device_memory();
+  prop->warpSize = 32;
+  prop->maxThreadsPerBlock = 1024;
+  prop->major = 9;
+  prop->multiProcessorCount = 8;
+  prop->canMapHostMemory = 1;
+  prop->pciBusID = first_bus + machine().visible[device].physical;
+  prop->unifiedAddressing = 1;
+  prop->streamPrioritiesSupported = 1;
+  prop->memoryPoolsSupported = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr, int device) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (value == nullptr) return record(cudaErrorInvalidValue);
+  if (!valid_device(device)) return record(cudaErrorInvalidDevice);
+  bool known = false;
+  const int answer = attribute(attr, device, known);
+  if (!known) return record(cudaErrorInvalidValue);
+  *value = answer;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (!valid_device(device)) return record(cudaErrorInvalidDevice);
+  if (text == nullptr || length < 13) return record(cudaErrorInvalidValue);
+  std::snprintf(text, static_cast<std::size_t>(length), "%s", bus_id(device).c_str());
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (device == nullptr || text == nullptr) return record(cudaErrorInvalidValue);
+  for (int i = 0; i < device_count(); ++i)
+    if (strcasecmp(bus_id(i).c_str(), text) == 0) {
+      *device = i;
+      return cudaSuccess;
+    }
+  return record(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (can == nullptr || !valid_device(device) || !valid_device(peer)) return record(cudaErrorInvalidDevice);
+  *can = device != peer;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  if (version == nullptr) return record(cudaErrorInvalidValue);
+  *version = have_driver() ? static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", driver_version)) : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (version == nullptr) return record(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+}  // extern "C"

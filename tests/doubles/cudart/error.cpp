@@ -1,0 +1,82 @@
+#include "error.hpp"
+
+#include "common/settings.hpp"
+
+namespace fake {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+struct Text {
+  cudaError_t code;
+  const char* name;
+  const char* words;
+};
+
+constexpr Text texts[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState",
+     "the operation cannot be performed in the present state"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+     "attempt to terminate a thread-local capture sequence from another thread"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const Text* find(cudaError_t error) {
+  for (const Text& text : texts)
+    if (text.code == error) return &text;
+  return nullptr;
+}
+
+}  // namespace
+
+cudaError_t record(cudaError_t error) {
+  if (error != cudaSuccess && !broken("last_error")) last_error = error;
+  return error;
+}
+
+}  // namespace fake
+
+extern "C" {
+
+cudaError_t cudaGetLastError(void) {
+  const cudaError_t error = fake::last_error;
+  fake::last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return fake::last_error; }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  const auto* text = fake::find(error);
+  return text != nullptr ? text->words : "unrecognized error code";
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  const auto* text = fake::find(error);
+  return text != nullptr ? text->name : "unrecognized error code";
+}
+
+}  // extern "C"

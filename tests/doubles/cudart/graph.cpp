@@ -1,0 +1,202 @@
+// Stream capture and graphs: the operations are kept in the order of the calls and queued again, in
+// that order, on the stream that the graph is launched on.
+#include <algorithm>
+#include <set>
+
+#include "common/settings.hpp"
+#include "counters.hpp"
+#include "device.hpp"
+#include "error.hpp"
+#include "stream.hpp"
+
+struct CUgraph_st {
+  std::vector<FakeCudaPrepare> operations;
+};
+
+struct CUgraphExec_st {
+  std::vector<FakeCudaPrepare> operations;
+};
+
+using namespace fake;
+
+namespace {
+
+struct Graphs {
+  std::mutex mutex;
+  std::set<cudaGraph_t> graphs;
+  std::set<cudaGraphExec_t> execs;
+  std::set<std::shared_ptr<Capture>> captures;  // guarded by issue_mutex()
+  std::uint64_t next_number = 1;
+};
+
+Graphs& all() {
+  static Graphs* const made = new Graphs;
+  return *made;
+}
+
+thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
+
+// Ends a capture: its streams work normally again.
+void leave(const std::shared_ptr<Capture>& capture) {
+  for (const auto& [stream, covered] : capture->covers)
+    if (const auto live = find_stream(stream); live && live->capture == capture) live->capture.reset();
+  all().captures.erase(capture);
+}
+
+}  // namespace
+
+namespace fake {
+
+void Capture::add(CUstream_st* stream, FakeCudaPrepare prepare) {
+  if (!broken("capture_records")) operations.push_back(std::move(prepare));
+  covers[stream][stream] = ++recorded[stream];
+}
+
+void Capture::join(CUstream_st* stream, const Coverage& before) {
+  for (const auto& [other, position] : before) {
+    auto& mine = covers[stream][other];
+    mine = std::max(mine, position);
+  }
+}
+
+bool Capture::all_joined() const {
+  const Coverage& reached = covers.at(origin);
+  return std::all_of(recorded.begin(), recorded.end(), [&](const auto& entry) {
+    const auto found = reached.find(entry.first);
+    return found != reached.end() && found->second >= entry.second;
+  });
+}
+
+bool capture_forbids_unsafe_calls() {
+  if (thread_mode == cudaStreamCaptureModeRelaxed || broken("capture_guard")) return false;
+  std::lock_guard lock(issue_mutex());
+  bool forbidden = false;
+  for (const auto& capture : all().captures) {
+    const bool own = capture->thread == std::this_thread::get_id();
+    const bool applies =
+        own ? capture->mode != cudaStreamCaptureModeRelaxed
+            : capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
+    if (applies) capture->invalid = forbidden = true;
+  }
+  return forbidden;
+}
+
+GraphCounters count_graphs() {
+  std::lock_guard lock(all().mutex);
+  return {static_cast<long>(all().graphs.size()), static_cast<long>(all().execs.size())};
+}
+
+}  // namespace fake
+
+extern "C" {
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  std::lock_guard lock(issue_mutex());
+  const auto stream = find_stream(handle);
+  if (!stream) return record(cudaErrorInvalidResourceHandle);
+  if (stream->is_default) return record(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture) return record(cudaErrorIllegalState);
+  const auto capture = std::make_shared<Capture>();
+  capture->origin = stream.get();
+  capture->mode = mode;
+  capture->thread = std::this_thread::get_id();
+  capture->number = all().next_number++;
+  capture->covers[stream.get()];
+  stream->capture = capture;
+  all().captures.insert(capture);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  if (graph == nullptr) return record(cudaErrorInvalidValue);
+  std::lock_guard lock(issue_mutex());
+  *graph = nullptr;
+  const auto stream = find_stream(handle);
+  if (!stream) return record(cudaErrorInvalidResourceHandle);
+  if (!stream->capture) return record(cudaErrorIllegalState);
+  const auto capture = stream->capture;
+  if (capture->origin != stream.get()) return record(cudaErrorStreamCaptureUnmatched);
+  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id())
+    return record(cudaErrorStreamCaptureWrongThread);
+  leave(capture);
+  if (capture->invalid) return record(cudaErrorStreamCaptureInvalidated);
+  if (!capture->all_joined() && !broken("capture_join")) return record(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{capture->operations};
+  std::lock_guard own(all().mutex);
+  all().graphs.insert(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return cudaStreamGetCaptureInfo(handle, status, nullptr, nullptr, nullptr, nullptr, nullptr);
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
+                                     unsigned long long* number, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                                     size_t* count) {
+  if (status == nullptr) return record(cudaErrorInvalidValue);
+  std::lock_guard lock(issue_mutex());
+  const auto stream = find_stream(handle);
+  if (!stream) return record(cudaErrorInvalidResourceHandle);
+  *status = !stream->capture           ? cudaStreamCaptureStatusNone
+            : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                       : cudaStreamCaptureStatusActive;
+  if (number != nullptr) *number = stream->capture ? stream->capture->number : 0;
+  if (graph != nullptr) *graph = nullptr;  // the graph is made at the end of the capture
+  if (dependencies != nullptr) *dependencies = nullptr;
+  if (edges != nullptr) *edges = nullptr;
+  if (count != nullptr) *count = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (mode == nullptr) return record(cudaErrorInvalidValue);
+  std::swap(*mode, thread_mode);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  std::lock_guard lock(all().mutex);
+  if (exec == nullptr || all().graphs.count(graph) == 0) return record(cudaErrorInvalidValue);
+  *exec = new CUgraphExec_st{graph->operations};
+  all().execs.insert(*exec);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  std::lock_guard issue(issue_mutex());
+  std::lock_guard lock(all().mutex);
+  if (all().execs.count(exec) == 0) return record(cudaErrorInvalidValue);
+  for (const FakeCudaPrepare& operation : exec->operations)
+    if (const cudaError_t error = submit(stream, operation); error != cudaSuccess) return record(error);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  std::lock_guard lock(all().mutex);
+  if (count == nullptr || nodes != nullptr || all().graphs.count(graph) == 0)
+    return record(cudaErrorInvalidValue);
+  *count = graph->operations.size();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  {
+    std::lock_guard lock(all().mutex);
+    if (all().graphs.erase(graph) == 0) return record(cudaErrorInvalidValue);
+  }
+  delete graph;  // outside the lock: what the operations hold is let go here
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  {
+    std::lock_guard lock(all().mutex);
+    if (all().execs.erase(exec) == 0) return record(cudaErrorInvalidValue);
+  }
+  delete exec;
+  return cudaSuccess;
+}
+
+}  // extern "C"

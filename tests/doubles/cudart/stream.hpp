@@ -1,0 +1,80 @@
+// A stream: one thread that carries out its operations in the order in which they were queued.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "capture.hpp"
+#include "fake_cuda.hpp"
+
+namespace fake {
+
+// A point in a stream: reached when the stream has carried out that many operations.
+struct Mark {
+  std::shared_ptr<CUstream_st> stream;
+  std::uint64_t position = 0;
+
+  bool reached() const;
+  void wait() const;
+};
+
+struct Task {
+  std::vector<Mark> after;
+  FakeCudaWork work;
+};
+
+}  // namespace fake
+
+struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
+  int device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  std::uint64_t number = 0;
+  bool is_default = false;
+  std::shared_ptr<fake::Capture> capture;  // guarded by issue_mutex()
+
+  std::mutex mutex;
+  std::condition_variable arrived, finished;
+  std::deque<fake::Task> queue;
+  std::uint64_t submitted = 0, completed = 0;
+  long delay_us = 0;  // before each operation
+  bool started = false, closing = false, closed = false;
+
+  void push(fake::Task task);
+  fake::Mark end();  // what is queued by now
+  bool idle();
+  void close();  // no more work will come; the thread ends when the queue is empty
+
+ private:
+  void run();
+};
+
+namespace fake {
+
+using Stream = CUstream_st;
+
+// Held while an operation is queued or recorded, so that all streams agree on one order of issue.
+std::recursive_mutex& issue_mutex();
+
+// The live stream behind a handle (null, cudaStreamLegacy, cudaStreamPerThread: the default
+// stream of the current device), or null.
+std::shared_ptr<Stream> find_stream(cudaStream_t handle);
+
+// Queues an operation on the stream, behind `after`, or records it where the stream is captured.
+cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mark> after = {});
+
+// Queues at once, captured or not. The caller holds issue_mutex().
+void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after);
+
+void wait_for_device(int device);
+long live_streams();
+long live_threads();
+long long operations_done();
+
+}  // namespace fake

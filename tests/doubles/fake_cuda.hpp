@@ -1,0 +1,54 @@
+// What the CPU double of libcudart exports beside CUDA's own functions: for the double of
+// libnccl, for tests that queue "kernels" as host functions, and for tests that count leaks.
+// It is a tool of the tests; nothing in the product falls back to it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+
+// Everything that is alive in this process, and a few totals since the start.
+struct FakeCudaCounters {
+  long streams;            // created and not destroyed (the default streams not counted)
+  long events;             // created and not destroyed
+  long allocations;        // device allocations that are alive
+  long pinned;             // pinned host allocations and registrations that are alive
+  long long bytes;         // device bytes in use, charges included
+  long graphs;             // alive
+  long graph_execs;        // alive
+  long threads;            // worker threads, one per stream that was used
+  long long operations;    // total: operations carried out
+  long long wrong_device;  // total: uses of a stream, event or communicator of another device
+};
+
+// A queued operation. `prepare` runs in the issuing thread each time the operation is really
+// queued (at once, or at each launch of the graph that captured it) and returns the work.
+using FakeCudaWork = std::function<void()>;
+using FakeCudaPrepare = std::function<FakeCudaWork()>;
+
+extern "C" {
+
+// Queues `work` on `stream` behind what is queued there; returns before it has run. The
+// stream must belong to the current device. While the stream is captured, it is recorded.
+cudaError_t fake_cuda_enqueue(cudaStream_t stream, FakeCudaWork work);
+
+// The same for work that must know in which order it was queued.
+cudaError_t fake_cuda_submit(cudaStream_t stream, FakeCudaPrepare prepare);
+
+// The device of a live stream (the default streams: the current device), or -1.
+int fake_cuda_stream_device(cudaStream_t stream);
+
+// True where [pointer, pointer + bytes) lies in one live device or pinned allocation.
+// `device` (may be null) receives its device, or -1 for pinned memory.
+bool fake_cuda_owns(const void* pointer, size_t bytes, int* device);
+
+// Lets the device look fuller (or emptier, bytes < 0), as a library's own buffers do.
+void fake_cuda_charge(int device, long long bytes);
+
+// Counts a wrong-device use that the double of libnccl found.
+void fake_cuda_note_wrong_device(void);
+
+void fake_cuda_counters(FakeCudaCounters* counters);
+
+}  // extern "C"

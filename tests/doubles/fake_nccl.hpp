@@ -1,0 +1,56 @@
+// What the CPU double of libnccl exports beside NCCL's own functions, for tests that count leaks
+// or make something fail. Look the functions up with dlsym where the library is opened at run time.
+// It is a tool of the tests; nothing in the product falls back to it.
+#pragma once
+
+enum FakeNcclCall {
+  fake_all_reduce,
+  fake_reduce,
+  fake_broadcast,
+  fake_all_gather,
+  fake_reduce_scatter,
+  fake_all_to_all,
+  fake_gather,
+  fake_scatter,
+  fake_send,
+  fake_recv,
+  fake_calls_end
+};
+
+struct FakeNcclCounters {
+  // Totals since the start of this process.
+  long unique_ids;  // made by ncclGetUniqueId
+  long inits;       // communicators that came to life from unique IDs
+  long splits;      // communicators that came to life by split
+  long shrinks;     // ... by shrink
+  long launches;    // batches of operations put on a stream: one per communicator and group
+  long long calls[fake_calls_end];
+  // Alive now.
+  long communicators;
+  long roots;          // unique IDs whose ranks have not all come: a thread and a socket each
+  long threads;        // roots and helpers of non-blocking calls
+  long segments;       // mappings of memory shared with other ranks
+  long registrations;  // ncclCommRegister
+  long windows;        // ncclCommWindowRegister
+  long memory;         // ncclMemAlloc
+  long reductions;     // ncclRedOpCreatePreMulSum
+};
+
+extern "C" {
+
+void fake_nccl_counters(FakeNcclCounters* counters);
+
+// Adds faults, in the notation of FAKE_NCCL_FAULTS (see README.md); "" takes all away, those of
+// the environment too. Returns 0, or -1 where the text is not understood.
+int fake_nccl_inject(const char* faults);
+
+// A communicator's name, read now through the pointer that its config gave; null where it has none.
+const char* fake_nccl_name(void* communicator);
+
+// The CTA limits, traffic class and split share that a communicator was made with.
+struct FakeNcclConfig {
+  int blocking, min_ctas, max_ctas, traffic_class, split_share, cga_cluster_size;
+};
+int fake_nccl_config(void* communicator, FakeNcclConfig* config);
+
+}  // extern "C"

@@ -1,0 +1,5 @@
+#include "built_as.hpp"
+
+namespace fake {
+extern const int built_as = FAKE_NCCL_BUILT_AS;
+}

@@ -1,0 +1,10 @@
+// The collectives, each made of messages between all ranks and a local reduction.
+#pragma once
+
+#include "operation.hpp"
+
+namespace fake {
+
+Outcome run_collective(Comm& comm, const Operation& operation, std::uint64_t number);
+
+}  // namespace fake

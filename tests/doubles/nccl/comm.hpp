@@ -1,0 +1,90 @@
+// A communicator of this process.
+#pragma once
+
+#include <nccl.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "config.hpp"
+#include "seat.hpp"
+
+namespace fake {
+
+struct Reduction {  // made by ncclRedOpCreatePreMulSum
+  ncclDataType_t type = ncclFloat32;
+  const void* pointer = nullptr;  // read when the operation runs, or null where `value` holds the scalar
+  unsigned char value[8] = {};
+};
+
+// How a communicator stands towards its owner.
+struct Progress {
+  bool busy = false;        // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
+  bool background = false;  // a helper thread is at work
+  int polls = 0;            // that many polls still answer ncclInProgress
+  std::vector<std::function<Outcome()>> launches;  // put on the stream by the poll that ends the phase
+  std::function<void()> deliver;                   // hands out what the helper made
+};
+
+}  // namespace fake
+
+struct ncclComm : std::enable_shared_from_this<ncclComm> {
+  fake::Seat seat;
+  int device = 0;
+  fake::Config config;
+  std::uint64_t name_hash = 0;
+  int number = 0;  // how many communicators this process had begun before
+  long long charged = 0;
+
+  std::mutex mutex;  // guards all below
+  std::condition_variable changed;
+  fake::Progress progress;
+  fake::Outcome error;
+  bool finalized = false, gone = false;
+  int recordings = 0;  // operations held by captures and graphs
+  std::uint64_t issued = 0, done = 0, running = 0, collectives = 0, operations = 0;
+  std::uint64_t met = 0, shrunk = 0;
+  std::vector<std::uint64_t> sent, received;  // messages per peer
+  std::map<int, fake::Reduction> reductions;
+  int next_reduction = ncclNumOps;
+};
+
+namespace fake {
+
+using Comm = ncclComm;
+using CommPtr = std::shared_ptr<Comm>;
+
+CommPtr new_comm(int rank, int ranks, int device, const Config& config);
+void add_live(const CommPtr& comm);  // from now on its handle is known
+void remove_live(const CommPtr& comm);
+CommPtr find_comm(ncclComm_t handle);  // null where the handle is not of a live communicator
+long live_comms();
+
+// The first error stays.
+void set_error(Comm& comm, const Outcome& outcome);
+Outcome current_error(Comm& comm);
+
+enum class Use { work, query };
+
+// The communicator behind the handle, if it can be used: known, ready (work: not in progress), not
+// finalized, without an error, its name unchanged.
+Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
+
+// Waits until what was put on streams has run.
+Outcome drain(Comm& comm);
+
+// A host-side meeting of all ranks; `kind` must be the same everywhere.
+enum class Meeting { finalize = 1, split, window };
+Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int parity)>& write = {});
+
+// Runs `body` in a helper thread and makes the communicator busy until it is polled to success.
+void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
+                       std::function<void()> deliver = {});
+void become_busy(Comm& comm);
+
+}  // namespace fake

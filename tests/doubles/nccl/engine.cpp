@@ -1,0 +1,175 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "collective.hpp"
+#include "common/settings.hpp"
+#include "counters.hpp"
+#include "fake_cuda.hpp"
+#include "faults.hpp"
+#include "transfer.hpp"
+
+namespace fake {
+namespace {
+
+// A batch's place among the batches of its communicator, drawn when it is queued, not when it runs.
+struct Ticket {
+  std::uint64_t number = 0;
+  std::uint64_t first_collective = 0;
+  std::vector<std::uint64_t> messages;  // per send or receive: its number between the two ranks
+};
+
+Ticket draw_ticket(Comm& comm, const std::vector<Operation>& operations) {
+  std::lock_guard lock(comm.mutex);
+  Ticket ticket;
+  ticket.number = comm.issued++;
+  ticket.first_collective = comm.collectives;
+  for (const Operation& o : operations) {
+    if (o.kind == fake_send)
+      ticket.messages.push_back(comm.sent[static_cast<std::size_t>(o.root)]++);
+    else if (o.kind == fake_recv)
+      ticket.messages.push_back(comm.received[static_cast<std::size_t>(o.root)]++);
+    else
+      ++comm.collectives;
+  }
+  return ticket;
+}
+
+// Says what this rank does as collective `number` and compares with those who have said it already.
+Outcome compare(Comm& comm, std::uint64_t number, const Posted& posted) {
+  if (broken("sequence_check")) return {};
+  RankSlot& mine = comm.seat.mine();
+  mine.board[number % board_rows] = posted;
+  mine.posted = number + 1;
+  for (int rank = 0; rank < comm.seat.ranks; ++rank) {
+    const RankSlot& other = comm.seat.segment.slot(rank);
+    const std::uint64_t begun = other.posted;
+    if (begun <= number || begun >= number + board_rows) continue;
+    const Posted& said = other.board[number % board_rows];
+    if (std::memcmp(&said, &posted, sizeof posted) == 0) continue;
+    const Outcome cause = failed(
+        ncclInvalidUsage, "collective %llu of the communicator differs: rank %d issued %s, rank %d issued %s",
+        static_cast<unsigned long long>(number), comm.seat.rank, describe(posted).c_str(), rank,
+        describe(said).c_str());
+    comm.seat.segment.spoil(comm.seat.rank, cause);
+    return cause;
+  }
+  return {};
+}
+
+Outcome run_one_by_one(Comm& comm, const std::vector<Operation>& operations, const Ticket& ticket) {
+  std::uint64_t number = ticket.first_collective;
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  std::size_t message = 0;
+  for (const Operation& o : operations) {
+    if (Outcome injected = injected_async_error(comm); !injected.ok()) return injected;
+    if (!o.point_to_point()) {
+      if (Outcome bad = compare(comm, number, posted_form(o)); !bad.ok()) return bad;
+      if (Outcome bad = run_collective(comm, o, number); !bad.ok()) return bad;
+      ++number;
+      continue;
+    }
+    const std::size_t bytes = o.count * type_bytes(o.type);
+    const Label label{ticket.messages[message++], fake_send, o.type};
+    if (o.kind == fake_send)
+      sends.push_back({o.root, static_cast<const char*>(o.send), bytes, label});
+    else
+      receives.push_back({o.root, static_cast<char*>(o.receive), bytes, label});
+  }
+  if (sends.empty() && receives.empty()) return {};
+  return exchange(comm, "Send/Recv", sends, receives);
+}
+
+void execute(Comm& comm, const std::vector<Operation>& operations, const Ticket& ticket) {
+  bool usable = false;
+  {
+    std::unique_lock lock(comm.mutex);
+    // Batches of one communicator run in the order of issue, whatever streams they are on.
+    comm.changed.wait(lock, [&] {
+      return comm.done == ticket.number || broken("issue_order") || comm.gone || comm.seat.cancelled;
+    });
+    usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled;
+    ++comm.running;
+  }
+  if (usable)
+    if (const Outcome outcome = run_one_by_one(comm, operations, ticket); !outcome.ok())
+      set_error(comm, outcome);
+  std::lock_guard lock(comm.mutex);
+  --comm.running;
+  ++comm.done;
+  comm.changed.notify_all();
+}
+
+// Counts what captures and graphs hold of a communicator.
+std::shared_ptr<void> recording_of(const CommPtr& comm) {
+  {
+    std::lock_guard lock(comm->mutex);
+    ++comm->recordings;
+  }
+  return {nullptr, [comm](void*) {
+            std::lock_guard lock(comm->mutex);
+            --comm->recordings;
+          }};
+}
+
+class OnDevice {  // as the library does it: the caller's device is there again afterwards
+ public:
+  explicit OnDevice(int device) {
+    cudaGetDevice(&before_);
+    cudaSetDevice(device);
+  }
+  ~OnDevice() { cudaSetDevice(before_); }
+  OnDevice(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// Lets `later` wait for what is queued on `earlier`.
+cudaError_t order(cudaStream_t earlier, cudaStream_t later) {
+  cudaEvent_t event = nullptr;
+  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error == cudaSuccess) error = cudaEventRecord(event, earlier);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(later, event, 0);
+  cudaEventDestroy(event);
+  return error;
+}
+
+}  // namespace
+
+Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
+  const OnDevice here(comm->device);
+  const cudaStream_t stream = operations.front().stream;
+  std::vector<cudaStream_t> others;  // of the same batch: joined before and after
+  for (const Operation& o : operations)
+    if (o.stream != stream && std::find(others.begin(), others.end(), o.stream) == others.end())
+      others.push_back(o.stream);
+  cudaError_t error = cudaSuccess;
+  for (const cudaStream_t other : others)
+    if (error == cudaSuccess) error = order(other, stream);
+
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream, &capturing);
+  const std::shared_ptr<void> recording =
+      capturing == cudaStreamCaptureStatusNone ? nullptr : recording_of(comm);
+  const auto shared = std::make_shared<const std::vector<Operation>>(std::move(operations));
+  FakeCudaPrepare prepare = [comm, shared, recording]() -> FakeCudaWork {
+    const auto ticket = std::make_shared<const Ticket>(draw_ticket(*comm, *shared));
+    return [comm, shared, ticket] { execute(*comm, *shared, *ticket); };
+  };
+  if (error == cudaSuccess && broken("returns_before_completion")) {
+    prepare()();
+    return {};
+  }
+  if (error == cudaSuccess) error = fake_cuda_submit(stream, std::move(prepare));
+  for (const cudaStream_t other : others)
+    if (error == cudaSuccess) error = order(stream, other);
+  if (error != cudaSuccess) return failed(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
+  ++totals().launches;
+  return {};
+}
+
+}  // namespace fake

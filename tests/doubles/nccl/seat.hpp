@@ -1,0 +1,40 @@
+// One rank's place in a shared segment, and the only way in which the double waits for other ranks.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "segment.hpp"
+
+namespace fake {
+
+double timeout_seconds();
+
+struct Seat {
+  Segment segment;
+  int rank = 0;
+  int ranks = 0;
+  std::atomic<bool> cancelled{false};  // this rank aborts: every wait of it ends
+
+  double limit = timeout_seconds();  // read when the communicator is begun, by the caller's thread
+  const Seat* parent = nullptr;      // while a child is made: its abort counts too
+
+  bool gives_up() const { return cancelled || (parent != nullptr && parent->cancelled); }
+  RankSlot& mine() const { return segment.slot(rank); }
+};
+
+using Ready = std::function<bool()>;
+using Awaited = std::function<std::vector<int>()>;  // the ranks that are still missing
+
+enum class OnTrouble { give_up, go_on };
+
+// Waits until ready() holds; ends early where the communicator is spoilt, this rank cancels, an
+// awaited process is gone, or FAKE_NCCL_TIMEOUT passes. The last two spoil it for every rank.
+Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const Awaited& awaited,
+                 OnTrouble on_trouble = OnTrouble::give_up);
+
+std::string rank_list(const std::vector<int>& ranks);
+
+}  // namespace fake

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Shows that the tests of the doubles test something: takes each behaviour out (FAKE_BREAK) and
+demands that the test case written for it fails.
+
+usage: prove.py TEST_FAKE_CUDA TEST_FAKE_NCCL [behaviour ...]
+"""
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+
+CUDA = {  # behaviour: pattern of the test case that must fail
+    "no_driver": "without a driver the count*",
+    "visible_devices": "visible devices*",
+    "given_uuids": "the UUIDs can be given*",
+    "last_error": "the last error stays*",
+    "stream_device": "a stream or event of another device*",
+    "memory_counted": "memory is counted*",
+    "range_check": "copies outside an allocation*",
+    "pageable_copy": "a pageable source*",
+    "async_streams": "calls return before the work is done*",
+    "fifo": "calls return before the work is done*",
+    "delay": "every operation can be slowed down",
+    "wait_event": "two streams do not wait*",
+    "event_query": "events tell when*",
+    "default_stream_order": "the default stream and blocking streams*",
+    "free_waits": "free waits for queued work*",
+    "capture_records": "a capture records*",
+    "capture_join": "a capture spreads*",
+    "capture_guard": "waiting for a captured stream*",
+}
+NCCL = {
+    "rank_count": "a wrong number of ranks*",
+    "duplicate_rank": "a rank that comes twice*",
+    "duplicate_gpu": "two ranks on one device*",
+    "host_id": "two ranks on one device*",
+    "deadline": "a rank that never comes*",
+    "comm_id": "NCCL_COMM_ID makes*",
+    "root_ends": "an ID costs a thread*",
+    "same_user": "another user's processes*",
+    "several_ids": "several IDs for one*",
+    "side_by_side": "several inits of one group*",
+    "config_size": "a config is read by its own size*",
+    "config_magic": "a config is read by its own size*",
+    "name_kept": "commName is read late*",
+    "reduction_ops": "reductions on every type*",
+    "returns_before_completion": "a collective returns before*",
+    "issue_order": "operations of one communicator keep*",
+    "buffer_check": "buffers must be device memory*",
+    "comm_device": "a wrong device is refused*",
+    "unmatched_end": "an end without a start*",
+    "group_per_thread": "the depth of groups*",
+    "deferred_operations": "operations of a group start*",
+    "joint_progress": "sends and receives of a group*",
+    "message_check": "a send and a receive of different*",
+    "split_order": "a split orders by key*",
+    "split_nocolor": "a split orders by key*",
+    "split_inherits": "a split without config*",
+    "capture_records": "collectives are captured*",
+    "graphs_pin": "collectives are captured*",
+    "in_progress": "a non-blocking communicator is in progress*",
+    "early_reuse": "a non-blocking communicator is in progress*",
+    "mixed_group": "a group of non-blocking*",
+    "sequence_check": "ranks that issue different*",
+    "gone_process": "a process that dies*",
+    "nameless": "killed jobs leave nothing*",
+    "abort_spreads": "an abort ends what the peers*",
+    "abort_cancels": "an abort ends this rank's own*",
+    "faults": "faults on order*",
+    "use_after_finalize": "after finalize only*",
+    "finalize_meets": "finalize waits for every rank",
+    "destroy_waits": "finalize and destroy wait*",
+    "window_meets": "registered memory*",
+    "release": "hundreds of communicators*",
+}
+
+
+def attempt(job):
+    program, behaviour, pattern = job
+    settings = dict(os.environ, FAKE_BREAK=behaviour, RANKS_TIME_LIMIT="2", FAKE_NCCL_TIMEOUT="1")
+    # A pattern's comma would end it.
+    run = subprocess.run([program, "--test-case=" + pattern.replace(",", "*"), "--no-colors"], env=settings,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    ran = re.search(r"test cases: +(\d+)", run.stdout)
+    if not ran or ran.group(1) == "0":
+        return behaviour, "no test case matches " + pattern
+    if behaviour == "same_user" and "not run" in run.stdout:
+        return behaviour, None
+    return behaviour, None if run.returncode != 0 else "still passes: " + pattern
+
+
+def main():
+    cuda, nccl = sys.argv[1:3]
+    chosen = set(sys.argv[3:])
+    jobs = [(cuda, *entry) for entry in CUDA.items()] + [(nccl, *entry) for entry in NCCL.items()]
+    jobs = [job for job in jobs if not chosen or job[1] in chosen]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        problems = [answer for answer in pool.map(attempt, jobs) if answer[1]]
+    for left in glob.glob("/dev/shm/rankmesh-fake-broken-*"):
+        os.unlink(left)
+    for behaviour, problem in problems:
+        print(f"{behaviour}: {problem}")
+    print(f"{len(jobs) - len(problems)} of {len(jobs)} behaviours: their test fails without them")
+    return 1 if problems else 0
+
+
+sys.exit(main())

@@ -1,0 +1,276 @@
+// The double of libcudart: streams, events, graphs.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "fake_cuda.hpp"
+#include "fork_ranks.hpp"
+#include "gate.hpp"
+
+using ranks::Rank;
+using ranks::Settings;
+
+namespace {
+
+cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
+  cudaStream_t stream = nullptr;
+  REQUIRE_SAME(cudaStreamCreateWithFlags(&stream, flags), 0);
+  return stream;
+}
+
+cudaEvent_t new_event() {
+  cudaEvent_t event = nullptr;
+  REQUIRE_SAME(cudaEventCreate(&event), 0);
+  return event;
+}
+
+void push(cudaStream_t stream, std::vector<int>& list, int value) {
+  REQUIRE_SAME(fake_cuda_enqueue(stream, [&list, value] { list.push_back(value); }), 0);
+}
+
+FakeCudaCounters count() {
+  FakeCudaCounters counters;
+  fake_cuda_counters(&counters);
+  return counters;
+}
+
+}  // namespace
+
+TEST_CASE("calls return before the work is done, and the work runs in order") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    std::vector<int> seen;
+    {
+      Gate gate(stream);
+      for (int i = 0; i < 20; ++i) push(stream, seen, i);
+      REQUIRE_SAME(cudaStreamQuery(stream), cudaErrorNotReady);
+      REQUIRE_RANK(seen.empty());
+    }
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_SAME(cudaStreamQuery(stream), 0);
+    REQUIRE_SAME(seen.size(), 20);
+    for (int i = 0; i < 20; ++i) REQUIRE_SAME(seen[i], i);
+  });
+}
+
+TEST_CASE("every operation can be slowed down") {
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DELAY_US", "20000"}}), [](Rank) {
+    const auto stream = new_stream();
+    const auto start = std::chrono::steady_clock::now();
+    REQUIRE_SAME(fake_cuda_enqueue(stream, [] {}), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_RANK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(20));
+  });
+}
+
+TEST_CASE("two streams do not wait for each other, unless an event says so") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto a = new_stream(), b = new_stream();
+    const auto event = new_event();
+    std::vector<int> seen;
+    Gate gate(a);
+    push(b, seen, 1);
+    REQUIRE_SAME(cudaStreamSynchronize(b), 0);
+    REQUIRE_SAME(seen.size(), 1);
+    REQUIRE_SAME(cudaEventRecord(event, a), 0);
+    REQUIRE_SAME(cudaStreamWaitEvent(b, event, 0), 0);
+    push(b, seen, 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE_SAME(cudaStreamQuery(b), cudaErrorNotReady);
+    REQUIRE_SAME(seen.size(), 1);
+    gate.open();
+    REQUIRE_SAME(cudaStreamSynchronize(b), 0);
+    REQUIRE_SAME(seen.size(), 2);
+  });
+}
+
+TEST_CASE("events tell when they are reached, and the time between them") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    const auto start = new_event(), end = new_event();
+    float ms = 0;
+    REQUIRE_SAME(cudaEventQuery(start), 0);  // never recorded counts as reached
+    REQUIRE_SAME(cudaEventElapsedTime(&ms, start, end), cudaErrorInvalidResourceHandle);
+    REQUIRE_SAME(cudaEventRecord(start, stream), 0);
+    REQUIRE_SAME(cudaEventSynchronize(start), 0);
+    {
+      Gate gate(stream);
+      REQUIRE_SAME(cudaEventRecord(end, stream), 0);
+      REQUIRE_SAME(cudaEventQuery(end), cudaErrorNotReady);
+      REQUIRE_SAME(cudaEventElapsedTime(&ms, start, end), cudaErrorNotReady);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    REQUIRE_SAME(cudaEventSynchronize(end), 0);
+    REQUIRE_SAME(cudaEventElapsedTime(&ms, start, end), 0);
+    REQUIRE_RANK(ms >= 9.0f && ms < 3000.0f);
+    REQUIRE_SAME(cudaEventDestroy(start), 0);
+    REQUIRE_SAME(cudaEventDestroy(start), cudaErrorInvalidResourceHandle);
+  });
+}
+
+TEST_CASE("the default stream and blocking streams wait for each other") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto blocking = new_stream(cudaStreamDefault), free = new_stream();
+    std::vector<int> seen;
+    Gate gate(blocking);
+    push(nullptr, seen, 1);
+    push(free, seen, 2);
+    REQUIRE_SAME(cudaStreamSynchronize(free), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE_SAME(seen.size(), 1);
+    REQUIRE_SAME(seen[0], 2);
+    gate.open();
+    REQUIRE_SAME(cudaDeviceSynchronize(), 0);
+    REQUIRE_SAME(seen.size(), 2);
+  });
+}
+
+TEST_CASE("free waits for queued work, free in stream order does not") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    int* p;
+    REQUIRE_SAME(cudaMallocAsync(reinterpret_cast<void**>(&p), 64, stream), 0);
+    {
+      Gate gate(stream);
+      REQUIRE_SAME(cudaFreeAsync(p, stream), 0);
+      REQUIRE_SAME(count().allocations, 1);
+    }
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_SAME(count().allocations, 0);
+    REQUIRE_SAME(cudaMalloc(reinterpret_cast<void**>(&p), 64), 0);
+    std::atomic<bool> ran{false};
+    REQUIRE_SAME(fake_cuda_enqueue(stream,
+                                   [&] {
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                                     ran = true;
+                                   }),
+                 0);
+    REQUIRE_SAME(cudaFree(p), 0);
+    REQUIRE_RANK(ran.load());
+  });
+}
+
+TEST_CASE("host functions, priorities and flags") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    int least, greatest, priority;
+    unsigned flags;
+    REQUIRE_SAME(cudaDeviceGetStreamPriorityRange(&least, &greatest), 0);
+    REQUIRE_RANK(greatest < least);
+    cudaStream_t stream;
+    REQUIRE_SAME(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -99), 0);
+    REQUIRE_SAME(cudaStreamGetPriority(stream, &priority), 0);
+    REQUIRE_SAME(priority, greatest);
+    REQUIRE_SAME(cudaStreamGetFlags(stream, &flags), 0);
+    REQUIRE_SAME(flags, cudaStreamNonBlocking);
+    int value = 0;
+    REQUIRE_SAME(cudaLaunchHostFunc(
+                     stream, [](void* data) { *static_cast<int*>(data) = 5; }, &value),
+                 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_SAME(value, 5);
+  });
+}
+
+TEST_CASE("streams, events and their threads are counted and end") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    std::vector<cudaStream_t> streams;
+    for (int i = 0; i < 10; ++i) {
+      streams.push_back(new_stream());
+      REQUIRE_SAME(fake_cuda_enqueue(streams.back(), [] {}), 0);
+    }
+    const auto event = new_event();
+    REQUIRE_SAME(count().streams, 10);
+    REQUIRE_SAME(count().threads, 10);
+    REQUIRE_SAME(count().events, 1);
+    for (auto stream : streams) {
+      REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+      REQUIRE_SAME(cudaStreamDestroy(stream), 0);
+    }
+    REQUIRE_SAME(cudaStreamDestroy(streams[0]), cudaErrorInvalidResourceHandle);
+    REQUIRE_SAME(cudaEventDestroy(event), 0);
+    REQUIRE_SAME(count().streams + count().threads + count().events, 0);
+  });
+}
+
+TEST_CASE("a capture records instead of running, and a graph runs again at each launch") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream(), other = new_stream();
+    std::vector<int> seen;
+    int prepared = 0;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+    cudaStreamCaptureStatus status;
+    REQUIRE_SAME(cudaStreamIsCapturing(stream, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusActive);
+    push(stream, seen, 1);
+    REQUIRE_SAME(fake_cuda_submit(stream,
+                                  [&]() -> FakeCudaWork {
+                                    const int turn = ++prepared;
+                                    return [&seen, turn] { seen.push_back(100 * turn); };
+                                  }),
+                 0);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_RANK(seen.empty() && prepared == 0);
+    REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+    REQUIRE_SAME(count().graphs, 1);
+    REQUIRE_SAME(count().graph_execs, 1);
+    REQUIRE_SAME(cudaGraphDestroy(graph), 0);
+    REQUIRE_SAME(cudaGraphLaunch(exec, other), 0);
+    REQUIRE_SAME(cudaGraphLaunch(exec, other), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(other), 0);
+    REQUIRE_RANK(seen == std::vector<int>{1, 100, 1, 200});
+    REQUIRE_SAME(cudaGraphExecDestroy(exec), 0);
+    REQUIRE_SAME(count().graphs + count().graph_execs, 0);
+  });
+}
+
+TEST_CASE("a capture spreads by events and must be joined again") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto a = new_stream(), b = new_stream();
+    const auto fork = new_event(), join = new_event();
+    std::vector<int> seen;
+    cudaGraph_t graph;
+    for (const bool joined : {true, false}) {
+      REQUIRE_SAME(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed), 0);
+      push(a, seen, 1);
+      REQUIRE_SAME(cudaEventRecord(fork, a), 0);
+      REQUIRE_SAME(cudaEventQuery(fork), cudaErrorCapturedEvent);
+      REQUIRE_SAME(cudaStreamWaitEvent(b, fork, 0), 0);
+      push(b, seen, 2);
+      REQUIRE_SAME(cudaEventRecord(join, b), 0);
+      if (joined) REQUIRE_SAME(cudaStreamWaitEvent(a, join, 0), 0);
+      push(a, seen, 3);
+      REQUIRE_SAME(cudaStreamEndCapture(a, &graph), joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+      cudaStreamCaptureStatus status;
+      REQUIRE_SAME(cudaStreamIsCapturing(b, &status), 0);
+      REQUIRE_SAME(status, cudaStreamCaptureStatusNone);
+      if (joined) {
+        cudaGraphExec_t exec;
+        REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+        REQUIRE_SAME(cudaGraphLaunch(exec, a), 0);
+        REQUIRE_SAME(cudaStreamSynchronize(a), 0);
+        REQUIRE_RANK(seen == std::vector<int>{1, 2, 3});
+      }
+    }
+  });
+}
+
+TEST_CASE("waiting for a captured stream, or allocating meanwhile, spoils the capture") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    cudaGraph_t graph;
+    void* p;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+    REQUIRE_SAME(cudaMalloc(&p, 16), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    REQUIRE_SAME(cudaMalloc(&p, 16), 0);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+  });
+}

@@ -1,0 +1,272 @@
+// The double of libnccl: groups, sends and receives, splits, graphs.
+#include <doctest/doctest.h>
+
+#include "nccl_help.hpp"
+
+using namespace help;
+using ranks::Rank;
+using ranks::Settings;
+
+namespace {
+const Settings short_wait{{"FAKE_NCCL_TIMEOUT", "0.4"}};
+}
+
+TEST_CASE("an end without a start is an invalid usage") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    REQUIRE_NCCL(ncclGroupEnd(), ncclInvalidUsage);
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclGroupEnd());
+    NCCL_OK(ncclGroupEnd());
+    REQUIRE_NCCL(ncclGroupEnd(), ncclInvalidUsage);
+  });
+}
+
+TEST_CASE("the depth of groups is the thread's own") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    NCCL_OK(ncclGroupStart());
+    ncclResult_t result = ncclSuccess;
+    std::thread([&] { result = ncclGroupEnd(); }).join();
+    REQUIRE_SAME(result, ncclInvalidUsage);
+    NCCL_OK(ncclGroupEnd());
+  });
+}
+
+TEST_CASE("operations of a group start at the outermost end, as one batch") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    const cudaStream_t stream = make_stream();
+    int* x = device(std::vector<int>{1, 2});
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(x + 1, x + 1, 1, ncclInt32, ncclSum, comm, stream));
+    NCCL_OK(ncclGroupEnd());
+    CUDA_OK(cudaStreamSynchronize(stream));
+    REQUIRE_SAME(host(x, 2)[0], 1);
+    REQUIRE_SAME(count().launches, 0);
+    NCCL_OK(ncclGroupEnd());
+    CUDA_OK(cudaStreamSynchronize(stream));
+    REQUIRE_SAME(host(x, 2)[0], 2);
+    REQUIRE_SAME(host(x, 2)[1], 4);
+    REQUIRE_SAME(count().launches, 1);
+    REQUIRE_SAME(count().calls[fake_all_reduce], 2);
+  });
+}
+
+TEST_CASE("a failure inside a group fails the group, and nothing of it runs") {
+  CHECK_RANKS(1, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>{1});
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
+    REQUIRE_NCCL(ncclAllReduce(x, x, 9, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+    REQUIRE_NCCL(ncclGroupEnd(), ncclInvalidArgument);
+    REQUIRE_SAME(count().launches, 0);
+  });
+}
+
+TEST_CASE("a simulated end runs nothing") {
+  CHECK_RANKS(1, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>{1});
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
+    NCCL_OK(ncclGroupSimulateEnd(&info));
+    REQUIRE_RANK(info.estimatedTime > 0);
+    REQUIRE_SAME(count().launches, 0);
+    REQUIRE_NCCL(ncclGroupEnd(), ncclInvalidUsage);
+  });
+}
+
+TEST_CASE("sends and receives of a group progress together: rings, pairs, self, large and empty") {
+  for (const int size : {2, 4, 8}) {
+    CHECK_RANKS(size, Settings{}, [](Rank rank) {
+      const ncclComm_t comm = make_comm(rank);
+      const std::size_t count = 50000;  // several pieces: nobody can finish a send alone
+      int* out = device(std::vector<int>(count, rank.number));
+      int* in = device(std::vector<int>(count * static_cast<std::size_t>(rank.size)));
+      NCCL_OK(ncclGroupStart());
+      for (int peer = 0; peer < rank.size; ++peer) {  // all send first, then receive
+        NCCL_OK(ncclSend(out, count, ncclInt32, peer, comm, nullptr));
+        NCCL_OK(ncclSend(out, 0, ncclInt32, peer, comm, nullptr));
+      }
+      for (int peer = 0; peer < rank.size; ++peer) {
+        NCCL_OK(ncclRecv(in + static_cast<std::size_t>(peer) * count, count, ncclInt32, peer, comm, nullptr));
+        NCCL_OK(ncclRecv(nullptr, 0, ncclInt32, peer, comm, nullptr));
+      }
+      NCCL_OK(ncclGroupEnd());
+      const auto got = host(in, count * static_cast<std::size_t>(rank.size));
+      for (int peer = 0; peer < rank.size; ++peer)
+        for (const std::size_t i : {std::size_t{0}, count - 1})
+          REQUIRE_SAME(got[static_cast<std::size_t>(peer) * count + i], peer);
+    });
+  }
+}
+
+TEST_CASE("several messages between two ranks keep their order") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>{10 * rank.number, 10 * rank.number + 1, -1});
+    if (rank.number == 0) {
+      for (int i = 0; i < 2; ++i) NCCL_OK(ncclSend(x + i, 1, ncclInt32, 1, comm, nullptr));
+    } else {
+      NCCL_OK(ncclRecv(x, 1, ncclInt32, 0, comm, nullptr));
+      NCCL_OK(ncclRecv(x + 1, 1, ncclInt32, 0, comm, nullptr));
+      REQUIRE_SAME(host(x, 2)[0], 0);
+      REQUIRE_SAME(host(x, 2)[1], 1);
+    }
+    CUDA_OK(cudaDeviceSynchronize());
+  });
+}
+
+TEST_CASE("a send and a receive of different length are an error on both sides") {
+  CHECK_RANKS(2, short_wait, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>(100));
+    if (rank.number == 0)
+      NCCL_OK(ncclSend(x, 5, ncclInt32, 1, comm, nullptr));
+    else
+      NCCL_OK(ncclRecv(x, 6, ncclInt32, 0, comm, nullptr));
+    REQUIRE_SAME(wait_for_error(comm), ncclInvalidUsage);
+    REQUIRE_RANK(says(comm, "expects a message of 24 bytes from rank 0"));
+    NCCL_OK(ncclCommAbort(comm));
+  });
+}
+
+TEST_CASE("a send that meets another collective is an error") {
+  CHECK_RANKS(2, short_wait, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>(100));
+    if (rank.number == 0)
+      NCCL_OK(ncclSend(x, 4, ncclInt32, 1, comm, nullptr));
+    else
+      NCCL_OK(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, nullptr));
+    REQUIRE_RANK(wait_for_error(comm) != ncclSuccess);
+    NCCL_OK(ncclCommAbort(comm));
+  });
+}
+
+TEST_CASE("a split orders by key, then by the parent's rank, and can leave ranks out") {
+  CHECK_RANKS(8, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    ncclComm_t child = comm;
+    // Rank 3 stays out; the rest by parity, in falling order of rank.
+    const int color = rank.number == 3 ? NCCL_SPLIT_NOCOLOR : rank.number % 2;
+    NCCL_OK(ncclCommSplit(comm, color, -rank.number, &child, nullptr));
+    if (rank.number == 3) {
+      REQUIRE_RANK(child == nullptr);
+    } else {
+      int size, place;
+      NCCL_OK(ncclCommCount(child, &size));
+      NCCL_OK(ncclCommUserRank(child, &place));
+      REQUIRE_SAME(size, color == 0 ? 4 : 3);
+      const std::vector<int> order = color == 0 ? std::vector<int>{6, 4, 2, 0} : std::vector<int>{7, 5, 1};
+      REQUIRE_SAME(order[static_cast<std::size_t>(place)], rank.number);
+      int* x = device(std::vector<int>{rank.number});
+      NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, child, nullptr));
+      REQUIRE_SAME(host(x, 1)[0], color == 0 ? 12 : 13);
+      REQUIRE_SAME(count().splits, 1);
+    }
+    // Equal keys: the parent's order. Then once more, so that the shared slots are used again.
+    for (int turn = 0; turn < 3; ++turn) {
+      ncclComm_t all;
+      int place;
+      NCCL_OK(ncclCommSplit(comm, 0, 5, &all, nullptr));
+      NCCL_OK(ncclCommUserRank(all, &place));
+      REQUIRE_SAME(place, rank.number);
+      NCCL_OK(ncclCommDestroy(all));
+    }
+    REQUIRE_NCCL(ncclCommSplit(comm, -7, 0, &child, nullptr), ncclInvalidArgument);
+  });
+}
+
+TEST_CASE("a split without config inherits, one with a config does not") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = 3;
+    ncclComm_t comm, a, b;
+    NCCL_OK(ncclCommInitRankConfig(&comm, 2, shared_id(rank), rank.number, &config));
+    NCCL_OK(ncclCommSplit(comm, 0, 0, &a, nullptr));
+    config = NCCL_CONFIG_INITIALIZER;
+    NCCL_OK(ncclCommSplit(comm, 0, 0, &b, &config));
+    FakeNcclConfig seen;
+    REQUIRE_SAME(fake_nccl_config(a, &seen), 0);
+    REQUIRE_SAME(seen.max_ctas, 3);
+    REQUIRE_SAME(fake_nccl_config(b, &seen), 0);
+    REQUIRE_SAME(seen.max_ctas, NCCL_CONFIG_UNDEF_INT);
+  });
+}
+
+TEST_CASE("the survivors of a shrink go on, in order, also after an error") {
+  for (const int flags : {NCCL_SHRINK_DEFAULT, NCCL_SHRINK_ABORT}) {
+    CHECK_RANKS(4, Settings{}, [flags](Rank rank) {
+      const ncclComm_t comm = make_comm(rank);
+      int* x = device(std::vector<int>{rank.number});
+      if (rank.number == 1) {
+        rank.wait_for(0, 3);
+        return;
+      }
+      const cudaStream_t stream = make_stream();
+      if (flags == NCCL_SHRINK_ABORT)
+        NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));  // rank 1 never joins
+      rank.shared->flags[1]++;
+      rank.wait_for(1, 3);
+      int excluded = 1;
+      ncclComm_t child;
+      NCCL_OK(ncclCommShrink(comm, &excluded, 1, &child, nullptr, flags));
+      int place;
+      NCCL_OK(ncclCommUserRank(child, &place));
+      REQUIRE_SAME(place, rank.number == 0 ? 0 : rank.number - 1);
+      int* y = device(std::vector<int>{rank.number});
+      NCCL_OK(ncclAllReduce(y, y, 1, ncclInt32, ncclSum, child, nullptr));
+      REQUIRE_SAME(host(y, 1)[0], 5);
+      rank.shared->flags[0]++;
+    });
+  }
+}
+
+TEST_CASE("collectives are captured and replayed, and pin their communicator") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    const cudaStream_t stream = make_stream();
+    int* x = device(std::vector<int>{1});
+    CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CUDA_OK(cudaStreamEndCapture(stream, &graph));
+    CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA_OK(cudaGraphDestroy(graph));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    REQUIRE_SAME(host(x, 1)[0], 1);
+    for (int turn = 0; turn < 3; ++turn) CUDA_OK(cudaGraphLaunch(exec, stream));
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));  // between launches
+    CUDA_OK(cudaGraphLaunch(exec, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    REQUIRE_SAME(host(x, 1)[0], 32);
+    REQUIRE_NCCL(ncclCommDestroy(comm), ncclInvalidUsage);
+    REQUIRE_RANK(says(nullptr, "graphs"));
+    CUDA_OK(cudaGraphExecDestroy(exec));
+    NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+TEST_CASE("a group over two streams is ordered with both") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    const cudaStream_t a = make_stream(), b = make_stream();
+    int* x = device(std::vector<int>{1, 1});
+    Gate gate(b);
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, a));
+    NCCL_OK(ncclAllReduce(x + 1, x + 1, 1, ncclInt32, ncclSum, comm, b));
+    NCCL_OK(ncclGroupEnd());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    REQUIRE_SAME(cudaStreamQuery(a), cudaErrorNotReady);
+    gate.open();
+    CUDA_OK(cudaStreamSynchronize(b));
+    REQUIRE_SAME(host(x, 2)[1], 2);
+  });
+}
