@@ -1,5 +1,6 @@
 // Misuse of communicators, coordinators and meshes that the compiler must find; see ../must_not_compile.
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
@@ -12,111 +13,88 @@ struct NoElement {
 
 void use(GroupCoordinator& tp) {
   std::vector<float> floats(4);
-  std::vector<double> doubles(4);
-  std::vector<NoElement> structs(4);
-  std::vector<bool> bools(4);
+  [[maybe_unused]] std::vector<double> doubles(4);
+  [[maybe_unused]] std::vector<NoElement> structs(4);
+  [[maybe_unused]] std::vector<bool> bools(4);
   const std::vector<float> constant(4);
   DeviceSpan<float> device{nullptr, 4};
-  // Each case uses some of them.
-  (void)tp, (void)structs, (void)bools, (void)constant, (void)device, (void)floats, (void)doubles;
 
-#if CASE == 1  // a world rank where a rank in group is wanted
-// expect: RankInGroup|Index
+// case: a world rank where a rank in group is wanted: RankInGroup
 #if BROKEN
   tp.broadcast(floats, Rank{0});
 #else
   tp.broadcast(floats, RankInGroup{0});
 #endif
-#endif
 
-#if CASE == 2  // a world rank as a peer
-// expect: Peer
+// case: a world rank as a peer: Peer
 #if BROKEN
   tp.send(floats, Rank{0});
 #else
   tp.send(floats, RankInGroup{0});
 #endif
-#endif
 
-#if CASE == 3  // input and output of different element types
-// expect: MatchingMemory|same_as
+// case: input and output of different element types: MatchingMemory|same_as
 #if BROKEN
   tp.all_gather(floats, doubles);
 #else
   tp.all_gather(floats, floats);
 #endif
-#endif
 
-#if CASE == 4  // writing into constant memory
-// expect: WritableMemory|is_const
+// case: writing into constant memory: WritableMemory|is_const
 #if BROKEN
   tp.all_reduce(std::span<const float>{constant});
 #else
   tp.all_reduce(std::span<float>{floats});
 #endif
-#endif
 
-#if CASE == 5  // receiving into constant memory, while sending from it is right
-// expect: WritableMemory|is_const
+// case: receiving into constant memory, while sending from it is right: WritableMemory|is_const
 #if BROKEN
   tp.recv(constant, prev);
 #else
   tp.send(constant, next);
 #endif
-#endif
 
-#if CASE == 6  // packed bits
-// expect: HostMemory|Memory|contiguous
+// case: packed bits: WritableMemory|HostMemory|contiguous
 #if BROKEN
   tp.all_reduce(bools);
 #else
   tp.all_reduce(floats);
 #endif
-#endif
 
-#if CASE == 7  // a struct of which nobody said what type it is
-// expect: Element|DataTypeOf
+// case: a struct of which nobody said what type it is: WritableMemory|Element|DataTypeOf
 #if BROKEN
   tp.all_reduce(structs);
 #else
   tp.all_reduce(doubles);
 #endif
-#endif
 
-#if CASE == 8  // host memory in, device memory out
-// expect: MatchingMemory|is_device_span
+// case: host memory in, device memory out: MatchingMemory|is_device_span
 #if BROKEN
   tp.all_gather(floats, device);
 #else
   tp.all_gather(device, device);
 #endif
-#endif
 }
 
-#if CASE == 9  // a communicator has one owner
-// expect: deleted
-void take(mpi::Communicator a) {
+// case: a communicator has one owner: deleted
+mpi::Communicator copy(mpi::Communicator& a) {
 #if BROKEN
-  mpi::Communicator b{a};
+  return mpi::Communicator{a};
 #else
-  mpi::Communicator b{std::move(a)};
+  return mpi::Communicator{std::move(a)};
 #endif
 }
-#endif
 
-#if CASE == 10  // a communicator is not assigned either
-// expect: deleted
-void take(mpi::Communicator a, mpi::Communicator b) {
+// case: a communicator is not assigned either: deleted
+void assign(mpi::Communicator& a, mpi::Communicator& b) {
 #if BROKEN
   b = a;
 #else
   b = std::move(a);
 #endif
 }
-#endif
 
-#if CASE == 11  // a coordinator stays in its mesh
-// expect: deleted
+// case: a coordinator stays in its mesh: deleted
 void take(Mesh& mesh) {
 #if BROKEN
   auto tp = mesh["tp"];
@@ -125,15 +103,12 @@ void take(Mesh& mesh) {
 #endif
   tp.barrier();
 }
-#endif
 
-#if CASE == 12  // a mesh has one owner
-// expect: deleted
-void take(Mesh& mesh) {
+// case: a mesh has one owner: deleted
+Mesh copy(Mesh& mesh) {
 #if BROKEN
-  Mesh other{mesh};
+  return Mesh{mesh};
 #else
-  Mesh other{std::move(mesh)};
+  return Mesh{std::move(mesh)};
 #endif
 }
-#endif

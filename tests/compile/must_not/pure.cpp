@@ -1,57 +1,45 @@
 // Misuse of plain values that the compiler must find; see ../must_not_compile.
-#include <vector>
-
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 
 using namespace rankmesh;
 
-#if CASE == 1  // a rank in group is no rank
-// expect: Rank
-RankInGroup value = BROKEN ? 0 : 0;
+// case: a rank in group is no rank: conver
+Rank convert(RankInGroup value) {
 #if BROKEN
-Rank rank = value;
+  return value;
 #else
-Rank rank = value.value();
+  return value.value();
 #endif
-#endif
+}
 
-#if CASE == 2  // a coordinate is not compared with a rank
-// expect: operator==
+// case: a coordinate is not compared with a rank: operator==
 #if BROKEN
 bool equal(Coordinate a, Rank b) { return a == b; }
 #else
 bool equal(Coordinate a, Coordinate b) { return a == b; }
 #endif
-#endif
 
-#if CASE == 3  // a rank has no fraction
-// expect: conver|no matching
+// case: a rank has no fraction: no match|integral|conver
 #if BROKEN
 Rank rank{1.5};
 #else
 Rank rank{1};
 #endif
+
+// case: bool is no element of a collective: constraint
+#if BROKEN
+DeviceSpan<bool> span;
+#else
+DeviceSpan<char> span;
 #endif
 
-#if CASE == 4  // bool is no element of a collective
-// expect: constraint
-struct Flag {
-  bool value;
-};
+// case: a plan is asked for a rank, not for a rank in group: conver|memberships
+auto ask(const MeshPlan& plan) {
 #if BROKEN
-DeviceSpan<Flag> span;
+  return plan.memberships(RankInGroup{0});
 #else
-DeviceSpan<float> span;
+  return plan.memberships(Rank{0});
 #endif
-#endif
-
-#if CASE == 5  // a plan is asked for a rank, not for a rank in group
-// expect: memberships|conver
-#if BROKEN
-auto ask(const MeshPlan& plan) { return plan.memberships(RankInGroup{0}); }
-#else
-auto ask(const MeshPlan& plan) { return plan.memberships(Rank{0}); }
-#endif
-#endif
+}
