@@ -68,7 +68,8 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
     if (members.size() != factors.size()) continue;
     std::ranges::sort(members);
     if (std::ranges::adjacent_find(members) != members.end())
-      throw UnknownName{fmt::format("the product '{:.80}' names a dimension twice", product)};
+      throw UnknownName{fmt::format("the product '{:.80}' names a dimension twice", product),
+                        "name each once"};
     return GroupFamily::of(std::string{product}, view, members);
   }
   throw UnknownName{fmt::format("no view has all dimensions of the product '{:.80}'", product),

@@ -134,9 +134,10 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
   const auto fast = fastest(plan);
   std::string views = views_text(plan);
   if (views.size() > 400) views = views.substr(0, 400) + "...";
-  std::string text = fmt::format(
-      "{}  {}   {} ranks{}, digest {}\n", detail::bold("mesh", options.colour), views, plan.world_size(),
-      fast ? fmt::format(", {} varies fastest", *fast) : "", to_string(plan.digest()).substr(0, 8));
+  std::string text = fmt::format("{}  {}   {} rank{}{}, digest {}\n", detail::bold("mesh", options.colour),
+                                 views, plan.world_size(), plan.world_size() == 1 ? "" : "s",
+                                 fast ? fmt::format(", {} varies fastest", *fast) : "",
+                                 to_string(plan.digest()).substr(0, 8));
   const std::size_t names = std::min(max_names, plan.families().size());
   const std::size_t nodes =
       options.live == nullptr ? 0 : 2 + std::min<std::size_t>(max_nodes + 1, options.live->hosts.size());

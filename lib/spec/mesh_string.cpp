@@ -34,8 +34,14 @@ std::string_view trimmed(std::string_view text) {
 
 std::string read_file(const std::string& path) {
   std::ifstream file{path, std::ios::binary};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (!file.is_open() || file.bad())
+  std::string text;
+  bool is_read = file.is_open();
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // a directory, for one
+    is_read = false;
+  }
+  if (!is_read || file.bad())
     throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
                     "check the path and its permissions on every node"};
   return text;

@@ -1,8 +1,8 @@
 // meshinfo: prints, explains and checks rank mappings, offline and in a live job.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <iostream>
-#include <sstream>
+#include <string_view>
 
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is seen as EPIPE and is no error
   int status = meshinfo::ok;
   CLI::App app{"Prints, explains and checks how a parallel layout maps to ranks.", "meshinfo"};
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is refused below; CLI11 would not name a word that it does not know
   app.footer(
       "MESH is a mesh string (pp=2,dp=4,tp=8: outermost first, the last varies fastest), or a path ending\n"
       "in .toml; where it is left out, the environment variable RANKMESH is read.\n"
@@ -20,8 +20,13 @@ int main(int argc, char** argv) {
   meshinfo::add_rank(app, status);
   meshinfo::add_groups(app, status);
   meshinfo::add_version(app, status);
+  // Known before parsing, so that a usage error is said by whom it concerns.
+  if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc) meshinfo::ignore_job();
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty())
+      throw rankmesh::UsageError{"no subcommand is given",
+                                 "use show, rank, groups or version; see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

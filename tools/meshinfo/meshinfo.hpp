@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@ namespace meshinfo {
 inline constexpr int ok = 0;
 inline constexpr int check_failed = 1;
 inline constexpr int wrong_usage = 2;
+
+// A whole number in decimal digits, as an option or a positional argument.
+CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
+                        std::function<void(std::int64_t)> store);
 
 // Options of every subcommand that reads a mesh.
 struct MeshOptions {
@@ -37,10 +42,13 @@ struct OutputOptions {
   [[nodiscard]] rankmesh::report::Format chosen_format() const;
   // Colour goes to a terminal only, and never where NO_COLOR is set.
   [[nodiscard]] bool colour() const;
+
+ private:
+  bool has_csv_ = true;
 };
 
 // Where a report goes. A closed pipe ends the program quietly with status 0; a file is written beside its
-// place and renamed at the end, so that it is never half-written.
+// place and renamed at the end, so that it is never half-written (a device or a pipe is written directly).
 class Output {
  public:
   explicit Output(const OutputOptions& options);
@@ -51,8 +59,10 @@ class Output {
   void finish();
 
  private:
+  void check(bool written) const;
+
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  // empty where the output is written directly
   std::FILE* file_;
 };
 
@@ -68,6 +78,7 @@ int run(const Request& request);
 // A job as the launcher's environment tells it, before MPI is touched.
 bool is_in_job();
 bool is_printing_rank();
+void ignore_job();  // --offline
 
 // Built from job_mpi.cpp, or from job_none.cpp where there is no MPI.
 int run_in_job(const Request& request);

@@ -12,7 +12,7 @@ void add_rank(CLI::App& app, int& status) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("rank", "one rank: its coordinates and its groups");
-  command->add_option("R", options->rank, "the rank")->required();
+  add_number(*command, "R", "the rank", [options](std::int64_t rank) { options->rank = rank; })->required();
   options->mesh.add_to(*command);
   options->output.add_to(*command);
   command->callback([options, &status] {

@@ -1,0 +1,155 @@
+// What a golden file cannot say: size limits, memory, pipes, terminals, files.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "process.hpp"
+
+namespace {
+
+using rankmesh_test::lines_of;
+using rankmesh_test::Scratch;
+using rankmesh_test::shell;
+
+// `count` entries of `first`, `second`, ... with a number in the place of '#'.
+std::string listed(int count, const std::string& pattern, const std::string& separator) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += i > 0 ? separator : "";
+    for (const char c : pattern) text += c == '#' ? std::to_string(i) : std::string{c};
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("show stays under 50 lines") {
+  const Scratch scratch;
+  const std::string many_names = "a=2,b=2,c=2,d=2 ; " + listed(200, "n#=a*b", ", ");
+  for (const std::string& mesh :
+       {std::string{"tp=1"}, std::string{"dp=16,tp=8"}, std::string{"dp=17,tp=8"},
+        std::string{"dp=100000,tp=8"}, std::string{"a=1073741824"}, std::string{"a=9223372036854775807"},
+        listed(32, "d#=1", ","), listed(30, "d#=2", ","), listed(16, "a=4,b=4,v#=4", " | "),
+        listed(16, "v#=16", " | "), listed(16, "a=4,b=2,c=2,v#=1", " | "), many_names,
+        listed(31, "a_name_of_many_letters_that_nobody_would_ever_want_to_type_#=1", ",") + ",z=4"}) {
+    CAPTURE(mesh);
+    const auto result = shell(scratch, "meshinfo show '" + mesh + "'");
+    CHECK(result.status == 0);
+    const auto lines = lines_of(result.out);
+    CHECK(lines.size() < 50);
+    CHECK(lines.size() >= 5);
+    for (const auto& line : lines) CHECK(line.size() < 500);
+  }
+}
+
+TEST_CASE("a reader who has seen enough is no error") {
+  const Scratch scratch;
+  const auto result =
+      shell(scratch, "{ meshinfo groups dp=524288,tp=8; echo \"[exit $?]\" >&2; } | head -n 1");
+  CHECK(result.out == "dp  8 groups of 524288\n");
+  CHECK(result.err == "[exit 0]\n");
+}
+
+TEST_CASE("output that cannot be written is an error") {
+  const Scratch scratch;
+  for (const std::string command :
+       {"meshinfo show tp=2 >/dev/full", "meshinfo groups dp=65536,tp=8 >/dev/full",
+        "meshinfo version >/dev/full", "meshinfo show tp=2 -o /dev/full"}) {
+    CAPTURE(command);
+    const auto result = shell(scratch, command);
+    CHECK(result.status == 2);
+    CHECK(result.err.starts_with("meshinfo: cannot write"));
+  }
+}
+
+TEST_CASE("groups of 4 million ranks take constant memory") {
+  const Scratch scratch;
+  for (const std::string format : {"text", "json", "csv"}) {
+    const std::string command = "exec meshinfo groups dp=2097152,tp=2 --dim tp --format " + format;
+    const auto result = shell(scratch, command + " >/dev/null");
+    CHECK(result.status == 0);
+#if !defined(__SANITIZE_ADDRESS__)
+    CHECK(result.peak_kib < 50 * 1024);
+#endif
+  }
+  // One group of all ranks is a list too long to hold as well.
+  const auto result = shell(scratch, "exec meshinfo groups all=4194304 --format json >/dev/null");
+  CHECK(result.status == 0);
+#if !defined(__SANITIZE_ADDRESS__)
+  CHECK(result.peak_kib < 50 * 1024);
+#endif
+}
+
+TEST_CASE("colour goes to a terminal only") {
+  const Scratch scratch;
+  const std::string command = "meshinfo show dp=2,tp=2";
+  CHECK(shell_on_terminal(scratch, command).out.find('\x1b') != std::string::npos);
+  CHECK(shell_on_terminal(scratch, command, {"NO_COLOR=1"}).out.find('\x1b') == std::string::npos);
+  CHECK(shell_on_terminal(scratch, command + " | cat").out.find('\x1b') == std::string::npos);
+  CHECK(shell_on_terminal(scratch, command + " --format json").out.find('\x1b') == std::string::npos);
+  CHECK(shell_on_terminal(scratch, command + " -o f; cat f").out.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a file is written whole or not at all") {
+  const Scratch scratch;
+  REQUIRE(shell(scratch, "echo old >f.json; meshinfo rank 9 tp=2 -o f.json").status == 2);
+  CHECK(scratch.read("f.json") == "old\n");
+  REQUIRE(shell(scratch, "meshinfo show tp=2 -o nowhere/f.json").status == 2);
+  CHECK_FALSE(scratch.has("nowhere"));
+  REQUIRE(shell(scratch, "mkdir d; meshinfo show tp=2 -o d").status == 2);
+  REQUIRE(shell(scratch, "meshinfo groups dp=65536,tp=8 -o f.json; test $(wc -l <f.json) = 1").status == 0);
+  CHECK(shell(scratch, "ls").out == "d\nf.json\nfiles\nmeshes\n");  // nothing temporary stays
+}
+
+TEST_CASE("a link or a device in the place of the file stays what it is") {
+  const Scratch scratch;
+  REQUIRE(shell(scratch, "touch real; ln -s real link; meshinfo show tp=2 -o link").status == 0);
+  CHECK(shell(scratch, "test -L link && test -s real").status == 0);
+  REQUIRE(shell(scratch, "mkfifo pipe; cat pipe & meshinfo show tp=2 -o pipe; wait")
+              .out.starts_with("mesh  tp=2"));
+  CHECK(shell(scratch, "test -p pipe").status == 0);
+}
+
+TEST_CASE("version says what it stands on") {
+  const Scratch scratch;
+  const auto lines = lines_of(shell(scratch, "meshinfo version").out);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "rankmesh  " RANKMESH_EXPECTED_VERSION);
+  CHECK(lines[1].starts_with("MPI       "));
+}
+
+TEST_CASE("help goes to stdout, names every subcommand, and is no error") {
+  const Scratch scratch;
+  const auto all = shell(scratch, "meshinfo --help");
+  CHECK(all.status == 0);
+  CHECK(all.err == "");
+  for (const std::string name : {"show", "rank", "groups", "version", "RANKMESH"})
+    CHECK(all.out.find(name) != std::string::npos);
+  for (const std::string name : {"show", "rank", "groups", "version"}) {
+    const auto one = shell(scratch, "meshinfo " + name + " --help");
+    CHECK(one.status == 0);
+    CHECK(one.out.find("--format") != std::string::npos);
+  }
+}
+
+TEST_CASE("junk of any size is refused in one short line") {
+  const Scratch scratch;
+  for (const std::string command :
+       {"head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo show \"$(cat j)\"",
+        "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo groups tp=2 --dim \"$(cat j)\"",
+        "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo show \"$(cat j).toml\"",
+        "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo \"$(cat j)\"",
+        "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo rank \"$(cat j)\" tp=2",
+        "head -c 1000000 /dev/urandom >j.toml; meshinfo show j.toml",
+        "(printf 'mesh = \"'; head -c 1000000 /dev/zero | tr '\\0' x; echo '\"') >j.toml; meshinfo show "
+        "j.toml"}) {
+    CAPTURE(command);
+    const auto result = shell(scratch, command);
+    CHECK(result.status == 2);
+    CHECK(result.out == "");
+    const auto lines = lines_of(result.err);
+    CHECK(lines.size() == 2);
+    CHECK(result.err.starts_with("meshinfo: "));
+    CHECK(result.err.size() < 2000);
+  }
+}

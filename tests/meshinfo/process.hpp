@@ -1,0 +1,41 @@
+// Runs meshinfo as a shell would, in an empty folder and with an environment of which nothing is inherited.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rankmesh_test {
+
+struct Result {
+  std::string out;
+  std::string err;
+  int status = -1;    // exit status; 128 + signal where a signal ended it
+  long peak_kib = 0;  // largest resident set of the command and its children
+};
+
+// A folder of its own for one test: `meshes` leads to examples/meshes, `files` to golden/files.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool has(const std::string& file) const;
+  [[nodiscard]] std::string read(const std::string& file) const;
+
+ private:
+  std::string path_;
+};
+
+// Runs a /bin/sh command in the folder; `meshinfo` and `run-mpi` are found. Killed after `seconds`.
+Result shell(const Scratch& scratch, const std::string& command,
+             const std::vector<std::string>& environment = {}, int seconds = 60);
+
+// The same, with a terminal as standard input, output and error; its output is in `out`.
+Result shell_on_terminal(const Scratch& scratch, const std::string& command,
+                         const std::vector<std::string>& environment = {});
+
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace rankmesh_test
