@@ -128,8 +128,8 @@ std::int64_t Arguments::free_size(std::string_view key, std::int64_t others) con
     return given;
   }
   open_ = !has("world_size");
-  return world() ? quotient(*world(), others, "world_size",
-                            fmt::format("the world of {} ranks (the rest is '{}')", *world(), key))
+  return world() ? quotient(*world(), others, "world_size", fmt::format("the world of {} ranks", *world()),
+                            fmt::format("all sizes but '{}'", key))
                  : 1;
 }
 
@@ -148,10 +148,10 @@ std::int64_t Arguments::sum(std::int64_t a, std::int64_t b) const {
   return result;
 }
 
-std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key,
-                                 std::string_view what) const {
+std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key, std::string_view what,
+                                 std::string_view by) const {
   if (a % b == 0) return a / b;
-  refuse(key, fmt::format("{} cannot be divided by {}", what, b), "choose sizes that divide it");
+  refuse(key, fmt::format("{} cannot be divided by {} = {}", what, by, b), "choose sizes that divide it");
 }
 
 }  // namespace rankmesh::presets

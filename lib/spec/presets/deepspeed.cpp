@@ -56,14 +56,14 @@ Blueprint build_grid(const Arguments& in) {
 }
 
 std::int64_t stage_of(const Arguments& in, std::int64_t world) {
-  return in.quotient(world, in.size("pp"), "pp", fmt::format("the world of {} ranks", world));
+  return in.quotient(world, in.size("pp"), "pp", fmt::format("the world of {} ranks", world), "pp");
 }
 
 // Without model parallelism, or inside one lane: experts are neighbours, or data where it comes first.
 Layout expert_view(const Arguments& in, std::int64_t lanes, std::int64_t lane_size) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t data =
-      in.quotient(lane_size, ep, "ep", fmt::format("the data parallelism of {}", lane_size));
+      in.quotient(lane_size, ep, "ep", fmt::format("the data parallelism of {}", lane_size), "ep");
   const bool data_first = in.flag("use_data_before_expert", false);
   const std::int64_t inner = data_first ? data : ep;
   std::vector<Layout::Dimension> dimensions{{"pipe", in.size("pp"), lanes * lane_size},
@@ -96,8 +96,8 @@ Blueprint build_groups(const Arguments& in) {
   if (in.flag("use_data_before_expert", false))
     in.refuse("use_data_before_expert", fmt::format("data before expert with mp={}", mp),
               "it is defined without model parallelism only: leave it out, or write mp=1");
-  const std::int64_t data = in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage));
-  const std::int64_t chunks = in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage));
+  const std::int64_t data = in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage), "mp");
+  const std::int64_t chunks = in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage), "ep");
   // tp mode lists a stage lane by lane, sp mode as it is; both cut the list into chunks of EP.
   const Layout view = model_view(in.size("pp"), data, mp);
   const Mode lanes[] = {{in.size("pp"), stage}, {mp, 1}, {data, mp}};
@@ -116,7 +116,7 @@ Blueprint build_expert_ranks(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t world = in.required_world();
   const std::int64_t stage = stage_of(in, world);
-  const std::int64_t lane = in.quotient(stage, tp, "tp", fmt::format("the stage of {} ranks", stage));
+  const std::int64_t lane = in.quotient(stage, tp, "tp", fmt::format("the stage of {} ranks", stage), "tp");
   const Layout view = expert_view(in, tp, lane);
   constexpr Row rows[] = {{"expert", "expert"}, {"expert_data", "expert_data"}};
   Blueprint out{world, {view}, {}};
@@ -130,9 +130,9 @@ Blueprint build_folding(const Arguments& in) {
   const std::int64_t world = in.required_world();
   const std::int64_t stage = stage_of(in, world);
   const std::string what = fmt::format("the stage of {} ranks", stage);
-  static_cast<void>(in.quotient(stage, in.product({ep, in.size("etp")}), "ep", what + " (ep*etp)"));
+  static_cast<void>(in.quotient(stage, in.product({ep, in.size("etp")}), "ep", what, "ep*etp"));
   const Layout dense = Layout::row_major(
-      Sizes{{"pp", in.size("pp")}, {"dense_dp", in.quotient(stage, tp, "tp", what)}, {"tp", tp}});
+      Sizes{{"pp", in.size("pp")}, {"dense_dp", in.quotient(stage, tp, "tp", what, "tp")}, {"tp", tp}});
   const Layout folded = Layout::row_major(Sizes{{"pp", in.size("pp")}, {"edp", stage / ep}, {"ep", ep}});
   return {world,
           {dense, folded},

@@ -78,8 +78,8 @@ Shape settle(const Arguments& in) {
   s.etp = in.number("etp", s.tp);
   s.instances = in.size("num_dist_opt");
   const std::string what = fmt::format("the mesh of {} ranks", s.world);
-  s.dp = in.quotient(s.world, in.product({s.tp, s.cp, s.pp}), "world_size", what + " (tp*cp*pp)");
-  s.edp = in.quotient(s.world, in.product({s.etp, s.ep, s.pp}), "world_size", what + " (etp*ep*pp)");
+  s.dp = in.quotient(s.world, in.product({s.tp, s.cp, s.pp}), "world_size", what, "tp*cp*pp");
+  s.edp = in.quotient(s.world, in.product({s.etp, s.ep, s.pp}), "world_size", what, "etp*ep*pp");
   read_order(in, s);
   return s;
 }
@@ -131,7 +131,8 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
 
 // Every dp_cp group cut into as many contiguous chunks as there are optimizer instances.
 GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
-  const std::int64_t chunk = in.quotient(in.product({s.dp, s.cp}), s.instances, "num_dist_opt", "dp*cp");
+  const std::int64_t chunk = in.quotient(in.product({s.dp, s.cp}), s.instances, "num_dist_opt",
+                                         fmt::format("dp*cp = {}", s.dp * s.cp), "num_dist_opt");
   std::vector<Mode> modes;
   Sizes factors{{"outside", s.world / (s.dp * s.cp)}, {"instance", s.instances}, {"intra_dp_cp", chunk}};
   const auto collect = [&](bool inside) {
@@ -148,8 +149,8 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
 
 // expt_dp as instances (outer) of neighbours (inner).
 void add_instances(const Arguments& in, const Shape& s, const Layout& expert, std::vector<GroupFamily>& out) {
-  const std::int64_t inner =
-      in.quotient(s.edp, s.instances, "num_dist_opt", fmt::format("expert data parallelism of {}", s.edp));
+  const std::int64_t inner = in.quotient(s.edp, s.instances, "num_dist_opt",
+                                         fmt::format("expert data parallelism of {}", s.edp), "num_dist_opt");
   const Layout split = unflatten(expert, "expt_dp", Sizes{{"instance", s.instances}, {"neighbour", inner}});
   std::string outside;
   for (const auto& d : split.dimensions())

@@ -139,6 +139,9 @@ Blueprint build(std::string_view text, const PresetCall& call, std::optional<std
                         fmt::format("start {} ranks, or change the sizes", blueprint.world_size));
     if (job) blueprint.world_size = *job;
     return blueprint;
+  } catch (const SpecError& error) {
+    if (error.position()) throw;
+    detail::refuse_at(text, call.position, error.message(), error.hint());
   } catch (const UsageError& error) {  // the layout's own checks, such as overflow
     detail::refuse_at(text, call.position, error.message(), "use other sizes");
   }

@@ -30,10 +30,10 @@ Inside settle(const Arguments& in) {
           in.size("pp"),
           in.size("attn_dp"),
           in.size("attn_cp"),
-          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what + " (attn_dp*attn_cp)"),
+          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what, "attn_dp*attn_cp"),
           in.size("moe_dp"),
           in.size("moe_ep"),
-          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what + " (moe_dp*moe_ep)")};
+          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what, "moe_dp*moe_ep")};
 }
 
 Blueprint build(const Arguments& in) {

@@ -21,12 +21,21 @@ constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
                         {"dp", "dp", "external_dp tp pp pcp"},
                         {"ep", "dp pcp tp", "external_dp pp"}};
 
+// vLLM takes whatever is left of the world for independent copies of the engine; here that must be said.
+void check_external(const Arguments& in, std::int64_t ranks) {
+  if (!in.has("dp") || !in.world() || *in.world() == ranks || *in.world() % ranks != 0) return;
+  in.refuse("world_size", fmt::format("the sizes make {} ranks, the world has {}", ranks, *in.world()),
+            fmt::format("write external_dp={} if that many engines run side by side",
+                        *in.world() / ranks * in.size("external_dp")));
+}
+
 Blueprint build(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t dcp = in.size("dcp");
   if (tp % dcp != 0)
     in.refuse("dcp", fmt::format("decode context parallelism of {} does not divide tp={}", dcp, tp),
               "it reuses the ranks of a tp group: choose a divisor of tp");
+  check_external(in, in.product({in.size("external_dp"), in.size("dp"), in.size("pp"), in.size("pcp"), tp}));
   const std::int64_t dp =
       in.free_size("dp", in.product({in.size("external_dp"), in.size("pp"), in.size("pcp"), tp}));
   const Sizes sizes{{"external_dp", in.size("external_dp")},

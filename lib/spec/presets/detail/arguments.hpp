@@ -68,9 +68,9 @@ class Arguments {
     return product(std::span{factors.begin(), factors.size()});
   }
   [[nodiscard]] std::int64_t sum(std::int64_t a, std::int64_t b) const;
-  /// a / b where that leaves no rest; `what` tells what is divided, as in "the stage of 12 ranks".
+  /// a / b where that leaves no rest. The message reads "`what` cannot be divided by `by` = b".
   [[nodiscard]] std::int64_t quotient(std::int64_t a, std::int64_t b, std::string_view key,
-                                      std::string_view what) const;
+                                      std::string_view what, std::string_view by) const;
 
   /// Refuses at the value of `key`, or at the system where the key was left out.
   [[noreturn]] void refuse(std::string_view key, std::string_view reason, std::string_view hint) const;
