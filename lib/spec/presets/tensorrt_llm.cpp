@@ -48,7 +48,7 @@ Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
 // Which names of the experts Mapping derives the same on every rank; it contradicts itself on the others.
 void add_experts(std::vector<GroupFamily>& out, const Layout& stage, bool with_tp, bool with_ep) {
   if (with_tp) out.push_back(family(stage, {"moe_tp", "moe_tp"}));
-  if (with_ep) out.push_back(family(stage, {"moe_cluster", "moe_cluster moe_ep"}));
+  if (with_ep) out.push_back(family(stage, {"moe_cluster", "cluster moe_ep"}));
   if (with_ep) out.push_back(family(stage, {"moe_ep", "moe_ep"}));
 }
 
@@ -80,16 +80,15 @@ Blueprint build(const Arguments& in) {
   append(out.families, view, rows);
   if (cp > 1 && type == "ulysses") return out;  // the experts' ranks cover no whole stage
 
-  const Layout experts = Layout::row_major(
-      Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"moe_cluster", moe.cluster}, {"moe_ep", moe.ep}});
+  const Layout experts =
+      Layout::row_major(Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"cluster", moe.cluster}, {"moe_ep", moe.ep}});
   out.views.push_back(experts);
   add_experts(out.families, experts, cp == 1 || moe.ep == 1 || (!cp_fastest && tp % moe.ep == 0),
               cp == 1 || moe.ep == stage);
   if (cp > 1 && helix && cp_fastest) {
     // FFN and experts see a second mapping with tp = TP*CP and cp = 1.
-    constexpr Row second[] = {{"helix_ffn_tp", "moe_tp moe_cluster moe_ep"},
-                              {"helix_moe_tp", "moe_tp"},
-                              {"helix_moe_ep", "moe_ep"}};
+    constexpr Row second[] = {
+        {"helix_ffn_tp", "moe_tp cluster moe_ep"}, {"helix_moe_tp", "moe_tp"}, {"helix_moe_ep", "moe_ep"}};
     append(out.families, experts, second);
   }
   return out;
