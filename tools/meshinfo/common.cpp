@@ -40,7 +40,9 @@ Format OutputOptions::chosen_format() const {
 
 bool OutputOptions::colour() const {
   const char* no_colour = std::getenv("NO_COLOR");
-  return path.empty() && isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+  // A launcher gives rank 0 a terminal of its own, whatever its output goes to.
+  return path.empty() && !is_in_job() && isatty(STDOUT_FILENO) == 1 &&
+         (no_colour == nullptr || *no_colour == '\0');
 }
 
 Output::Output(const OutputOptions& options) : path_{options.path}, file_{stdout} {

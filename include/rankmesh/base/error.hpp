@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/index.hpp"
@@ -75,7 +76,13 @@ class RANKMESH_API UnsupportedError : public Error {
 /// The ranks do not agree, or one of them failed before the first collective. The same text on every rank.
 class RANKMESH_API MismatchError : public Error {
  public:
-  using Error::Error;
+  /// @param is_common  every rank failed, with the same message.
+  MismatchError(std::string message, std::string hint, bool is_common)
+      : Error{std::move(message), std::move(hint)}, is_common_{is_common} {}
+  [[nodiscard]] bool is_common() const noexcept { return is_common_; }
+
+ private:
+  bool is_common_;
 };
 
 /// A deadline passed. `missing` holds the world ranks that did not report (empty: could not be told).

@@ -1,0 +1,56 @@
+// What coordinators stand on: the services of their mesh, and the communicator that equal groups share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/base/log.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/transport/transport.hpp"
+
+namespace rankmesh::detail {
+
+/// Shared by all coordinators of one mesh.
+struct MeshServices {
+  Rank rank{};
+  std::int32_t local_rank = 0;
+  std::optional<Deadline::Duration>
+      deadline;  ///< of blocking host operations; nothing: MPI's blocking functions
+  LogSink log;
+  std::function<std::string(Rank)> describe;
+  std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
+  std::atomic_flag busy;
+  bool closed = false;
+};
+
+/// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
+struct Channel {
+  RankSet ranks;               ///< of the world
+  mpi::Communicator owned;     ///< empty for groups of one and adopted communicators
+  mpi::CommunicatorView comm;  ///< MPI_COMM_SELF for groups of one
+  std::unique_ptr<Transport> host;
+  std::uint64_t collectives = 0;  ///< issued so far, for roll calls
+  std::string broken;             ///< why it cannot be used any more; empty while it can
+};
+
+/// Holds the mesh's one place for a caller; a second thread is refused instead of racing.
+class CallGuard {
+ public:
+  explicit CallGuard(MeshServices& services);
+  ~CallGuard() { services_.busy.clear(std::memory_order_release); }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
+
+ private:
+  MeshServices& services_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,37 @@
+// The other end of a point-to-point operation.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "rankmesh/base/index.hpp"
+
+namespace rankmesh {
+
+struct Next {};
+struct Previous {};
+/// The following member of the group, after the last the first.
+inline constexpr Next next{};
+/// The preceding member of the group, before the first the last.
+inline constexpr Previous prev{};
+
+/// A rank in group, or `rankmesh::next`, or `rankmesh::prev`.
+class Peer {
+ public:
+  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // NOLINT: reads as a rank
+  template <std::integral I>
+  constexpr Peer(I rank) : rank_{rank} {}                   // NOLINT
+  constexpr Peer(Next) : relative_{true}, rank_{1} {}       // NOLINT
+  constexpr Peer(Previous) : relative_{true}, rank_{-1} {}  // NOLINT
+
+  /// Who that is for a member of a group of `size` ranks.
+  [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {
+    return relative_ ? RankInGroup{(self.value() + rank_.value() + size) % size} : rank_;
+  }
+
+ private:
+  bool relative_ = false;
+  RankInGroup rank_;
+};
+
+}  // namespace rankmesh

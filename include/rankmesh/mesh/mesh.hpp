@@ -1,0 +1,93 @@
+// A mesh that works: the plan carried out over a communicator.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/placement.hpp"
+#include "rankmesh/mesh/options.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+namespace rankmesh {
+
+namespace detail {
+struct MeshState;
+}
+
+/// One coordinator per name of a mesh, on any intracommunicator. The communicator stays the user's: rankmesh
+/// works on communicators of its own, made at construction, and several meshes may share it.
+///
+/// Cost of construction for P ranks and D names that need creation: one reduction of 40 bytes, one duplicate
+/// of the communicator, one node discovery, D MPI_Comm_split (each O(P) bytes per rank); then 8 P bytes for
+/// the placement and one communicator per distinct group of this rank.
+///
+/// Thread safety: one thread at a time; a second one is refused. Move-only.
+class RANKMESH_API Mesh {
+ public:
+  /// Collective over `world`; blocks until all ranks have come. Ranks of the mesh are ranks of `world`.
+  /// @param mesh  a mesh string or a path ending in `.toml`, the same everywhere.
+  /// @throws SpecError where the description is bad in the same way on all ranks; MismatchError (the same
+  /// text on
+  ///         every rank) where ranks differ or one of them failed; TimeoutError naming ranks that did not
+  ///         come; UsageError for a null communicator, an intercommunicator, or MPI that is not active.
+  ///         Whatever is thrown, nothing stays open.
+  Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
+  Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
+  /// The mesh that the environment variable `RANKMESH` describes.
+  static Mesh from_environment(MPI_Comm world, MeshOptions options = {});
+  /// Never communicates: what close() did not free is freed by MPI_Finalize.
+  ~Mesh();
+  Mesh(Mesh&&) noexcept;
+  Mesh& operator=(Mesh&&) noexcept;
+
+  /// The coordinator of this rank's group of that name. Local. Valid until the mesh is destroyed.
+  /// @throws UnknownName (the hint lists the names); NotMember where a partial name leaves this rank out, or
+  /// a name
+  ///         overlaps and has no coordinator.
+  GroupCoordinator& operator[](std::string_view name);
+
+  [[nodiscard]] const MeshPlan& plan() const;
+  [[nodiscard]] Rank rank() const;
+  [[nodiscard]] std::int64_t size() const;
+  /// This rank's coordinate along a dimension.
+  [[nodiscard]] Coordinate coordinate(std::string_view dimension) const;
+  /// Which node every rank is on; discovered once, at construction.
+  [[nodiscard]] const Placement& placement() const;
+
+  /// A group of any ranks, in the given order. Collective over those ranks alone, which must make overlapping
+  /// groups in one order that is consistent across all members. The members meet first: k-1 messages of 24
+  /// bytes each, with the mesh's timeout.
+  /// @param name  for messages; empty: `group(<ranks>)`.
+  /// @throws UsageError where this rank is not in the list or a rank is outside the mesh; TimeoutError naming
+  /// the
+  ///         members that did not come.
+  /// The mesh keeps the group open until it is closed, or the mesh is; later use throws ClosedError.
+  std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
+  /// Several groups at once: sorted in one canonical order, so that overlapping batches of different ranks
+  /// cannot wait for each other in a circle. Lists without this rank are skipped (null in the result).
+  std::vector<std::shared_ptr<GroupCoordinator>> new_groups(std::span<const std::vector<Rank>> groups);
+  /// Closes one dynamic or adopted group. Collective over it; waits for its members (with the timeout).
+  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another mesh.
+  void close(GroupCoordinator& group);
+
+  /// A coordinator on a communicator of the user's, whose ranks must all be ranks of the mesh. Local. The
+  /// communicator is not freed; it must outlive its use here.
+  std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name);
+
+  /// Ends the mesh: waits for all ranks (with the timeout), then frees every communicator in one order.
+  /// Collective over the world; must come before MPI_Finalize. A second call does nothing.
+  void close();
+  [[nodiscard]] bool is_closed() const;
+
+ private:
+  explicit Mesh(std::unique_ptr<detail::MeshState> state);
+  std::unique_ptr<detail::MeshState> state_;
+};
+
+}  // namespace rankmesh

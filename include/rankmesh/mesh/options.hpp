@@ -1,0 +1,26 @@
+// How a mesh behaves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/log.hpp"
+#include "rankmesh/transport/mpi_transport.hpp"
+
+namespace rankmesh {
+
+/// The same on every rank (the log sink aside); differences are found before the first collective.
+struct MeshOptions {
+  /// For every wait that rankmesh makes itself; nothing: default_timeout().
+  std::optional<Deadline::Duration> timeout{};
+  /// For blocking host operations. Nothing: MPI's blocking functions, which wait for ever and are about twice
+  /// as fast at small sizes; a duration: polled, with a TimeoutError that names the missing ranks.
+  std::optional<Deadline::Duration> deadline{};
+  /// Receives what rankmesh has to say; empty: what `RANKMESH_LOG` asks for.
+  LogSink log{};
+  /// Elements handed to MPI in one count; tests make it small.
+  std::int64_t largest_count = MpiTransport::default_largest_count;
+};
+
+}  // namespace rankmesh

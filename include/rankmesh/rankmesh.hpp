@@ -1,0 +1,10 @@
+// Everything that a program which communicates needs.
+#pragma once
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/mesh/mesh.hpp"
+#include "rankmesh/mpi/environment.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+#include "rankmesh/version.hpp"

@@ -1,0 +1,17 @@
+// The transport of groups of one rank: copies.
+#pragma once
+
+#include "rankmesh/transport/transport.hpp"
+
+namespace rankmesh {
+
+/// Every collective of one rank is a copy or nothing. Host memory only.
+class RANKMESH_API LocalTransport final : public Transport {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "local"; }
+  [[nodiscard]] bool supports(const Call& call) const override;
+  void run(const Call& call) override;
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,37 @@
+// One way to carry an operation.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/transport/call.hpp"
+
+namespace rankmesh {
+
+/// An operation under way. Buffers must stay valid until it is complete.
+/// Destroying one that is not complete leaves its memory lent to the transport.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Makes progress; true once the operation is complete. Never blocks.
+  virtual bool test() = 0;
+  /// Tests until complete or late; returns whether it is complete.
+  RANKMESH_API bool wait(const Deadline& deadline);
+};
+
+/// Carries operations for one group. All members call with matching records, in the same order.
+/// One thread at a time.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Whether it can carry the call. Depends only on what all members agree on.
+  [[nodiscard]] virtual bool supports(const Call& call) const = 0;
+  /// Carries the call to its end; blocks.
+  virtual void run(const Call& call) = 0;
+  /// Begins; does not block. The record itself may go, its buffers may not.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call) = 0;
+};
+
+}  // namespace rankmesh

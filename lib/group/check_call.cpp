@@ -1,0 +1,126 @@
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "detail/check_call.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Call& call, std::string_view group, RankInGroup self, std::int64_t size)
+      : call_{call}, group_{group}, self_{self}, size_{size} {}
+
+  void check() const {
+    const Call& c = call_;
+    const bool at_root = c.root == self_;
+    switch (c.operation) {
+      case Operation::barrier:
+        return;
+      case Operation::broadcast:
+        return member(c.root, "root");
+      case Operation::all_reduce:
+        counts(c.out.count, c.in.count, "out", "as many elements as in");
+        return overlap(c.in, 0);
+      case Operation::reduce:
+        member(c.root, "root");
+        if (!at_root) return;
+        counts(c.out.count, c.in.count, "out", "as many elements as in at the root");
+        return overlap(c.in, 0);
+      case Operation::all_gather:
+        counts(c.out.count, size_ * c.in.count, "out", "size x in elements");
+        return overlap(c.in, self_.value() * c.in.count);
+      case Operation::gather:
+        member(c.root, "root");
+        if (!at_root) return;
+        counts(c.out.count, size_ * c.in.count, "out", "size x in elements at the root");
+        return overlap(c.in, self_.value() * c.in.count);
+      case Operation::reduce_scatter:
+        counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
+        return overlap(c.in, size_ == 1 ? 0 : -1);
+      case Operation::scatter:
+        member(c.root, "root");
+        if (!at_root) return;
+        counts(c.in.count, size_ * c.out.count, "in", "size x out elements at the root");
+        return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), 0, c.in);
+      case Operation::all_to_all:
+        counts(c.out.count, c.in.count, "out", "as many elements as in");
+        if (c.in.count % size_ != 0)
+          refuse(fmt::format("in has {} elements, which {} members cannot share", c.in.count, size_),
+                 "give every member the same number of elements");
+        return overlap(c.in, 0);
+      case Operation::send:
+        return peer(c.destination, "destination");
+      case Operation::recv:
+        return peer(c.source, "source");
+      case Operation::send_recv:
+        member(c.destination, "destination");
+        member(c.source, "source");
+        tag();
+        if ((c.destination == self_) != (c.source == self_))
+          refuse("it sends to itself and receives from another, or the other way round",
+                 "exchange with itself both ways or not at all");
+        if (c.destination == self_) counts(c.out.count, c.in.count, "out", "as many elements as in");
+        return overlap(c.in, c.destination == self_ ? 0 : -1);
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
+    throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,
+                                 to_string(call_.operation), self_.value(), size_, what),
+                     std::string{hint}};
+  }
+
+  void member(RankInGroup rank, std::string_view role) const {
+    if (rank.value() < 0 || rank.value() >= size_)
+      refuse(fmt::format("the {} is {}", role, rank.value()),
+             fmt::format("ranks in this group run from 0 to {}", size_ - 1));
+  }
+
+  void tag() const {
+    if (call_.tag < 0 || call_.tag > max_tag)
+      refuse(fmt::format("the tag is {}", call_.tag), fmt::format("tags run from 0 to {}", max_tag));
+  }
+
+  void peer(RankInGroup rank, std::string_view role) const {
+    member(rank, role);
+    tag();
+    if (rank == self_)
+      refuse(fmt::format("the {} is the caller itself", role), "use send_recv to exchange with oneself");
+  }
+
+  void counts(std::int64_t is, std::int64_t wanted, std::string_view which, std::string_view rule) const {
+    if (is != wanted)
+      refuse(fmt::format("{} has {} elements, {} are wanted", which, is, wanted),
+             fmt::format("{} has {}", which, rule));
+  }
+
+  // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and nothing else
+  // of it.
+  void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
+  void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
+    const Buffer& out = call_.out;
+    if (whole_in.bytes() == 0 || out.bytes() == 0) return;
+    const std::less<const std::byte*> before;
+    const std::byte* in_end = whole_in.data + whole_in.bytes();
+    const std::byte* out_end = out.data + out.bytes();
+    if (!before(whole_in.data, out_end) || !before(out.data, in_end)) return;
+    if (allowed >= 0 && own_block.data == out.slice(allowed, 0).data) return;
+    refuse("in and out overlap", "use separate memory, or exactly the same (in place)");
+  }
+
+  const Call& call_;
+  std::string_view group_;
+  RankInGroup self_;
+  std::int64_t size_;
+};
+
+}  // namespace
+
+void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size) {
+  Checker{call, group, self, size}.check();
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,97 @@
+#include "rankmesh/group/coordinator.hpp"
+
+#include <fmt/format.h>
+
+#include "detail/check_call.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/channel.hpp"
+
+namespace rankmesh {
+namespace detail {
+
+CallGuard::CallGuard(MeshServices& services) : services_{services} {
+  if (services_.busy.test_and_set(std::memory_order_acquire))
+    throw UsageError{
+        fmt::format("two threads use one mesh at the same time (rank {})", services_.rank.value()),
+        "issue all operations from one thread, or guard the mesh with a mutex"};
+}
+
+}  // namespace detail
+
+GroupCoordinator::GroupCoordinator(std::string name, std::shared_ptr<detail::Channel> channel,
+                                   std::shared_ptr<detail::MeshServices> services)
+    : name_{std::move(name)},
+      channel_{std::move(channel)},
+      services_{std::move(services)},
+      size_{channel_->ranks.size()},
+      rank_in_group_{channel_->ranks.index_of(services_->rank).value()} {}
+
+const RankSet& GroupCoordinator::ranks() const noexcept { return channel_->ranks; }
+Rank GroupCoordinator::rank() const noexcept { return services_->rank; }
+std::int32_t GroupCoordinator::local_rank() const noexcept { return services_->local_rank; }
+
+MPI_Comm GroupCoordinator::native_mpi() const {
+  if (!channel_->comm)
+    throw ClosedError{fmt::format("'{}' is closed", name_), "take the handle before close()"};
+  return channel_->comm.native();
+}
+
+void GroupCoordinator::run(const Call& call) {
+  const detail::CallGuard guard{*services_};
+  if (!channel_->comm)
+    throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
+                      "close the mesh last"};
+  if (!channel_->broken.empty())
+    throw ClosedError{
+        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
+        "after a timeout end the program or make a new mesh of the ranks that are left"};
+  if (detail::is_on_device(call))
+    throw NoDeviceError{fmt::format("{}.{} on device memory: this rankmesh has no device transport", name_,
+                                    to_string(call.operation)),
+                        "it was built without CUDA and NCCL headers; use host memory"};
+  detail::check_call(call, name_, rank_in_group_, size_);
+  if (services_->deadline && size_ > 1)
+    run_with_deadline(call);
+  else
+    channel_->host->run(call);
+}
+
+void GroupCoordinator::run_with_deadline(const Call& call) {
+  mpi::RollCall::Step step;
+  const auto world_rank = [&](RankInGroup rank) {
+    return static_cast<int>(channel_->ranks.at(rank.value()).value());
+  };
+  std::string identity = channel_->ranks.to_string();
+  if (call.operation == Operation::send || call.operation == Operation::recv) {
+    // Both ends build the same text, so that a peer who waits for the other half is recognised.
+    const bool sends = call.operation == Operation::send;
+    const RankInGroup from = sends ? rank_in_group_ : call.source;
+    const RankInGroup to = sends ? call.destination : rank_in_group_;
+    identity += fmt::format("|{}>{}|{}", from.value(), to.value(), call.tag);
+    step.activity = fmt::format("{}.{} {} rank {} (tag {})", name_, to_string(call.operation),
+                                sends ? "to" : "from", world_rank(sends ? to : from), call.tag);
+    step.members = {world_rank(from), world_rank(to)};
+  } else if (call.operation == Operation::send_recv) {
+    identity += fmt::format("|exchange|{}", call.tag);
+    step.activity = fmt::format("{}.send_recv to rank {} from rank {}", name_, world_rank(call.destination),
+                                world_rank(call.source));
+    step.members = {world_rank(call.destination), world_rank(call.source)};
+  } else {
+    const std::uint64_t number = channel_->collectives++;
+    identity += fmt::format("|{}|{}", to_string(call.operation), number);
+    step.activity =
+        fmt::format("{}.{} (collective {} of its group)", name_, to_string(call.operation), number);
+    for (const Rank rank : channel_->ranks) step.members.push_back(static_cast<int>(rank.value()));
+  }
+  step.key = hash_bytes(identity).low;
+  auto pending = channel_->host->start(call);
+  try {
+    services_->roll_call->wait([&] { return pending->test(); }, step, Deadline{*services_->deadline});
+  } catch (const TimeoutError& error) {
+    channel_->broken = error.message();
+    (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
+    throw;
+  }
+}
+
+}  // namespace rankmesh

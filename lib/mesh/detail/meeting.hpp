@@ -1,0 +1,32 @@
+// Where the members of a dynamic group meet before they create it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/roll_call.hpp"
+
+namespace rankmesh::detail {
+
+/// MPI_Comm_create_group blocks for ever where a member does not come, so the members exchange notes first. A
+/// note carries (hash of the rank list, how many times this list was used), so notes of other groups, early
+/// or late, are told apart.
+class Meeting {
+ public:
+  /// Collective over `members` (ranks of the communicator). Each sends a note of 24 bytes to every other.
+  /// @throws TimeoutError naming the members that did not come.
+  void gather(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, const std::vector<int>& members,
+              const std::string& name, const Deadline& deadline);
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
+  std::map<std::uint64_t, std::uint64_t> uses_;
+  std::map<Key, std::set<int>> arrived_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,52 @@
+// What a mesh holds.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meeting.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/channel.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/placement.hpp"
+#include "rankmesh/mesh/options.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+namespace rankmesh::detail {
+
+struct MeshState {
+  MeshState(MeshPlan p, MeshOptions o, Deadline::Duration t)
+      : plan{std::move(p)}, options{std::move(o)}, timeout{t} {}
+
+  MeshPlan plan;
+  MeshOptions options;
+  Deadline::Duration timeout;
+  mpi::Communicator control;  ///< rankmesh's own messages; never the user's
+  Placement placement{{}};
+  std::shared_ptr<MeshServices> services = std::make_shared<MeshServices>();
+  std::vector<std::shared_ptr<Channel>>
+      channels;  ///< in the order of creation, which is the order of freeing
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
+  std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
+  Meeting meeting;
+
+  /// @throws ClosedError after close().
+  void require_open(const char* what) const;
+  void log(LogLevel level, const std::string& message) const;
+  /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
+  /// one.
+  std::shared_ptr<Channel> add_channel(RankSet ranks, mpi::Communicator owned,
+                                       mpi::CommunicatorView adopted = {});
+};
+
+/// Agreement, control communicator, node discovery, then the names. Collective over `world`.
+/// @param description  the mesh in words, for messages.
+std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options, const std::string& description,
+                                     const std::function<MeshSpec()>& parse);
+
+}  // namespace rankmesh::detail

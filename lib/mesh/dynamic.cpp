@@ -1,0 +1,99 @@
+// Groups that come and go while the mesh lives.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "detail/state.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/mesh/mesh.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name, RankSet ranks,
+                                              mpi::Communicator owned, mpi::CommunicatorView adopted = {}) {
+  auto channel = state.add_channel(std::move(ranks), std::move(owned), adopted);
+  return state.dynamic.emplace_back(
+      std::make_shared<GroupCoordinator>(std::move(name), channel, state.services));
+}
+
+std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, std::span<const Rank> ranks,
+                                               std::string name) {
+  RankSet set = RankSet::of(ranks);
+  if (name.empty()) name = fmt::format("group({})", set.to_string(40));
+  const std::int64_t world = state.plan.world_size();
+  std::vector<int> members;
+  for (const Rank rank : ranks) {
+    if (rank.value() >= world)
+      throw UsageError{
+          fmt::format("new_group {}: rank {} is outside the world of {} ranks", name, rank.value(), world),
+          fmt::format("ranks run from 0 to {}", world - 1)};
+    members.push_back(static_cast<int>(rank.value()));
+  }
+  if (!set.contains(state.services->rank))
+    throw UsageError{
+        fmt::format("new_group {} on rank {}, which is not in it", name, state.services->rank.value()),
+        "only the members make a group"};
+  mpi::Communicator comm;
+  if (members.size() > 1) {
+    state.meeting.gather(state.control.view(), *state.services->roll_call, members, name,
+                         Deadline{state.timeout});
+    // The list's hash spreads concurrent creations over the tags that every MPI offers.
+    const int tag = static_cast<int>(hash_bytes(set.to_string()).low & 0x3fff);
+    comm = mpi::create_group(state.control.view(), members, tag);
+  }
+  return add_dynamic(state, std::move(name), std::move(set), std::move(comm));
+}
+
+// World ranks of a communicator's members.
+std::vector<Rank> members_of(const mpi::CommunicatorView& comm, const mpi::CommunicatorView& world) {
+  MPI_Group theirs = MPI_GROUP_NULL;
+  MPI_Group ours = MPI_GROUP_NULL;
+  mpi::check(MPI_Comm_group(comm.native(), &theirs), "MPI_Comm_group");
+  mpi::check(MPI_Comm_group(world.native(), &ours), "MPI_Comm_group");
+  std::vector<int> from(static_cast<std::size_t>(comm.size()));
+  std::iota(from.begin(), from.end(), 0);
+  std::vector<int> to(from.size());
+  const int code = MPI_Group_translate_ranks(theirs, comm.size(), from.data(), ours, to.data());
+  MPI_Group_free(&theirs);
+  MPI_Group_free(&ours);
+  mpi::check(code, "MPI_Group_translate_ranks");
+  if (std::ranges::find(to, MPI_UNDEFINED) != to.end())
+    throw UsageError{"a member of the communicator is not in the mesh",
+                     "adopt communicators of the mesh's own ranks"};
+  return {to.begin(), to.end()};
+}
+
+}  // namespace
+
+std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, std::string name) {
+  state_->require_open("new_group");
+  const detail::CallGuard guard{*state_->services};
+  return open_dynamic(*state_, ranks, std::move(name));
+}
+
+std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(std::span<const std::vector<Rank>> groups) {
+  state_->require_open("new_groups");
+  const detail::CallGuard guard{*state_->services};
+  // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one global list.
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
+  std::vector<std::shared_ptr<GroupCoordinator>> result(groups.size());
+  for (const std::size_t g : order)
+    if (std::ranges::find(groups[g], rank()) != groups[g].end())
+      result[g] = open_dynamic(*state_, groups[g], {});
+  return result;
+}
+
+std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name) {
+  state_->require_open("adopt");
+  const detail::CallGuard guard{*state_->services};
+  const mpi::CommunicatorView view{comm};
+  return add_dynamic(*state_, std::move(name), RankSet::of(members_of(view, state_->control.view())), {},
+                     view);
+}
+
+}  // namespace rankmesh

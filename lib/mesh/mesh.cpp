@@ -1,0 +1,54 @@
+#include "rankmesh/mesh/mesh.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "detail/state.hpp"
+
+namespace rankmesh {
+
+Mesh::Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options)
+    : state_{detail::open_mesh(world, std::move(options), std::string{mesh},
+                               [&] { return MeshSpec::parse(mesh); })} {}
+
+Mesh::Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options)
+    : state_{detail::open_mesh(world, std::move(options), mesh.to_string(), [&] { return mesh; })} {}
+
+Mesh::Mesh(std::unique_ptr<detail::MeshState> state) : state_{std::move(state)} {}
+
+Mesh Mesh::from_environment(MPI_Comm world, MeshOptions options) {
+  const char* text = std::getenv("RANKMESH");
+  return Mesh{
+      detail::open_mesh(world, std::move(options), text == nullptr ? "(RANKMESH is not set)" : text, [&] {
+        if (text == nullptr)
+          throw SpecError{"the environment variable RANKMESH is not set",
+                          "set it to a mesh such as pp=2,dp=4,tp=8"};
+        return MeshSpec::parse(text);
+      })};
+}
+
+Mesh::~Mesh() = default;
+Mesh::Mesh(Mesh&&) noexcept = default;
+Mesh& Mesh::operator=(Mesh&&) noexcept = default;
+
+GroupCoordinator& Mesh::operator[](std::string_view name) {
+  const auto found = state_->named.find(name);
+  if (found != state_->named.end()) return *found->second;
+  const GroupFamily& family = plan().groups(name);  // throws where there is no such name
+  if (family.coverage(size()) == Coverage::overlapping)
+    throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinator", name),
+                    "make the groups that you need with new_groups"};
+  throw NotMember{
+      fmt::format("rank {} ({}) is in no group of '{}'", rank().value(), plan().describe(rank()), name),
+      fmt::format("its first group is {}", family.group(0).to_string(60))};
+}
+
+const MeshPlan& Mesh::plan() const { return state_->plan; }
+Rank Mesh::rank() const { return state_->services->rank; }
+std::int64_t Mesh::size() const { return state_->plan.world_size(); }
+Coordinate Mesh::coordinate(std::string_view dimension) const { return plan().coordinate(rank(), dimension); }
+const Placement& Mesh::placement() const { return state_->placement; }
+bool Mesh::is_closed() const { return state_ == nullptr || state_->services->closed; }
+
+}  // namespace rankmesh

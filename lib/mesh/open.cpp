@@ -1,0 +1,150 @@
+// How a mesh comes to be.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "detail/agreement.hpp"
+#include "detail/state.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/mpi/node.hpp"
+#include "rankmesh/transport/local_transport.hpp"
+#include "rankmesh/transport/mpi_transport.hpp"
+#include "rankmesh/version.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// What this rank made of the description: a plan, or why there is none.
+struct Local {
+  std::optional<MeshPlan> plan;
+  Deadline::Duration timeout{600};
+  std::exception_ptr failure;
+  std::string message;
+};
+
+Local plan_locally(int ranks, const MeshOptions& options, const std::function<MeshSpec()>& parse) {
+  Local local;
+  try {
+    local.timeout = options.timeout ? *options.timeout : default_timeout();
+    local.plan = parse().plan(ranks);
+  } catch (const Error& error) {
+    local.failure = std::current_exception();
+    local.message = error.message();
+  }
+  return local;
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  mpi::check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  return {text, static_cast<std::size_t>(length)};
+}
+
+Agreement agreement_on(const Local& local, int ranks, const std::string& description,
+                       const MeshOptions& options) {
+  Agreement agreement;
+  if (local.plan) {
+    const Hash128 digest = local.plan->digest();
+    agreement.add("mesh", digest, fmt::format("{} (digest {})", description, to_string(digest).substr(0, 8)));
+  }
+  agreement.add("size of the world", fmt::format("{}", ranks));
+  agreement.add("rankmesh", version_string());
+  agreement.add("MPI library", mpi_library());
+  agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
+  agreement.add("option deadline",
+                options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add("option largest_count", fmt::format("{}", options.largest_count));
+  if (local.failure) agreement.fail(local.message);
+  return agreement;
+}
+
+// One split per name that needs it; names whose groups exist already share their communicators.
+void open_names(MeshState& state) {
+  for (std::size_t f = 0; f < state.plan.families().size(); ++f) {
+    const GroupFamily& family = state.plan.families()[f];
+    if (family.coverage(state.plan.world_size()) == Coverage::overlapping) continue;
+    const auto place = family.find(state.services->rank);
+    const RankSet ranks = place ? family.group(place->group) : RankSet{};
+    std::shared_ptr<Channel> channel;
+    if (place) {
+      const auto same =
+          std::ranges::find_if(state.channels, [&](const auto& c) { return c->ranks == ranks; });
+      if (same != state.channels.end()) channel = *same;
+    }
+    if (state.plan.needs_creation(f)) {
+      const bool takes_part = place && ranks.size() > 1 && channel == nullptr;
+      auto comm = takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
+                                          static_cast<int>(place->rank_in_group.value()))
+                             : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
+      if (takes_part) channel = state.add_channel(ranks, std::move(comm));
+    }
+    if (!place) continue;
+    if (channel == nullptr) channel = state.add_channel(ranks, {});  // a group of one
+    state.named.emplace(family.name(),
+                        std::make_unique<GroupCoordinator>(family.name(), channel, state.services));
+  }
+}
+
+}  // namespace
+
+void MeshState::require_open(const char* what) const {
+  if (services->closed)
+    throw ClosedError{fmt::format("{} on a mesh that is closed", what), "close the mesh last"};
+}
+
+void MeshState::log(LogLevel level, const std::string& message) const {
+  if (services->log) services->log(level, message);
+}
+
+std::shared_ptr<Channel> MeshState::add_channel(RankSet ranks, mpi::Communicator owned,
+                                                mpi::CommunicatorView adopted) {
+  auto channel = std::make_shared<Channel>();
+  if (owned)
+    channel->comm = owned.view();
+  else
+    channel->comm = adopted ? adopted : mpi::CommunicatorView{MPI_COMM_SELF};
+  channel->owned = std::move(owned);
+  channel->ranks = std::move(ranks);
+  if (channel->ranks.size() == 1)
+    channel->host = std::make_unique<LocalTransport>();
+  else
+    channel->host = std::make_unique<MpiTransport>(channel->comm, options.largest_count);
+  channels.push_back(channel);
+  return channel;
+}
+
+std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const std::string& description,
+                                     const std::function<MeshSpec()>& parse) {
+  const mpi::CommunicatorView world{comm};
+  const Local local = plan_locally(world.size(), options, parse);
+  // Nothing of rankmesh's own exists yet, so the ranks meet on the user's communicator.
+  mpi::RollCall roll_call{world,
+                          [&](Rank rank) { return local.plan ? local.plan->describe(rank) : "no mesh"; }};
+  try {
+    agreement_on(local, world.size(), description, options)
+        .settle(world, roll_call, "the mesh's first collective", Deadline{local.timeout});
+  } catch (const MismatchError& mismatch) {
+    // A description that is bad in the same way everywhere is the user's error, not a disagreement.
+    if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
+    throw;
+  }
+
+  auto state = std::make_unique<MeshState>(*local.plan, std::move(options), local.timeout);
+  MeshServices& services = *state->services;
+  services.rank = world.rank();
+  services.deadline = state->options.deadline;
+  services.log = state->options.log ? state->options.log : log_sink_from_environment();
+  services.describe = [plan = state->plan](Rank rank) { return plan.describe(rank); };
+  state->control = mpi::duplicate(world);
+  services.roll_call.emplace(state->control.view(), services.describe);
+  state->placement = mpi::discover_nodes(state->control.view());
+  services.local_rank = state->placement.local_rank(services.rank);
+  open_names(*state);
+  const auto created = std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
+  state->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
+                                         description, created, state->placement.node_count()));
+  return state;
+}
+
+}  // namespace rankmesh::detail

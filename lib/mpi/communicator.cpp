@@ -1,0 +1,94 @@
+#include "rankmesh/mpi/communicator.hpp"
+
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::mpi {
+namespace {
+
+// Runs inside MPI_Finalize, while MPI still works.
+int free_at_finalize(MPI_Comm, int, void* attribute, void*) {
+  auto* comm = static_cast<MPI_Comm*>(attribute);
+  const int code = MPI_Comm_free(comm);
+  delete comm;
+  return code;
+}
+
+class Group {
+ public:
+  explicit Group(const CommunicatorView& comm) {
+    check(MPI_Comm_group(comm.native(), &native_), "MPI_Comm_group");
+  }
+  Group(const Group& parent, std::span<const int> ranks) {
+    check(MPI_Group_incl(parent.native_, static_cast<int>(ranks.size()), ranks.data(), &native_),
+          "MPI_Group_incl");
+  }
+  ~Group() { MPI_Group_free(&native_); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  [[nodiscard]] MPI_Group native() const { return native_; }
+
+ private:
+  MPI_Group native_ = MPI_GROUP_NULL;
+};
+
+}  // namespace
+
+CommunicatorView::CommunicatorView(MPI_Comm native) : native_{native} {
+  if (!is_active())
+    throw UsageError{
+        "MPI is not active",
+        "initialise MPI first (rankmesh::mpi::Environment), and do not use it after MPI_Finalize"};
+  if (native == MPI_COMM_NULL)
+    throw UsageError{"the communicator is MPI_COMM_NULL", "pass one that this rank is a member of"};
+  int is_inter = 0;
+  check(MPI_Comm_test_inter(native, &is_inter), "MPI_Comm_test_inter");
+  if (is_inter != 0)
+    throw UsageError{"the communicator is an intercommunicator", "merge it first (MPI_Intercomm_merge)"};
+  check(MPI_Comm_rank(native, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(native, &size_), "MPI_Comm_size");
+}
+
+Communicator::Communicator(MPI_Comm native) {
+  if (native == MPI_COMM_NULL) return;
+  check(MPI_Comm_set_errhandler(native, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  view_ = CommunicatorView{native};
+}
+
+void Communicator::free() {
+  if (!view_) return;
+  MPI_Comm native = std::exchange(view_, {}).native();
+  check(MPI_Comm_free(&native), "MPI_Comm_free");
+}
+
+void Communicator::abandon() noexcept {
+  if (!view_ || !is_active()) return;
+  // One key per handle needs no global; the attribute keeps the freed key alive.
+  int key = MPI_KEYVAL_INVALID;
+  if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS) return;
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, new MPI_Comm{view_.native()});
+  MPI_Comm_free_keyval(&key);
+  view_ = {};
+}
+
+Communicator duplicate(const CommunicatorView& parent) {
+  const Group group{parent};
+  MPI_Comm native = MPI_COMM_NULL;
+  check(MPI_Comm_create(parent.native(), group.native(), &native), "MPI_Comm_create");
+  return Communicator{native};
+}
+
+Communicator split(const CommunicatorView& parent, int colour, int key) {
+  MPI_Comm native = MPI_COMM_NULL;
+  check(MPI_Comm_split(parent.native(), colour, key, &native), "MPI_Comm_split");
+  return Communicator{native};
+}
+
+Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks, int tag) {
+  const Group all{parent};
+  const Group members{all, ranks};
+  MPI_Comm native = MPI_COMM_NULL;
+  check(MPI_Comm_create_group(parent.native(), members.native(), tag, &native), "MPI_Comm_create_group");
+  return Communicator{native};
+}
+
+}  // namespace rankmesh::mpi

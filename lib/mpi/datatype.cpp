@@ -1,0 +1,92 @@
+#include "rankmesh/mpi/datatype.hpp"
+
+#include <string>
+
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::mpi {
+
+MPI_Datatype native(DataType type) {
+  switch (type) {
+    case DataType::int8:
+      return MPI_INT8_T;
+    case DataType::uint8:
+      return MPI_UINT8_T;
+    case DataType::int16:
+      return MPI_INT16_T;
+    case DataType::uint16:
+      return MPI_UINT16_T;
+    case DataType::int32:
+      return MPI_INT32_T;
+    case DataType::uint32:
+      return MPI_UINT32_T;
+    case DataType::int64:
+      return MPI_INT64_T;
+    case DataType::uint64:
+      return MPI_UINT64_T;
+    case DataType::float16:
+    case DataType::bfloat16:
+      return MPI_UINT16_T;
+    case DataType::float32:
+      return MPI_FLOAT;
+    case DataType::float64:
+      return MPI_DOUBLE;
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return MPI_UINT8_T;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Datatype native_for_reduction(DataType type) {
+  if (type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
+      type == DataType::float8_e5m2)
+    throw UnsupportedError{"MPI does no arithmetic on " + std::string{to_string(type)},
+                           "reduce float32 on the host, or reduce on devices"};
+  return native(type);
+}
+
+MPI_Op native(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return MPI_SUM;
+    case ReduceOp::prod:
+      return MPI_PROD;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+  }
+  return MPI_OP_NULL;
+}
+
+CountedType::CountedType(std::int64_t count, DataType type, std::int64_t largest)
+    : count_{static_cast<int>(count)}, type_{native(type)} {
+  if (count <= largest) return;
+  const MPI_Datatype element = type_;
+  const std::int64_t whole = count / largest;
+  const std::int64_t rest = count % largest;
+  MPI_Datatype chunk = MPI_DATATYPE_NULL;
+  MPI_Datatype body = MPI_DATATYPE_NULL;
+  MPI_Datatype tail = MPI_DATATYPE_NULL;
+  check(MPI_Type_contiguous(static_cast<int>(largest), element, &chunk), "MPI_Type_contiguous");
+  check(MPI_Type_contiguous(static_cast<int>(whole), chunk, &body), "MPI_Type_contiguous");
+  check(MPI_Type_contiguous(static_cast<int>(rest), element, &tail), "MPI_Type_contiguous");
+  const int lengths[] = {1, 1};
+  const MPI_Aint places[] = {
+      0, static_cast<MPI_Aint>(whole * largest * static_cast<std::int64_t>(size_of(type)))};
+  const MPI_Datatype types[] = {body, tail};
+  check(MPI_Type_create_struct(2, lengths, places, types, &type_), "MPI_Type_create_struct");
+  owned_ = true;
+  count_ = 1;
+  for (MPI_Datatype* part : {&chunk, &body, &tail}) check(MPI_Type_free(part), "MPI_Type_free");
+  check(MPI_Type_commit(&type_), "MPI_Type_commit");
+}
+
+// MPI keeps the type alive for operations that are under way.
+CountedType::~CountedType() {
+  if (owned_) MPI_Type_free(&type_);
+}
+
+}  // namespace rankmesh::mpi

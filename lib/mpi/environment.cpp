@@ -1,0 +1,58 @@
+#include "rankmesh/mpi/environment.hpp"
+
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::mpi {
+namespace {
+
+const char* to_string(ThreadLevel level) {
+  switch (level) {
+    case ThreadLevel::single:
+      return "MPI_THREAD_SINGLE";
+    case ThreadLevel::funneled:
+      return "MPI_THREAD_FUNNELED";
+    case ThreadLevel::serialized:
+      return "MPI_THREAD_SERIALIZED";
+    case ThreadLevel::multiple:
+      return "MPI_THREAD_MULTIPLE";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Environment::Environment(ThreadLevel wanted) : Environment{nullptr, nullptr, wanted} {}
+Environment::Environment(int& argc, char**& argv, ThreadLevel wanted) : Environment{&argc, &argv, wanted} {}
+
+Environment::Environment(int* argc, char*** argv, ThreadLevel wanted)
+    : exceptions_{std::uncaught_exceptions()} {
+  int finalised = 0;
+  check(MPI_Finalized(&finalised), "MPI_Finalized");
+  if (finalised != 0)
+    throw UsageError{"MPI was finalised already", "make one Environment at the top of main"};
+  int initialised = 0;
+  check(MPI_Initialized(&initialised), "MPI_Initialized");
+  int level = 0;
+  if (initialised != 0) {
+    check(MPI_Query_thread(&level), "MPI_Query_thread");
+  } else {
+    check(MPI_Init_thread(argc, argv, static_cast<int>(wanted), &level), "MPI_Init_thread");
+    initialised_here_ = true;
+  }
+  level_ = static_cast<ThreadLevel>(level);
+  if (level_ < wanted) {
+    if (initialised_here_) MPI_Finalize();
+    throw UsageError{fmt::format("MPI offers {}, {} is wanted", to_string(level_), to_string(wanted)),
+                     "initialise MPI with MPI_Init_thread, or ask for a lower level"};
+  }
+}
+
+Environment::~Environment() {
+  if (initialised_here_ && is_active() && std::uncaught_exceptions() == exceptions_) MPI_Finalize();
+}
+
+}  // namespace rankmesh::mpi

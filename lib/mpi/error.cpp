@@ -1,0 +1,28 @@
+#include "rankmesh/mpi/error.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace rankmesh::mpi {
+
+void detail::fail(int code, const char* function, const std::source_location& where) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (is_active()) MPI_Error_string(code, text, &length);
+  std::string_view file = where.file_name();
+  file.remove_prefix(
+      std::min(file.find("lib/") == std::string_view::npos ? 0 : file.rfind("lib/"), file.size()));
+  throw MpiError{code,
+                 fmt::format("{} failed: {} (code {}, {}:{})", function, text, code, file, where.line())};
+}
+
+bool is_active() {
+  int initialised = 0;
+  int finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  return initialised != 0 && finalised == 0;
+}
+
+}  // namespace rankmesh::mpi

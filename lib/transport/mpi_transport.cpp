@@ -1,0 +1,338 @@
+#include "rankmesh/transport/mpi_transport.hpp"
+
+#include <algorithm>
+#include <list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/datatype.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+using mpi::check;
+using mpi::CountedType;
+using Requests = std::vector<MPI_Request>;
+
+// MPI_Xxx where `requests_` is null, MPI_Ixxx with a request of its own where it is not.
+#define RANKMESH_ISSUE(blocking, nonblocking, ...)                                                          \
+  (requests_ == nullptr ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
+                        : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
+                                "MPI_" #nonblocking))
+
+// The call in MPI's terms, issued in one or several steps.
+class Issue {
+ public:
+  Issue(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest, Requests* requests)
+      : call_{call},
+        comm_{comm.native()},
+        rank_{comm.rank()},
+        size_{comm.size()},
+        largest_{largest},
+        requests_{requests} {}
+
+  void operator()() {
+    switch (call_.operation) {
+      case Operation::barrier:
+        return barrier();
+      case Operation::broadcast:
+        return broadcast();
+      case Operation::reduce:
+        return reduce();
+      case Operation::all_reduce:
+        return all_reduce();
+      case Operation::all_gather:
+        return all_gather();
+      case Operation::reduce_scatter:
+        return reduce_scatter();
+      case Operation::gather:
+        return gather();
+      case Operation::scatter:
+        return scatter();
+      case Operation::all_to_all:
+        return all_to_all();
+      case Operation::send:
+        return send();
+      case Operation::recv:
+        return recv();
+      case Operation::send_recv:
+        return send_recv();
+    }
+  }
+
+ private:
+  [[nodiscard]] int root() const { return static_cast<int>(call_.root.value()); }
+  [[nodiscard]] bool is_root() const { return root() == rank_; }
+  // A block of n: MPI adds n of them up in an int, so their sum decides.
+  [[nodiscard]] CountedType block(std::int64_t count, DataType type) const {
+    return {count, type, std::max<std::int64_t>(1, largest_ / size_)};
+  }
+  [[nodiscard]] CountedType whole(std::int64_t count, DataType type) const { return {count, type, largest_}; }
+  [[nodiscard]] const void* in_or_in_place(bool in_place) const {
+    return in_place ? MPI_IN_PLACE : static_cast<const void*>(call_.in.data);
+  }
+  static bool same(const std::byte* a, const std::byte* b) { return a == b && a != nullptr; }
+
+  // Elements offset .. offset + count of the call, in pieces that an int holds.
+  template <class Piece>
+  void in_pieces(std::int64_t count, Piece&& piece) {
+    std::int64_t offset = 0;
+    do {
+      const std::int64_t n = std::min(count - offset, largest_);
+      piece(offset, static_cast<int>(n));
+      offset += n;
+    } while (offset < count);
+  }
+
+  void barrier() { RANKMESH_ISSUE(Barrier, Ibarrier, comm_); }
+
+  void broadcast() {
+    const CountedType type = whole(call_.out.count, call_.out.type);
+    RANKMESH_ISSUE(Bcast, Ibcast, call_.out.data, type.count(), type.type(), root(), comm_);
+  }
+
+  void reduce_block(ConstBuffer in, Buffer out, int root, bool in_place) {
+    const MPI_Datatype type = mpi::native_for_reduction(in.type);
+    in_pieces(in.count, [&](std::int64_t offset, int n) {
+      const void* from =
+          in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(in.slice(offset, n).data);
+      void* to = root == rank_ ? out.slice(offset, n).data : nullptr;
+      RANKMESH_ISSUE(Reduce, Ireduce, from, to, n, type, mpi::native(call_.reduction), root, comm_);
+    });
+  }
+
+  void reduce() {
+    reduce_block(call_.in, call_.out, root(), is_root() && same(call_.in.data, call_.out.data));
+  }
+
+  void all_reduce() {
+    const MPI_Datatype type = mpi::native_for_reduction(call_.in.type);
+    const bool in_place = same(call_.in.data, call_.out.data);
+    in_pieces(call_.in.count, [&](std::int64_t offset, int n) {
+      const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(call_.in.slice(offset, n).data);
+      RANKMESH_ISSUE(Allreduce, Iallreduce, from, call_.out.slice(offset, n).data, n, type,
+                     mpi::native(call_.reduction), comm_);
+    });
+  }
+
+  void reduce_scatter() {
+    const std::int64_t count = call_.out.count;
+    const MPI_Datatype type = mpi::native_for_reduction(call_.in.type);
+    if (count <= largest_ / size_) {
+      RANKMESH_ISSUE(Reduce_scatter_block, Ireduce_scatter_block, call_.in.data, call_.out.data,
+                     static_cast<int>(count), type, mpi::native(call_.reduction), comm_);
+      return;
+    }
+    for (int r = 0; r < size_; ++r) reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
+  }
+
+  void all_gather() {
+    const bool in_place = same(call_.in.data, call_.out.slice(rank_ * call_.in.count, 0).data);
+    if (!call_.out_counts.empty()) {
+      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+      const int n = narrow(call_.in.count);
+      RANKMESH_ISSUE(Allgatherv, Iallgatherv, call_.in.data, n, mpi::native(call_.in.type), call_.out.data,
+                     out.counts.data(), out.displacements.data(), mpi::native(call_.out.type), comm_);
+      return;
+    }
+    const CountedType type = block(call_.in.count, call_.in.type);
+    RANKMESH_ISSUE(Allgather, Iallgather, in_or_in_place(in_place), type.count(), type.type(), call_.out.data,
+                   type.count(), type.type(), comm_);
+  }
+
+  void gather() {
+    if (!call_.out_counts.empty()) {
+      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+      const int n = narrow(call_.in.count);
+      RANKMESH_ISSUE(Gatherv, Igatherv, call_.in.data, n, mpi::native(call_.in.type), call_.out.data,
+                     out.counts.data(), out.displacements.data(), mpi::native(call_.in.type), root(), comm_);
+      return;
+    }
+    const bool in_place = is_root() && same(call_.in.data, call_.out.slice(rank_ * call_.in.count, 0).data);
+    const CountedType type = block(call_.in.count, call_.in.type);
+    RANKMESH_ISSUE(Gather, Igather, in_or_in_place(in_place), type.count(), type.type(), call_.out.data,
+                   type.count(), type.type(), root(), comm_);
+  }
+
+  void scatter() {
+    if (!call_.in_counts.empty()) {
+      const Counts& in = hold(call_.in_counts, call_.in_displacements);
+      const int n = narrow(call_.out.count);
+      RANKMESH_ISSUE(Scatterv, Iscatterv, call_.in.data, in.counts.data(), in.displacements.data(),
+                     mpi::native(call_.out.type), call_.out.data, n, mpi::native(call_.out.type), root(),
+                     comm_);
+      return;
+    }
+    const bool in_place = is_root() && same(call_.in.slice(rank_ * call_.out.count, 0).data, call_.out.data);
+    void* out = in_place ? MPI_IN_PLACE : static_cast<void*>(call_.out.data);
+    const CountedType type = block(call_.out.count, call_.out.type);
+    RANKMESH_ISSUE(Scatter, Iscatter, call_.in.data, type.count(), type.type(), out, type.count(),
+                   type.type(), root(), comm_);
+  }
+
+  void all_to_all() {
+    if (!call_.in_counts.empty()) {
+      const Counts& in = hold(call_.in_counts, call_.in_displacements);
+      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+      RANKMESH_ISSUE(Alltoallv, Ialltoallv, call_.in.data, in.counts.data(), in.displacements.data(),
+                     mpi::native(call_.in.type), call_.out.data, out.counts.data(), out.displacements.data(),
+                     mpi::native(call_.out.type), comm_);
+      return;
+    }
+    const CountedType type = block(call_.in.count / size_, call_.in.type);
+    RANKMESH_ISSUE(Alltoall, Ialltoall, in_or_in_place(same(call_.in.data, call_.out.data)), type.count(),
+                   type.type(), call_.out.data, type.count(), type.type(), comm_);
+  }
+
+  void send() {
+    const CountedType type = whole(call_.in.count, call_.in.type);
+    RANKMESH_ISSUE(Send, Isend, call_.in.data, type.count(), type.type(),
+                   static_cast<int>(call_.destination.value()), call_.tag, comm_);
+  }
+
+  void recv() {
+    const CountedType type = whole(call_.out.count, call_.out.type);
+    const int source = static_cast<int>(call_.source.value());
+    if (requests_ == nullptr)
+      check(MPI_Recv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+    else
+      check(MPI_Irecv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_,
+                      &requests_->emplace_back(MPI_REQUEST_NULL)),
+            "MPI_Irecv");
+  }
+
+  void send_recv() {
+    if (requests_ != nullptr) {
+      recv();
+      return send();
+    }
+    const CountedType to = whole(call_.in.count, call_.in.type);
+    const CountedType from = whole(call_.out.count, call_.out.type);
+    check(MPI_Sendrecv(call_.in.data, to.count(), to.type(), static_cast<int>(call_.destination.value()),
+                       call_.tag, call_.out.data, from.count(), from.type(),
+                       static_cast<int>(call_.source.value()), call_.tag, comm_, MPI_STATUS_IGNORE),
+          "MPI_Sendrecv");
+  }
+
+  // Counts of a v-form as MPI wants them.
+  struct Counts {
+    Counts(std::span<const std::int64_t> c, std::span<const std::int64_t> d) {
+      for (const std::int64_t value : c) counts.push_back(narrow(value));
+      for (const std::int64_t value : d) displacements.push_back(narrow(value));
+    }
+    std::vector<int> counts, displacements;
+  };
+
+  static int narrow(std::int64_t value) {
+    if (!std::in_range<int>(value))
+      throw UnsupportedError{"a count or displacement of a v-form does not fit MPI's int",
+                             "send it in pieces below 2^31 elements"};
+    return static_cast<int>(value);
+  }
+
+  // MPI reads the arrays of a non-blocking v-form until it is complete.
+  const Counts& hold(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements) {
+    return held_.emplace_back(counts, displacements);
+  }
+
+  const Call& call_;
+  MPI_Comm comm_;
+  int rank_, size_;
+  std::int64_t largest_;
+  Requests* requests_;
+  std::list<Counts> held_;
+};
+
+template <class T>
+void divide(Buffer buffer, int n) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
+                                  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  auto* values = reinterpret_cast<T*>(buffer.data);
+  for (std::int64_t i = 0; i < buffer.count; ++i)
+    values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(n));
+}
+
+// What remains of an average once the sums are there.
+void finish_average(const Call& call, int rank, int size) {
+  if (call.reduction != ReduceOp::avg) return;
+  const bool has_result = call.operation == Operation::all_reduce ||
+                          call.operation == Operation::reduce_scatter ||
+                          (call.operation == Operation::reduce && call.root.value() == rank);
+  if (!has_result) return;
+  switch (call.out.type) {
+    case DataType::int8:
+      return divide<std::int8_t>(call.out, size);
+    case DataType::uint8:
+      return divide<std::uint8_t>(call.out, size);
+    case DataType::int16:
+      return divide<std::int16_t>(call.out, size);
+    case DataType::uint16:
+      return divide<std::uint16_t>(call.out, size);
+    case DataType::int32:
+      return divide<std::int32_t>(call.out, size);
+    case DataType::uint32:
+      return divide<std::uint32_t>(call.out, size);
+    case DataType::int64:
+      return divide<std::int64_t>(call.out, size);
+    case DataType::uint64:
+      return divide<std::uint64_t>(call.out, size);
+    case DataType::float32:
+      return divide<float>(call.out, size);
+    case DataType::float64:
+      return divide<double>(call.out, size);
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return;  // native_for_reduction refused them
+  }
+}
+
+class MpiPending final : public Pending {
+ public:
+  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest)
+      : call_{call}, rank_{comm.rank()}, size_{comm.size()}, issue_{call_, comm, largest, &requests_} {
+    issue_();
+  }
+  bool test() override {
+    if (complete_) return true;
+    int done = 0;
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+          "MPI_Testall");
+    if (done == 0) return false;
+    finish_average(call_, rank_, size_);
+    return complete_ = true;
+  }
+
+ private:
+  Call call_;
+  int rank_, size_;
+  Requests requests_;
+  Issue issue_;
+  bool complete_ = false;
+};
+
+}  // namespace
+
+MpiTransport::MpiTransport(mpi::CommunicatorView comm, std::int64_t largest_count)
+    : comm_{comm},
+      largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())} {}
+
+bool MpiTransport::supports(const Call& call) const {
+  return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
+}
+
+void MpiTransport::run(const Call& call) {
+  Issue{call, comm_, largest_count_, nullptr}();
+  finish_average(call, comm_.rank(), comm_.size());
+}
+
+std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  return std::make_unique<MpiPending>(call, comm_, largest_count_);
+}
+
+}  // namespace rankmesh

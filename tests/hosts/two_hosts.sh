@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# two_hosts.sh MESHINFO TEST_GROUP: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
+# the collectives must work across them. Exits 77 (skipped) with the reason where namespaces cannot be made.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+meshinfo=$(realpath "$1")
+test_group=$(realpath "$2")
+output=$("$here/scripts/emulated-hosts" mpirun 2 4 "$meshinfo" show pp=2,dp=2,tp=2 2>&1) || {
+  status=$?
+  printf '%s\n' "$output" >&2
+  exit "$status"
+}
+printf '%s\n' "$output"
+wants() { # the line must stand in the output, blanks aside
+  grep -qE "$1" <<<"$output" || { echo "missing in the output: $1" >&2; exit 1; }
+}
+wants '^  pp 0  dp 0 +0 n0 +1 n0$'
+wants '^        dp 1 +6 n1 +7 n1$'
+wants '^  pp +2 +4 +4 +0,4 +3,7 +0 +2$' # pp spans both nodes
+wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
+wants '^  n0 h0: 4 ranks, 0-3$'
+wants '^  n1 h1: 4 ranks, 4-7$'
+"$here/scripts/emulated-hosts" mpirun 2 2 "$test_group"

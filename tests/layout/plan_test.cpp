@@ -1,0 +1,207 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+
+using rankmesh::Coverage;
+using rankmesh::GroupFamily;
+using rankmesh::Layout;
+using rankmesh::MeshPlan;
+using rankmesh::Rank;
+using rankmesh::RankSet;
+
+namespace {
+
+using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+
+MeshPlan plan_of(const Sizes& sizes) {
+  const Layout layout = Layout::row_major(sizes);
+  std::vector<GroupFamily> families;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    families.push_back(GroupFamily::of(sizes[d].first, layout, std::span{&d, 1}));
+  const std::int64_t world = layout.size();
+  return {world, {layout}, std::move(families)};
+}
+
+std::vector<std::vector<std::int64_t>> lists(const GroupFamily& family) {
+  std::vector<std::vector<std::int64_t>> result;
+  for (std::int64_t g = 0; g < family.group_count(); ++g) {
+    result.emplace_back();
+    for (const Rank rank : family.group(g)) result.back().push_back(rank.value());
+  }
+  return result;
+}
+
+using Lists = std::vector<std::vector<std::int64_t>>;
+
+}  // namespace
+
+TEST_CASE("a plain mesh lists groups row-major in the other coordinates") {
+  const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}});
+  CHECK(lists(plan.groups("pp")) == Lists{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(lists(plan.groups("dp")) == Lists{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+  CHECK(lists(plan.groups("tp")) == Lists{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(lists(plan.groups_of_product("tp*pp")) == Lists{{0, 1, 4, 5}, {2, 3, 6, 7}});
+  CHECK(lists(plan.groups_of_product(" pp * tp ")) == Lists{{0, 1, 4, 5}, {2, 3, 6, 7}});
+  CHECK(plan.describe(5) == "pp=1,dp=0,tp=1");
+  CHECK(plan.coordinate(6, "dp").value() == 1);
+}
+
+TEST_CASE("order of members and of listing can be chosen") {
+  const Layout layout = Layout::row_major(Sizes{{"a", 2}, {"b", 2}, {"c", 2}});
+  const std::size_t members[] = {2, 0};
+  const std::size_t listing[] = {1};
+  CHECK(lists(GroupFamily::of("x", layout, members, listing)) == Lists{{0, 4, 1, 5}, {2, 6, 3, 7}});
+  const std::size_t member[] = {1};
+  const std::size_t swapped[] = {2, 0};
+  CHECK(lists(GroupFamily::of("y", layout, member, swapped)) == Lists{{0, 2}, {4, 6}, {1, 3}, {5, 7}});
+  const std::size_t incomplete[] = {2};
+  CHECK_THROWS_AS(GroupFamily::of("z", layout, member, incomplete), rankmesh::UsageError);
+}
+
+TEST_CASE("explicit lists: partition, partial, overlapping") {
+  const auto family = [](std::vector<std::vector<std::int64_t>> groups) {
+    std::vector<RankSet> sets;
+    for (const auto& group : groups) {
+      const std::vector<Rank> ranks{group.begin(), group.end()};
+      sets.push_back(RankSet::of(ranks));
+    }
+    return GroupFamily::of("lists", std::move(sets));
+  };
+  CHECK(family({{0, 2}, {1, 3}}).coverage(4) == Coverage::partition);
+  CHECK(family({{0, 3}}).coverage(4) == Coverage::partial);
+  const GroupFamily pairs = family({{0, 1}, {1, 2}, {2, 0}});
+  CHECK(pairs.coverage(3) == Coverage::overlapping);
+  CHECK(pairs.find_all(1).size() == 2);
+  CHECK(!family({{0, 1, 2}, {3}}).is_uniform());
+  CHECK(family({{5, 1}}).find(1)->rank_in_group.value() == 1);
+  CHECK(!family({{5, 1}}).find(2).has_value());
+
+  const MeshPlan plan{3, {Layout::row_major(Sizes{{"tp", 3}})}, {pairs}};
+  CHECK(plan.memberships(1).size() == 2);
+  CHECK(plan.communicators(1).empty());
+  CHECK(!plan.needs_creation(0));
+}
+
+TEST_CASE("equal groups share one communicator, groups of one need none") {
+  const Layout dense = Layout::row_major(Sizes{{"pp", 2}, {"dp", 4}, {"tp", 1}});
+  const Layout expert = Layout::row_major(Sizes{{"pp", 2}, {"edp", 1}, {"ep", 4}});
+  const std::size_t pp[] = {0};
+  const std::size_t dp[] = {1};
+  const std::size_t tp[] = {2};
+  const std::size_t both[] = {1, 2};
+  const MeshPlan plan{8,
+                      {dense, expert},
+                      {GroupFamily::of("pp", dense, pp), GroupFamily::of("dp", dense, dp),
+                       GroupFamily::of("tp", dense, tp), GroupFamily::of("edp", expert, dp),
+                       GroupFamily::of("ep", expert, tp), GroupFamily::of("edp_ep", expert, both)}};
+  const auto uses = plan.communicators(5);
+  REQUIRE(uses.size() == 2);
+  CHECK(uses[0].families == std::vector<std::size_t>{0});
+  CHECK(uses[1].families == std::vector<std::size_t>{1, 4, 5});
+  const std::vector<bool> creates{true, true, false, false, false, false};
+  for (std::size_t f = 0; f < creates.size(); ++f) CHECK(plan.needs_creation(f) == creates[f]);
+}
+
+TEST_CASE("a partial name whose groups exist already is served by them; one that does not is created") {
+  const MeshPlan base = plan_of({{"dp", 2}, {"tp", 2}});
+  const std::vector<Rank> first{0, 1};
+  const std::vector<Rank> ends{0, 3};
+  const MeshPlan plan{4,
+                      base.views(),
+                      {base.groups("tp"), GroupFamily::of("known", std::vector{RankSet::of(first)}),
+                       GroupFamily::of("ends", std::vector{RankSet::of(ends)})}};
+  CHECK(!plan.needs_creation(1));
+  CHECK(plan.needs_creation(2));
+  CHECK(plan.communicators(0).size() == 2);
+  CHECK(plan.communicators(2).size() == 1);
+}
+
+TEST_CASE("unknown names say which exist") {
+  const MeshPlan plan = plan_of({{"dp", 2}, {"tp", 2}});
+  try {
+    (void)plan.groups("tq");
+    FAIL("no exception");
+  } catch (const rankmesh::UnknownName& error) {
+    CHECK(error.hint() == "its names are: dp, tp");
+  }
+  CHECK_THROWS_AS((void)plan.groups_of_product("dp*zz"), rankmesh::UnknownName);
+  CHECK_THROWS_AS((void)plan.groups_of_product("dp*dp"), rankmesh::UnknownName);
+  CHECK_THROWS_AS((MeshPlan{4, {}, {plan.groups("dp"), plan.groups("dp")}}), rankmesh::SpecError);
+  CHECK_THROWS_AS((MeshPlan{3, plan.views(), {}}), rankmesh::SpecError);
+}
+
+TEST_CASE("the digest is fixed for all machines and releases") {
+  const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 4}});
+  CHECK(plan.canonical_text() ==
+        "rankmesh.plan/1\nworld 16\nview offset 0 pp:2:8 dp:2:4 tp:4:1\n"
+        "name pp size 2 start 0 groups 8:1 members 2:8\n"
+        "name dp size 2 start 0 groups 2:8 4:1 members 2:4\n"
+        "name tp size 4 start 0 groups 4:4 members 4:1\n");
+  CHECK(to_string(plan.digest()) == "9ffacac6108c62b254c30b443f7bdce5");
+  CHECK(plan.digest() != plan_of({{"pp", 2}, {"tp", 2}, {"dp", 4}}).digest());
+}
+
+TEST_CASE("2^30 ranks are planned and asked without cost per rank") {
+  const MeshPlan plan = plan_of({{"pp", 1024}, {"dp", 1024}, {"tp", 1024}});
+  const Rank rank{(std::int64_t{1} << 30) - 1};
+  CHECK(plan.memberships(rank).size() == 3);
+  CHECK(plan.groups("tp").group(1048575).to_string() == "1073740800-1073741823");
+  CHECK(plan.describe(rank) == "pp=1023,dp=1023,tp=1023");
+}
+
+TEST_CASE("a layout on a part of the world, and one through a table") {
+  const Layout part = Layout::row_major(Sizes{{"dp", 2}, {"tp", 2}}, 8);
+  const std::size_t tp[] = {1};
+  const MeshPlan plan{12, {part}, {GroupFamily::of("tp", part, tp)}};
+  CHECK(lists(plan.groups("tp")) == Lists{{8, 9}, {10, 11}});
+  CHECK(plan.groups("tp").coverage(12) == Coverage::partial);
+  CHECK(plan.memberships(3).empty());
+  CHECK(plan.describe(3) == "outside the mesh");
+  CHECK_THROWS_AS((void)plan.coordinate(3, "tp"), rankmesh::NotMember);
+
+  const auto table = rankmesh::RankTable::make({3, 1, 0, 2});
+  const Layout permuted = Layout::row_major(Sizes{{"dp", 2}, {"tp", 2}}, 0, table);
+  CHECK(lists(GroupFamily::of("tp", permuted, tp)) == Lists{{3, 1}, {0, 2}});
+  CHECK(permuted.coordinates(2)->at(0).value() == 1);
+  const rankmesh::Coordinate where[] = {0, 1};
+  CHECK(permuted.rank(where) == Rank{1});
+}
+
+TEST_CASE("random meshes: every dimension and product partitions the world, find inverts group and at") {
+  std::mt19937 random{7};
+  for (int round = 0; round < 300; ++round) {
+    Sizes sizes;
+    const int dimensions = 1 + static_cast<int>(random() % 5);
+    for (int d = 0; d < dimensions; ++d)
+      sizes.emplace_back(std::string(1, static_cast<char>('a' + d)), 1 + random() % 4);
+    const Layout layout = Layout::row_major(sizes);
+    std::vector<std::size_t> members;
+    std::vector<std::size_t> listing;
+    for (std::size_t d = 0; d < sizes.size(); ++d) (random() % 2 == 0 ? members : listing).push_back(d);
+    std::ranges::shuffle(members, random);
+    std::ranges::shuffle(listing, random);
+    const GroupFamily family = GroupFamily::of("x", layout, members, listing);
+    CHECK(family.coverage(layout.size()) == Coverage::partition);
+    std::set<std::int64_t> seen;
+    for (std::int64_t g = 0; g < family.group_count(); ++g) {
+      const RankSet group = family.group(g);
+      CHECK(group.size() == family.group_size());
+      CHECK(family.find_group(group) == g);
+      for (std::int64_t k = 0; k < group.size(); ++k) {
+        CHECK(seen.insert(group.at(k).value()).second);
+        CHECK(family.find(group.at(k)) == rankmesh::GroupIndex{g, rankmesh::RankInGroup{k}});
+      }
+    }
+    CHECK(static_cast<std::int64_t>(seen.size()) == layout.size());
+    CHECK(*seen.rbegin() + 1 == layout.size());
+    // Members of a group differ in the members' coordinates only.
+    for (const std::size_t fixed : listing)
+      for (const Rank rank : family.group(0)) CHECK(layout.coordinate(rank, fixed)->value() == 0);
+  }
+}

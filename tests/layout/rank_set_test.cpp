@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+
+using rankmesh::Mode;
+using rankmesh::Rank;
+using rankmesh::RankSet;
+
+namespace {
+
+RankSet strided(std::int64_t start, std::vector<Mode> modes) { return RankSet::strided(start, modes); }
+
+RankSet list(std::vector<std::int64_t> values) {
+  const std::vector<Rank> ranks{values.begin(), values.end()};
+  return RankSet::of(ranks);
+}
+
+}  // namespace
+
+TEST_CASE("text form") {
+  const std::vector<std::pair<std::vector<std::int64_t>, std::string>> table{
+      {{}, ""},
+      {{5}, "5"},
+      {{4, 5}, "4-5"},
+      {{0, 8}, "0,8"},
+      {{0, 1, 2, 3}, "0-3"},
+      {{0, 8, 16}, "0-16:8"},
+      {{0, 2, 3, 4}, "0,2-4"},
+      {{0, 1, 4, 5}, "0-1,4-5"},
+      {{3, 2, 1}, "3,2,1"},
+      {{0, 4, 1, 5}, "0,4,1,5"},
+      {{0, 1, 2, 10, 20, 30}, "0-2,10-30:10"},
+      {{7, 3, 5, 0}, "7,3,5,0"},
+  };
+  for (const auto& [ranks, text] : table) CHECK(list(ranks).to_string() == text);
+  CHECK(strided(0, {{16, 8}}).to_string() == "0-120:8");
+  CHECK(strided(1, {{2, 64}, {3, 8}}).to_string() == "1-17:8,65-81:8");
+  CHECK(strided(8, {{4, -2}}).to_string() == "8,6,4,2");
+  CHECK(RankSet::range(0, std::int64_t{1} << 40).to_string() == "0-1099511627775");
+  CHECK(strided(0, {{1000, 100}, {3, 10}}).to_string(20) == "0-20:10,100-120:10,...");
+}
+
+TEST_CASE("the shortest modes do not depend on how a set was written") {
+  CHECK(strided(0, {{2, 4}, {4, 1}}).modes() == std::vector<Mode>{{8, 1}});
+  CHECK(strided(0, {{2, 4}, {4, 1}}) == RankSet::range(0, 8));
+  CHECK(strided(3, {{1, 7}, {5, 2}, {1, 1}}).modes() == std::vector<Mode>{{5, 2}});
+  CHECK(strided(0, {{4, 1}, {2, 4}}) != RankSet::range(0, 8));  // the same ranks in another order
+  CHECK(list({0, 4, 1, 5}) == strided(0, {{2, 1}, {2, 4}}));
+}
+
+TEST_CASE("what is no set of ranks is refused") {
+  CHECK_THROWS_AS(strided(0, {{2, 1}, {2, 1}}), rankmesh::UsageError);  // two indices, one rank
+  CHECK_THROWS_AS(strided(0, {{3, 2}, {2, 3}}), rankmesh::UsageError);  // digits overlap
+  CHECK_THROWS_AS(strided(0, {{0, 1}}), rankmesh::UsageError);
+  CHECK_THROWS_AS(strided(2, {{4, -1}}), rankmesh::UsageError);  // below rank 0
+  CHECK_THROWS_AS(strided(0, {{4, 0}}), rankmesh::UsageError);
+  CHECK_THROWS_AS(strided(0, {{std::int64_t{1} << 40, std::int64_t{1} << 40}}), rankmesh::UsageError);
+  CHECK_THROWS_AS(list({1, 2, 1}), rankmesh::SpecError);
+  CHECK_THROWS_AS(list({-1, 2}), rankmesh::SpecError);
+}
+
+TEST_CASE("irregular lists keep their order through a table") {
+  const RankSet set = list({9, 0, 4, 17});
+  CHECK(set.size() == 4);
+  CHECK(set[2] == Rank{4});
+  CHECK(set.index_of(17)->value() == 3);
+  CHECK(!set.contains(1));
+  CHECK(!set.contains(-3));
+  CHECK(set == list({9, 0, 4, 17}));
+  CHECK(set != list({9, 0, 17, 4}));
+  CHECK(list({0, 3, 2, 5}).to_string() == "0,3,2,5");  // regular steps whose digits overlap
+}
+
+TEST_CASE("random sets: index_of inverts at, membership equals enumeration, modes are found again") {
+  std::mt19937 random{20261121};
+  for (int round = 0; round < 2000; ++round) {
+    // Random mixed radix, shuffled, some strides negative, with gaps.
+    std::vector<Mode> modes;
+    std::int64_t reach = 1;
+    std::int64_t lowest = 0;
+    const int count = static_cast<int>(random() % 5);
+    for (int m = 0; m < count; ++m) {
+      const std::int64_t size = 1 + random() % 5;
+      const std::int64_t stride = reach + static_cast<std::int64_t>(random() % 3);
+      reach = stride * size;
+      const bool falls = random() % 4 == 0;
+      modes.push_back({size, falls ? -stride : stride});
+      if (falls) lowest += (size - 1) * stride;
+    }
+    std::ranges::shuffle(modes, random);
+    const std::int64_t start = lowest + static_cast<std::int64_t>(random() % 10);
+    const RankSet set = strided(start, modes);
+
+    std::vector<Rank> ranks;
+    std::int64_t i = 0;
+    for (const Rank rank : set) {
+      CHECK(set.index_of(rank) == rankmesh::RankInGroup{i++});
+      ranks.push_back(rank);
+    }
+    CHECK(i == set.size());
+    const std::set<Rank> members{ranks.begin(), ranks.end()};
+    CHECK(static_cast<std::int64_t>(members.size()) == set.size());
+    for (std::int64_t rank = -2; rank < start + reach + 3; ++rank)
+      CHECK(set.contains(rank) == members.contains(rank));
+    const RankSet again = RankSet::of(ranks);
+    CHECK(again == set);
+    CHECK(again.modes() == set.modes());
+    CHECK(again.to_string() == set.to_string());
+  }
+}

@@ -1,0 +1,30 @@
+// A mesh, its groups and an environment that outlive MPI: nothing may call MPI any more.
+#include <cstdio>
+#include <optional>
+
+#include "rankmesh/rankmesh.hpp"
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  std::optional<rankmesh::Mesh> mesh;
+  mesh.emplace(MPI_COMM_WORLD, "tp=auto");
+  std::vector<rankmesh::Rank> everyone;
+  for (std::int64_t r = 0; r < mesh->size(); ++r) everyone.emplace_back(r);
+  const auto group = mesh->new_group(everyone);
+  MPI_Finalize();
+  int errors = 0;
+  try {
+    mesh->close();
+    ++errors;
+  } catch (const rankmesh::UsageError& error) {
+    if (error.message().find("MPI_Finalize") == std::string::npos) ++errors;
+  }
+  try {
+    const rankmesh::mpi::Environment environment;
+    ++errors;
+  } catch (const rankmesh::UsageError&) {
+  }
+  mesh.reset();
+  if (errors == 0) std::puts("fine");
+  return errors;
+}

@@ -1,0 +1,185 @@
+// Ranks that differ, fail, come late or never come. Every wait here ends by a deadline that the test sets.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+// The rank that misbehaves.
+int last() { return size() - 1; }
+
+MeshOptions short_timeout() {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{0.7};
+  return options;
+}
+
+// The message of the error that `action` throws, checked to be the same on all ranks.
+template <class Expected, class Action>
+std::string common_message(Action&& action) {
+  std::string message;
+  try {
+    action();
+    FAIL("no exception");
+  } catch (const Expected& error) {
+    message = error.message();
+  }
+  std::uint64_t mine = hash_bytes(message).low;
+  std::uint64_t first = mine;
+  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  CHECK(mine == first);
+  return message;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A world whose collectives may stay unfinished.
+MPI_Comm spare_world() {
+  MPI_Comm spare = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &spare);
+  return spare;
+}
+
+}  // namespace
+
+TEST_CASE("a rank with another mesh: all throw the same error, the outlier first") {
+  const std::string message = common_message<MismatchError>([] {
+    Mesh{MPI_COMM_WORLD, rank() == last() ? "dp=auto" : "tp=auto"};
+  });
+  CHECK(contains(message, "mesh:\n    rank " + std::to_string(last()) + ": dp=auto"));
+  CHECK(contains(message, size() == 2 ? "\n    rank 0: tp=auto"
+                                      : "\n    ranks 0-" + std::to_string(last() - 1) + ": tp=auto"));
+}
+
+TEST_CASE("differences that leave the layout alone are found too") {
+  MeshOptions options;
+  if (rank() == last()) options.deadline = Deadline::Duration{5};
+  CHECK(contains(common_message<MismatchError>([&] {
+                   Mesh{MPI_COMM_WORLD, "tp=auto", options};
+                 }),
+                 "option deadline:"));
+  CHECK_NOTHROW((Mesh{MPI_COMM_WORLD,
+                      rank() == last() ? "tp=auto" : " tp = auto "}));  // written differently, the same mesh
+}
+
+TEST_CASE("a rank that cannot parse its mesh enters with its failure") {
+  const std::string message = common_message<MismatchError>([] {
+    Mesh{MPI_COMM_WORLD, rank() == last() ? "tp=auto,zz" : "tp=auto"};
+  });
+  CHECK(contains(message, "rank " + std::to_string(last()) + " failed: mesh 'tp=auto,zz', position 10"));
+}
+
+TEST_CASE("a rank that comes late is waited for") {
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{400});
+  MeshOptions options;
+  options.timeout = Deadline::Duration{30};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  mesh.close();
+}
+
+TEST_CASE("a rank that never comes is named, with its coordinates") {
+  const MPI_Comm world = spare_world();
+  if (rank() != last()) {
+    try {
+      const Mesh mesh{world, "tp=auto", short_timeout()};
+      FAIL("no exception");
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK(contains(error.message(),
+                     "missing rank " + std::to_string(last()) + " (tp=" + std::to_string(last()) + ")"));
+      CHECK(contains(error.message(), "within 0.7 s"));
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a member of a dynamic group that never comes is named; a later attempt works") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  const std::vector<Rank> pair{0, last()};
+  if (rank() == 0) {
+    try {
+      (void)mesh.new_group(pair);
+      FAIL("no exception");
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK(contains(error.message(), "new_group group(0"));
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::vector<Rank> swapped{last(), 0};
+  if (rank() == 0 || rank() == last()) CHECK(mesh.new_group(swapped)->size() == 2);
+  MPI_Barrier(MPI_COMM_WORLD);
+  // Who comes to the first meeting now finds that rank 0 has withdrawn.
+  if (rank() == last()) CHECK_THROWS_AS((void)mesh.new_group(pair), TimeoutError);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("collectives of two names in another order: the deadline names who waits where") {
+  if (size() != 4) return;
+  MeshOptions options = short_timeout();
+  options.deadline = Deadline::Duration{0.7};
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2", options};
+  std::vector<int> value{1};
+  std::string message;
+  // 0 begins with tp (0,1), 1 with dp (1,3), 3 with tp (2,3), 2 with dp (0,2): a circle.
+  auto& first = mesh[rank() == 0 || rank() == 3 ? "tp" : "dp"];
+  try {
+    first.all_reduce(value);
+    FAIL("no exception");
+  } catch (const TimeoutError& error) {
+    message = error.message();
+  }
+  CHECK(contains(message, first.name() + ".all_reduce (collective 0 of its group)"));
+  // Who concludes first hears that its partner waits elsewhere; a partner that has left already is missing.
+  int heard = contains(message, "waits in") ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(heard >= 1);
+  CHECK_THROWS_WITH_AS(first.barrier(), doctest::Contains("broken"), ClosedError);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a collective that one member leaves out ends for all others with one message") {
+  MeshOptions options = short_timeout();
+  options.deadline = Deadline::Duration{0.7};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  std::vector<double> values(1000, 1.0);
+  if (rank() != last()) {
+    try {
+      mesh["tp"].all_reduce(values);
+      FAIL("no exception");
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK(contains(error.message(), "tp.all_reduce"));
+    }
+    CHECK_THROWS_AS(mesh["tp"].all_reduce(values), ClosedError);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  // What was lent to the operation that never ended must live until the end of the process.
+  static std::vector<std::vector<double>> lent;
+  lent.push_back(std::move(values));
+}
+
+TEST_CASE("an exception that unwinds one rank only does not hang it, and the others are told") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  if (rank() == last()) {
+    try {
+      const Mesh inner = std::move(mesh);
+      throw std::runtime_error{"user code fails"};
+    } catch (const std::runtime_error&) {
+    }
+  } else {
+    CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("close of the mesh did not end"), TimeoutError);
+    CHECK(mesh.is_closed());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}

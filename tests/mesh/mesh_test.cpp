@@ -1,0 +1,193 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+std::int64_t sum_of(GroupCoordinator& group, std::int64_t value) {
+  std::vector<std::int64_t> values{value};
+  group.all_reduce(values);
+  return values[0];
+}
+
+}  // namespace
+
+TEST_CASE("rank in group equals the coordinate on a reversed communicator") {
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size() - rank(), &reversed);
+  const std::string text = size() % 2 == 0 ? "dp=auto,tp=2" : "dp=auto,tp=1";
+  Mesh mesh{reversed, text};
+  CHECK(mesh.rank() == Rank{size() - 1 - rank()});
+  for (const char* name : {"dp", "tp"}) {
+    CHECK(mesh[name].rank_in_group().value() == mesh.coordinate(name).value());
+    std::int64_t expected = 0;
+    for (const Rank r : mesh[name].ranks()) expected += r.value();
+    CHECK(sum_of(mesh[name], mesh.rank().value()) == expected);
+    int native_rank = 0;
+    MPI_Comm_rank(mesh[name].native_mpi(), &native_rank);
+    CHECK(native_rank == mesh.coordinate(name).value());
+  }
+  mesh.close();
+  MPI_Comm_free(&reversed);
+}
+
+TEST_CASE("several meshes at once, on the world and on parts of it") {
+  Mesh whole{MPI_COMM_WORLD, "tp=auto"};
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, rank(), &half);
+  Mesh part{half, "dp=auto"};
+  Mesh again{MPI_COMM_WORLD, "pp=auto"};
+  CHECK(sum_of(whole["tp"], 1) == size());
+  CHECK(sum_of(part["dp"], 1) == (size() + (rank() % 2 == 0 ? 1 : 0)) / 2);
+  CHECK(sum_of(again["pp"], 1) == size());
+  part.close();
+  Mesh moved = std::move(whole);
+  CHECK(sum_of(moved["tp"], 1) == size());
+  moved.close();
+  again.close();
+  MPI_Comm_free(&half);
+}
+
+TEST_CASE("names with equal groups share one communicator; other names have their own") {
+  if (size() % 2 != 0) return;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto,tp=2 | edp=auto,etp=2 ; both=dp*tp"};
+  CHECK(mesh["tp"].native_mpi() == mesh["etp"].native_mpi());
+  CHECK(mesh["tp"].name() == "tp");
+  CHECK(mesh["etp"].name() == "etp");
+  if (size() > 2) CHECK(mesh["dp"].native_mpi() == mesh["edp"].native_mpi());
+  if (size() > 2) CHECK(mesh["both"].native_mpi() != mesh["tp"].native_mpi());
+  mesh.close();
+}
+
+TEST_CASE("groups of one have no communicator of their own and still work") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto,tp=1"};
+  CHECK(mesh["tp"].native_mpi() == MPI_COMM_SELF);
+  CHECK(sum_of(mesh["tp"], 5) == 5);
+  CHECK(mesh.plan().communicators(mesh.rank()).size() == (size() > 1 ? 1 : 0));
+  mesh.close();
+}
+
+TEST_CASE("names that are not there, and use after close") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  try {
+    (void)mesh["tpp"];
+    FAIL("no exception");
+  } catch (const UnknownName& error) {
+    CHECK(error.hint().find("tp") != std::string::npos);
+  }
+  auto& tp = mesh["tp"];
+  mesh.close();
+  mesh.close();
+  CHECK(mesh.is_closed());
+  CHECK_THROWS_AS(tp.barrier(), ClosedError);
+  CHECK_THROWS_AS((void)tp.native_mpi(), ClosedError);
+  const std::vector<Rank> me{rank()};
+  CHECK_THROWS_AS((void)mesh.new_group(me), ClosedError);
+}
+
+TEST_CASE("a bad description that all ranks share is a SpecError everywhere") {
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=0"}), doctest::Contains("is zero"), SpecError);
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=1000"}), SpecError);
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "no/such.toml"}), SpecError);
+  unsetenv("RANKMESH");
+  CHECK_THROWS_AS(Mesh::from_environment(MPI_COMM_WORLD), SpecError);
+  setenv("RANKMESH", "ep=auto", 1);
+  Mesh mesh = Mesh::from_environment(MPI_COMM_WORLD);
+  CHECK(mesh["ep"].size() == size());
+  mesh.close();
+  unsetenv("RANKMESH");
+  CHECK_THROWS_AS((Mesh{MPI_COMM_NULL, "tp=1"}), UsageError);
+}
+
+TEST_CASE("the log goes to the callback") {
+  std::vector<std::string> lines;
+  MeshOptions options;
+  options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("opened mesh tp=auto") != std::string::npos);
+  mesh.close();
+}
+
+TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::vector<Rank> ranks;  // last, first, and every third in between
+  ranks.emplace_back(size() - 1);
+  if (size() > 1) ranks.emplace_back(0);
+  for (int r = 3; r < size() - 1; r += 3) ranks.emplace_back(r);
+  const bool is_member = std::ranges::find(ranks, mesh.rank()) != ranks.end();
+  if (is_member) {
+    const auto group = mesh.new_group(ranks, "odd ones");
+    CHECK(group->name() == "odd ones");
+    CHECK(group->ranks().to_vector() == ranks);
+    CHECK(sum_of(*group, 1) == static_cast<std::int64_t>(ranks.size()));
+    mesh.close(*group);
+    CHECK_THROWS_AS(group->barrier(), ClosedError);
+    CHECK_THROWS_AS(mesh.close(*group), UsageError);
+  } else {
+    CHECK_THROWS_WITH_AS((void)mesh.new_group(ranks), doctest::Contains("not in it"), UsageError);
+  }
+  const std::vector<Rank> outside{mesh.rank(), Rank{size()}};
+  CHECK_THROWS_AS((void)mesh.new_group(outside), UsageError);
+  const std::vector<Rank> twice{mesh.rank(), mesh.rank()};
+  CHECK_THROWS_AS((void)mesh.new_group(twice), SpecError);
+  CHECK_THROWS_AS(mesh.close(mesh["tp"]), UsageError);
+  mesh.close();
+}
+
+TEST_CASE("overlapping pairs around a ring, each rank naming its own pair first") {
+  if (size() < 3) return;
+  MeshOptions options;
+  options.timeout = Deadline::Duration{20};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const Rank left{(rank() + size() - 1) % size()};
+  const Rank right{(rank() + 1) % size()};
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<std::vector<Rank>> pairs{{mesh.rank(), right}, {left, mesh.rank()}};
+    const auto groups = mesh.new_groups(pairs);
+    CHECK(sum_of(*groups[rank() % 2 == 0 ? 0 : 1], rank()) > 0);
+    CHECK(sum_of(*groups[rank() % 2 == 0 ? 1 : 0], rank()) >= 0);
+  }
+  mesh.close();
+}
+
+TEST_CASE("a hundred dynamic groups come and go") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::vector<Rank> everyone;
+  for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
+  for (int round = 0; round < 100; ++round) {
+    const auto group = mesh.new_group(everyone);
+    CHECK(sum_of(*group, 1) == size());
+    mesh.close(*group);
+  }
+  mesh.close();
+}
+
+TEST_CASE("the user's communicator can be adopted and stays the user's") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  MPI_Comm theirs = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 3, -rank(), &theirs);
+  const auto group = mesh.adopt(theirs, "theirs");
+  CHECK(group->native_mpi() == theirs);
+  int expected = 0;
+  MPI_Comm_rank(theirs, &expected);
+  CHECK(group->rank_in_group().value() == expected);
+  CHECK(sum_of(*group, 1) == group->size());
+  mesh.close();
+  int still = 0;
+  CHECK(MPI_Comm_size(theirs, &still) == MPI_SUCCESS);
+  MPI_Comm_free(&theirs);
+}
+
+TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
+  { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
+  CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
+}

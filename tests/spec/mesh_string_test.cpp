@@ -1,0 +1,124 @@
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::MeshSpec;
+using rankmesh::SpecError;
+
+namespace {
+
+// Parses and plans; gives the refusal or an empty error.
+SpecError refusal(const std::string& text, std::optional<std::int64_t> world = std::nullopt) {
+  try {
+    (void)MeshSpec::parse(text).plan(world);
+  } catch (const SpecError& error) {
+    return error;
+  }
+  return {"accepted", ""};
+}
+
+}  // namespace
+
+TEST_CASE("what is written is what is planned") {
+  const auto plan = MeshSpec::parse("pp=2,dp=4,tp=8").plan();
+  CHECK(plan.world_size() == 64);
+  CHECK(plan.describe(37) == "pp=1,dp=0,tp=5");
+  CHECK(MeshSpec::parse(" pp = 2 , dp=4\n,\ttp= 8 ").plan().digest() == plan.digest());
+  CHECK(MeshSpec::parse("tp=8").plan(8).groups("tp").group_count() == 1);
+}
+
+TEST_CASE("auto is what is left of the world") {
+  const MeshSpec spec =
+      MeshSpec::parse("pp=4,dp=auto,cp=2,tp=8 | pp=4,edp=auto,ep=16 ; dp_cp=dp*cp, mp=tp*pp");
+  CHECK(!spec.world_size().has_value());
+  const auto plan = spec.plan(512);
+  CHECK(plan.groups("dp").group_size() == 8);
+  CHECK(plan.groups("edp").group_size() == 8);
+  CHECK(plan.groups("dp_cp").group(0).to_string() == "0-120:8");
+  CHECK(plan.groups("mp").group(0).to_string() ==
+        "0-7,128-135,256-263,384-391");  // order of the view, not of the writing
+  CHECK(MeshSpec::parse("dp=auto|ep=8").world_size() == 8);
+  CHECK(MeshSpec::parse("auto=2,tp=auto").plan(4).groups("auto").group_size() == 2);  // a name like any other
+}
+
+TEST_CASE("the canonical string parses back to the same plan") {
+  for (const char* text : {"tp=8", "pp=2,dp=4,tp=8", "pp=4,dp=auto,tp=8|pp=4,edp=auto,ep=8;x=dp*tp,y=pp"}) {
+    const MeshSpec spec = MeshSpec::parse(text);
+    const MeshSpec again = MeshSpec::parse(spec.to_string());
+    CHECK(again.to_string() == spec.to_string());
+    const std::int64_t world = spec.world_size().value_or(512);
+    CHECK(again.plan(world).digest() == spec.plan(world).digest());
+  }
+}
+TEST_CASE("bad strings are refused with position and reason") {
+  struct Bad {
+    std::string text;
+    std::size_t position;
+    std::string reason;
+  };
+  const std::vector<Bad> table{
+      {"", 0, "empty"},
+      {"   ", 3, "empty"},
+      {"pp=0", 3, "is zero"},
+      {"pp=-1", 3, "no whole number"},
+      {"pp=2,tp", 7, "expected '='"},
+      {"pp=2,", 5, "expected a dimension"},
+      {"=2", 0, "expected a dimension"},
+      {"2=pp", 0, "expected a dimension"},
+      {"pp=2,pp=3", 5, "stands twice"},
+      {"pp=2;pp=pp", 5, "stands twice"},
+      {"pp=2;x=pp,x=pp", 10, "stands twice"},
+      {"pp=99999999999999999999", 3, "overflows"},
+      {"a=4294967296,b=4294967296", 0, "more than 64 bits"},
+      {"a=auto,b=auto", 9, "both auto"},
+      {"pp=2 3", 5, "expected ','"},
+      {"pp=2;", 5, "expected a derived name"},
+      {"pp=2;x", 6, "expected '='"},
+      {"pp=2;x=", 7, "expected a dimension"},
+      {"pp=2;x=zz", 5, "which no view has"},
+      {"pp=2|dp=3", 5, "dp=3 is 3 ranks"},
+      {"pp=2,dp=4|dp=4,pp=2", 10, "other groups in this view"},
+      {"pp=2,dp=2|ep=4;x=dp*ep", 15, "no view has all"},
+      {"pp=2,dp=2;x=dp*dp", 10, "twice"},
+      {"p.p=2", 1, "expected '='"},
+      {"pp=2x", 3, "no whole number"},
+      {"nosuch:tp=2", 0, "no preset 'nosuch'"},
+      {"dp=auto", 0, "not known"},
+  };
+  for (const Bad& bad : table) {
+    const SpecError error = refusal(bad.text);
+    CAPTURE(bad.text);
+    CHECK(error.position() == bad.position);
+    CHECK(error.message().find(bad.reason) != std::string::npos);
+    CHECK(!error.hint().empty());
+  }
+}
+
+TEST_CASE("a world that does not fit is refused") {
+  CHECK(refusal("pp=2,tp=4", 16).message().find("is 8 ranks, the world has 16") != std::string::npos);
+  CHECK(refusal("pp=2,dp=auto", 7).message().find("7 ranks cannot be divided by 2") != std::string::npos);
+  CHECK(refusal("dp=auto", 0).message().find("a world of 0 ranks") != std::string::npos);
+}
+
+TEST_CASE("junk is refused at once, however long") {
+  std::mt19937 random{3};
+  std::string junk(1 << 20, ' ');
+  for (char& c : junk) c = static_cast<char>(random());
+  CHECK(refusal(junk).message().size() < 300);
+  CHECK(refusal(std::string(1 << 20, 'a')).message().size() < 300);
+  const std::string alphabet = "apt=,|;*:0123456789auto \n_";
+  for (int round = 0; round < 20000; ++round) {
+    std::string text(random() % 24, ' ');
+    for (char& c : text) c = alphabet[random() % alphabet.size()];
+    try {
+      const auto plan = MeshSpec::parse(text).plan();
+      CHECK(plan.world_size() >= 1);
+      for (const auto& family : plan.families())
+        CHECK(family.group_count() * family.group_size() == plan.world_size());
+    } catch (const SpecError& error) {
+      CHECK(!error.hint().empty());
+    }
+  }
+}

@@ -1,0 +1,75 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::MeshSpec;
+using rankmesh::SpecError;
+
+TEST_CASE("a file says what a string says, and where it comes from") {
+  const MeshSpec spec = MeshSpec::parse_toml(R"(
+mesh = "dp=auto,tp=8"
+world_size = 64
+source = "A paper"
+locator = "Table 1"
+given = ["64 GPUs"]
+derived = []
+unknown = ["the order of ranks"]
+)",
+                                             "x.toml");
+  CHECK(spec.world_size() == 64);
+  CHECK(spec.plan().groups("dp").group_size() == 8);
+  CHECK(spec.provenance().source == "A paper");
+  CHECK(spec.provenance().given == std::vector<std::string>{"64 GPUs"});
+  CHECK(spec.plan().digest() == MeshSpec::parse("dp=8,tp=8").plan().digest());
+}
+
+TEST_CASE("bad files are refused with file, line and reason") {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"", "there is no mesh"},
+      {"mesh = 3", "x.toml:1: 'mesh' is no string"},
+      {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: there is no key 'wordl_size'"},
+      {"mesh = \"tp=0\"", "x.toml: mesh 'tp=0', position 3"},
+      {"mesh = \"other.toml\"", "names another file"},
+      {"mesh = \"tp=8\"\nworld_size = 0", "no whole number from 1 up"},
+      {"mesh = \"tp=8\"\nworld_size = \"8\"", "no whole number from 1 up"},
+      {"mesh = \"tp=8\"\ngiven = [1]", "something that is no string"},
+      {"mesh = = 2", "no TOML"},
+      {std::string(1 << 20, '['), "no TOML"},
+  };
+  for (const auto& [text, reason] : table) {
+    CAPTURE(reason);
+    try {
+      (void)MeshSpec::parse_toml(text, "x.toml");
+      FAIL_CHECK("accepted");
+    } catch (const SpecError& error) {
+      CHECK(error.message().find(reason) != std::string::npos);
+      CHECK(error.message().size() < 400);
+      CHECK(!error.hint().empty());
+    }
+  }
+  CHECK_THROWS_AS((void)MeshSpec::parse_toml("mesh='tp=8'\nworld_size=16", "x").plan(), SpecError);
+  CHECK_THROWS_AS((void)MeshSpec::parse_toml("mesh='tp=8'\nworld_size=8", "x").plan(16), SpecError);
+  CHECK_THROWS_WITH_AS((void)MeshSpec::parse("no/such/file.toml"), doctest::Contains("cannot read"),
+                       SpecError);
+  CHECK_THROWS_AS((void)MeshSpec::parse("/.toml"), SpecError);
+}
+
+TEST_CASE("every published layout plans") {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{RANKMESH_EXAMPLE_MESHES}) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path().string());
+    ++files;
+    const MeshSpec spec = MeshSpec::parse(entry.path().string());
+    const auto plan = spec.plan();
+    CHECK(plan.world_size() == spec.world_size());
+    CHECK(!spec.provenance().source.empty());
+    CHECK(!spec.provenance().locator.empty());
+    CHECK(!spec.provenance().given.empty());
+    for (const auto& family : plan.families())
+      CHECK(family.coverage(plan.world_size()) == rankmesh::Coverage::partition);
+  }
+  CHECK(files >= 6);
+}

@@ -1,0 +1,106 @@
+// Runs a doctest executable on every rank of an MPI job.
+//
+// Each rank's messages carry its number. A failed requirement or an exception on any rank ends the whole job
+// at once (the others may wait for it in a collective); failed checks are counted over all ranks at the end.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <sstream>
+#include <string>
+
+#include "rankmesh/mpi/native.hpp"
+#include "support/mpi_world.hpp"
+
+namespace {
+
+int world_rank = 0;
+
+class RankReporter : public doctest::IReporter {
+ public:
+  explicit RankReporter(const doctest::ContextOptions&) {}
+
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& stats) override { run_stats = stats; }
+  void test_case_start(const doctest::TestCaseData& test) override { test_ = &test; }
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException& e) override {
+    print(std::string{"threw: "} + e.error_string.c_str(), test_->m_file.c_str(),
+          static_cast<int>(test_->m_line));
+    end_job();
+  }
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData& a) override {
+    if (!a.m_failed) return;
+    std::string text = std::string{doctest::assertString(a.m_at)} + "( " + a.m_expr + " ) is wrong: ";
+    text += a.m_threw ? std::string{"it threw "} + a.m_exception.c_str() : a.m_decomp.c_str();
+    print(text, a.m_file, a.m_line);
+    if ((a.m_at & doctest::assertType::is_require) != 0) end_job();
+  }
+  void log_message(const doctest::MessageData& m) override {
+    print(m.m_string.c_str(), m.m_file, m.m_line);
+    if ((m.m_severity & doctest::assertType::is_require) != 0) end_job();
+  }
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+
+  static inline doctest::TestRunStats run_stats{};
+
+ private:
+  void print(const std::string& text, const char* file, int line) const {
+    std::ostringstream out;
+    out << "[rank " << world_rank << "] " << file << ":" << line << ": "
+        << (test_ != nullptr ? test_->m_name : "?") << "\n[rank " << world_rank << "]   " << text << "\n";
+    for (int i = 0; i < doctest::IReporter::get_num_active_contexts(); ++i) {
+      out << "[rank " << world_rank << "]   where ";
+      doctest::IReporter::get_active_contexts()[i]->stringify(&out);
+      out << "\n";
+    }
+    const std::string whole = out.str();  // one write, so that ranks do not mix
+    if (write(STDERR_FILENO, whole.data(), whole.size()) < 0) std::perror("write");
+  }
+  [[noreturn]] static void end_job() {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::_Exit(1);
+  }
+  const doctest::TestCaseData* test_ = nullptr;
+};
+
+REGISTER_REPORTER("rank", 1, RankReporter);
+
+}  // namespace
+
+int rankmesh_test::rank() { return world_rank; }
+int rankmesh_test::size() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  doctest::Context context;
+  context.applyCommandLine(argc, argv);
+  context.clearFilters();
+  context.applyCommandLine(argc, argv);
+  context.setOption("reporters", "rank");
+  context.run();
+  const auto& stats = RankReporter::run_stats;
+  const long mine[] = {static_cast<long>(stats.numAsserts), static_cast<long>(stats.numAssertsFailed),
+                       static_cast<long>(stats.numTestCasesFailed)};
+  long all[3] = {};
+  MPI_Reduce(mine, all, 3, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (world_rank == 0)
+    std::printf("%u test cases on %d ranks: %ld checks, %ld failed\n", stats.numTestCasesPassingFilters,
+                rankmesh_test::size(), all[0], all[1]);
+  MPI_Bcast(all, 3, MPI_LONG, 0, MPI_COMM_WORLD);
+  const bool none_ran = stats.numTestCasesPassingFilters == 0;
+  MPI_Finalize();
+  return all[1] == 0 && all[2] == 0 && !none_ran ? 0 : 1;
+}

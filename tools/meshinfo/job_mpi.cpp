@@ -1,0 +1,75 @@
+// meshinfo in a live job: the same mesh, built for real, joined with hosts and processes.
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "meshinfo.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/rankmesh.hpp"
+
+namespace meshinfo {
+namespace {
+
+constexpr int host_length = 128;
+
+// What every rank says of itself, in rank order; filled on rank 0.
+rankmesh::report::LiveFacts gather_facts(const rankmesh::Mesh& mesh) {
+  using rankmesh::mpi::check;
+  char host[MPI_MAX_PROCESSOR_NAME] = "";
+  int length = 0;
+  check(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
+  std::string name(host, static_cast<std::size_t>(std::min(length, host_length - 1)));
+  name.resize(host_length, '\0');
+  const auto ranks = static_cast<std::size_t>(mesh.size());
+  const std::int64_t pid = getpid();
+  const bool prints = mesh.rank() == rankmesh::Rank{0};
+  std::string names(prints ? ranks * host_length : 0, '\0');
+  std::vector<std::int64_t> pids(prints ? ranks : 0);
+  check(
+      MPI_Gather(name.data(), host_length, MPI_CHAR, names.data(), host_length, MPI_CHAR, 0, MPI_COMM_WORLD),
+      "MPI_Gather");
+  check(MPI_Gather(&pid, 1, MPI_INT64_T, pids.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD), "MPI_Gather");
+
+  rankmesh::report::LiveFacts facts{mesh.placement(), {}, std::move(pids)};
+  facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
+  if (prints)
+    for (std::size_t r = 0; r < ranks; ++r)
+      facts.hosts[static_cast<std::size_t>(mesh.placement().node(r))] = names.c_str() + r * host_length;
+  return facts;
+}
+
+}  // namespace
+
+int run_in_job(const Request& request) {
+  const rankmesh::mpi::Environment environment;
+  int size = 0;
+  int rank = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    if (request.mesh.world_size && *request.mesh.world_size != size)
+      throw rankmesh::UsageError{
+          fmt::format("--world-size {} in a job of {} ranks", *request.mesh.world_size, size),
+          "leave it out, or add --offline to ignore the job"};
+    if (!request.wants_live)
+      return rank == 0 ? request.print(rankmesh::MeshSpec::parse(request.mesh.mesh).plan(size), nullptr) : ok;
+    rankmesh::Mesh mesh{MPI_COMM_WORLD, request.mesh.mesh};
+    const rankmesh::report::LiveFacts facts = gather_facts(mesh);
+    mesh.close();
+    return rank == 0 ? request.print(mesh.plan(), &facts) : ok;
+  } catch (const rankmesh::TimeoutError&) {
+    throw;  // unwinds past the environment: a finalisation would wait for the missing
+  } catch (const std::exception& error) {
+    return fail(error);
+  }
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);  // may be called without MPI_Init
+  const std::string whole{text, static_cast<std::size_t>(length)};
+  return whole.substr(0, whole.find_first_of(",\n"));
+}
+
+}  // namespace meshinfo
