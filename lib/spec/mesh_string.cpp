@@ -77,7 +77,8 @@ class MeshStringParser {
       refuse(spec_.products_.empty()
                  ? spec_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
                  : "expected ',' '*' or the end",
-             "dimensions are separated by ',', views by '|', derived names follow one ';'");
+             spec_.preset_ ? "keys are separated by ',', derived names follow one ';'"
+                           : "dimensions are separated by ',', views by '|', derived names follow one ';'");
     return std::move(spec_);
   }
 
