@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "../detail/text.hpp"
+#include "spec/detail/text.hpp"
 
 namespace rankmesh::presets {
 

@@ -1,5 +1,6 @@
 // Megatron-LM's initialize_model_parallel: a dense and an expert factorisation out of one order string.
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,8 +22,12 @@ constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"num_dist_opt", Form::size, "instances of the distributed optimizer, 1"},
                         {"rank_offset", Form::count, "the first rank of the mesh, 0"}};
 
+// The sizes that the tokens of the order string have in each factorisation.
+using Tokens = std::map<std::string, std::int64_t>;
+
 struct Shape {
-  std::int64_t offset, world, tp, pp, cp, dp, ep, etp, edp, instances;
+  std::int64_t offset, world, instances;
+  Tokens dense, expert;
   std::vector<std::string> order;  // fastest first, all five tokens
 };
 
@@ -49,62 +54,59 @@ void read_order(const Arguments& in, Shape& s) {
     if (times > 1)
       in.refuse("order", fmt::format("the order names '{}' {} times", token, times), "name each once");
     if (times == 1) continue;
-    const std::int64_t dense = token == "tp" ? s.tp : token == "cp" ? s.cp : token == "dp" ? s.dp : s.pp;
-    const std::int64_t expert = token == "tp" ? s.etp : token == "dp" ? s.edp : token == "ep" ? s.ep : 1;
-    const std::int64_t size = std::max(token == "ep" ? 1 : dense, expert);
+    const std::int64_t size = std::max(s.dense.at(token), s.expert.at(token));
     if (size > 1)
       in.refuse("order", fmt::format("the order '{}' leaves out '{}', whose size is {}", text, token, size),
                 fmt::format("write order={}-{}, or put it where it belongs", text, token));
     s.order.push_back(token);
   }
-  const bool ends_in_pp = text.ends_with("pp");
-  if (!ends_in_pp && s.pp > 1 && s.edp != s.dp)
+  const std::int64_t dp = s.dense.at("dp");
+  const std::int64_t edp = s.expert.at("dp");
+  if (!text.ends_with("pp") && s.dense.at("pp") > 1 && edp != dp)
     in.refuse(
         "order",
         fmt::format("'{}' does not end in pp: then dense and expert data parallelism must be equal, but "
                     "they are {} and {}",
-                    text, s.dp, s.edp),
+                    text, dp, edp),
         "end the order in pp, or choose ep and etp so that both are equal");
 }
 
 Shape settle(const Arguments& in) {
-  Shape s{};
-  s.offset = in.number("rank_offset", 0);
-  s.world = own_world(in, s.offset);
-  s.tp = in.size("tp");
-  s.pp = in.size("pp");
-  s.cp = in.size("cp");
-  s.ep = in.size("ep");
-  s.etp = in.number("etp", s.tp);
-  s.instances = in.size("num_dist_opt");
-  const std::string what = fmt::format("the mesh of {} ranks", s.world);
-  s.dp = in.quotient(s.world, in.product({s.tp, s.cp, s.pp}), "world_size", what, "tp*cp*pp");
-  s.edp = in.quotient(s.world, in.product({s.etp, s.ep, s.pp}), "world_size", what, "etp*ep*pp");
+  const std::int64_t offset = in.number("rank_offset", 0);
+  const std::int64_t world = own_world(in, offset);
+  const std::int64_t tp = in.size("tp");
+  const std::int64_t pp = in.size("pp");
+  const std::int64_t cp = in.size("cp");
+  const std::int64_t ep = in.size("ep");
+  const std::int64_t etp = in.number("etp", tp);
+  const std::string what = fmt::format("the mesh of {} ranks", world);
+  const std::int64_t dp = in.quotient(world, in.product({tp, cp, pp}), "world_size", what, "tp*cp*pp");
+  const std::int64_t edp = in.quotient(world, in.product({etp, ep, pp}), "world_size", what, "etp*ep*pp");
+  Shape s{offset,
+          world,
+          in.size("num_dist_opt"),
+          {{"tp", tp}, {"cp", cp}, {"ep", 1}, {"dp", dp}, {"pp", pp}},
+          {{"tp", etp}, {"cp", 1}, {"ep", ep}, {"dp", edp}, {"pp", pp}},
+          {}};
   read_order(in, s);
   return s;
 }
 
-// Row-major means slowest first: the order string backwards.
-Layout dense_view(const Shape& s) {
-  Sizes sizes;
+// Row-major means slowest first: the order string backwards. A token without a name is left out.
+Layout view_of(const Shape& s, const Tokens& sizes, const std::map<std::string, std::string>& names) {
+  Sizes dimensions;
   for (auto token = s.order.rbegin(); token != s.order.rend(); ++token)
-    if (*token != "ep")
-      sizes.emplace_back(*token, *token == "tp"   ? s.tp
-                                 : *token == "cp" ? s.cp
-                                 : *token == "dp" ? s.dp
-                                                  : s.pp);
-  return Layout::row_major(sizes, s.offset);
+    if (const auto name = names.find(*token); name != names.end())
+      dimensions.emplace_back(name->second, sizes.at(*token));
+  return Layout::row_major(dimensions, s.offset);
+}
+
+Layout dense_view(const Shape& s) {
+  return view_of(s, s.dense, {{"tp", "tp"}, {"cp", "cp"}, {"dp", "dp"}, {"pp", "pp"}});
 }
 
 Layout expert_view(const Shape& s) {
-  Sizes sizes;
-  for (auto token = s.order.rbegin(); token != s.order.rend(); ++token) {
-    if (*token == "tp") sizes.emplace_back("expt_tp", s.etp);
-    if (*token == "dp") sizes.emplace_back("expt_dp", s.edp);
-    if (*token == "ep") sizes.emplace_back("ep", s.ep);
-    if (*token == "pp") sizes.emplace_back("pp", s.pp);
-  }
-  return Layout::row_major(sizes, s.offset);
+  return view_of(s, s.expert, {{"tp", "expt_tp"}, {"ep", "ep"}, {"dp", "expt_dp"}, {"pp", "pp"}});
 }
 
 void check_stages(const Arguments& in, const Layout& dense, const Layout& expert) {
@@ -131,10 +133,11 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
 
 // Every dp_cp group cut into as many contiguous chunks as there are optimizer instances.
 GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
-  const std::int64_t chunk = in.quotient(in.product({s.dp, s.cp}), s.instances, "num_dist_opt",
-                                         fmt::format("dp*cp = {}", s.dp * s.cp), "num_dist_opt");
+  const std::int64_t whole = s.dense.at("dp") * s.dense.at("cp");
+  const std::int64_t chunk =
+      in.quotient(whole, s.instances, "num_dist_opt", fmt::format("dp*cp = {}", whole), "num_dist_opt");
   std::vector<Mode> modes;
-  Sizes factors{{"outside", s.world / (s.dp * s.cp)}, {"instance", s.instances}, {"intra_dp_cp", chunk}};
+  Sizes factors{{"outside", s.world / whole}, {"instance", s.instances}, {"intra_dp_cp", chunk}};
   const auto collect = [&](bool inside) {
     for (const auto& d : dense.dimensions())
       if ((d.name == "dp" || d.name == "cp") == inside) modes.push_back({d.size, d.stride});
@@ -149,8 +152,9 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
 
 // expt_dp as instances (outer) of neighbours (inner).
 void add_instances(const Arguments& in, const Shape& s, const Layout& expert, std::vector<GroupFamily>& out) {
-  const std::int64_t inner = in.quotient(s.edp, s.instances, "num_dist_opt",
-                                         fmt::format("expert data parallelism of {}", s.edp), "num_dist_opt");
+  const std::int64_t inner =
+      in.quotient(s.expert.at("dp"), s.instances, "num_dist_opt",
+                  fmt::format("expert data parallelism of {}", s.expert.at("dp")), "num_dist_opt");
   const Layout split = unflatten(expert, "expt_dp", Sizes{{"instance", s.instances}, {"neighbour", inner}});
   std::string outside;
   for (const auto& d : split.dimensions())

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "../detail/text.hpp"
 #include "detail/preset.hpp"
 #include "rankmesh/base/error.hpp"
+#include "spec/detail/text.hpp"
 
 namespace rankmesh::presets {
 namespace {
