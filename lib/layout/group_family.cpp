@@ -59,6 +59,40 @@ GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<co
   return of(std::move(name), layout, inner, outer);
 }
 
+GroupFamily GroupFamily::ring(std::string name, const Layout& layout, std::size_t dimension) {
+  GroupFamily family;
+  const auto& d = layout.dimensions().at(dimension);
+  std::int64_t weight = 1;
+  for (std::size_t i = dimension + 1; i < layout.dimensions().size(); ++i)
+    weight *= layout.dimensions()[i].size;
+  family.name_ = std::move(name);
+  family.dimensions_ = {d.name};
+  family.group_size_ = 2;
+  family.all_ = layout.ranks();
+  family.starts_ = RankSet::strided(layout.offset(), layout.ranks().modes());
+  family.ring_ = Ring{d.size, d.stride, weight};
+  return family;
+}
+
+RankSet GroupFamily::pair(std::int64_t i) const {
+  if (ring_->size == 1) return RankSet::repeated(all_.at(i), 2);
+  const bool is_last = i / ring_->weight % ring_->size == ring_->size - 1;
+  const Mode step{2, is_last ? -(ring_->size - 1) * ring_->stride : ring_->stride};
+  return RankSet::strided(starts_.at(i).value(), {&step, 1}, all_.table());
+}
+
+std::vector<GroupIndex> GroupFamily::find_pairs(Rank rank) const {
+  const auto index = all_.index_of(rank);
+  if (!index) return {};
+  const std::int64_t i = index->value();
+  const bool is_first = i / ring_->weight % ring_->size == 0;
+  const std::int64_t before = is_first ? i + (ring_->size - 1) * ring_->weight : i - ring_->weight;
+  if (before == i) return {{i, RankInGroup{0}}, {i, RankInGroup{1}}};
+  const GroupIndex own{i, RankInGroup{0}};
+  const GroupIndex other{before, RankInGroup{1}};
+  return i < before ? std::vector{own, other} : std::vector{other, own};
+}
+
 GroupFamily GroupFamily::of(std::string name, std::vector<RankSet> groups) {
   GroupFamily family;
   family.name_ = std::move(name);
@@ -84,11 +118,12 @@ std::int64_t GroupFamily::group_count() const {
 
 RankSet GroupFamily::group(std::int64_t i) const {
   if (explicit_) return explicit_->groups.at(static_cast<std::size_t>(i));
+  if (ring_) return pair(i);
   return RankSet::strided(starts_.at(i).value(), members_, all_.table());
 }
 
 std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
-  if (explicit_) {
+  if (explicit_ || ring_) {
     const auto places = find_all(rank);
     if (places.empty()) return std::nullopt;
     return places.front();
@@ -104,6 +139,8 @@ std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {
     const auto [first, last] =
         std::ranges::equal_range(explicit_->places, rank.value(), {}, [](const auto& p) { return p.first; });
     for (auto place = first; place != last; ++place) result.push_back(place->second);
+  } else if (ring_) {
+    return find_pairs(rank);
   } else if (const auto place = find(rank)) {
     result.push_back(*place);
   }
@@ -118,6 +155,7 @@ std::optional<std::int64_t> GroupFamily::find_group(const RankSet& ranks) const 
 }
 
 Coverage GroupFamily::coverage(std::int64_t world_size) const {
+  if (ring_) return Coverage::overlapping;
   if (!explicit_) return all_.size() == world_size ? Coverage::partition : Coverage::partial;
   const auto& places = explicit_->places;
   const auto twice = std::ranges::adjacent_find(places, {}, [](const auto& p) { return p.first; });
@@ -126,21 +164,27 @@ Coverage GroupFamily::coverage(std::int64_t world_size) const {
 }
 
 std::optional<std::int64_t> GroupFamily::stride() const {
-  if (explicit_ || all_.table() || members_.size() != 1) return std::nullopt;
+  if (explicit_ || ring_ || all_.table() || members_.size() != 1) return std::nullopt;
   return members_.front().stride;
 }
 
 // Translates of one set tile a set of positions in one way only: the lowest position that is left must be the
 // lowest of a translate. So equal members and equal coverage make the groups equal.
 bool GroupFamily::is_same_partition(const GroupFamily& other, std::int64_t world_size) const {
-  return !explicit_ && !other.explicit_ && all_.table() == other.all_.table() && members_ == other.members_ &&
-         coverage(world_size) == Coverage::partition && other.coverage(world_size) == Coverage::partition;
+  return !explicit_ && !other.explicit_ && !ring_ && !other.ring_ && all_.table() == other.all_.table() &&
+         members_ == other.members_ && coverage(world_size) == Coverage::partition &&
+         other.coverage(world_size) == Coverage::partition;
 }
 
 std::string GroupFamily::canonical() const {
+  const std::string table =
+      !explicit_ && all_.table() ? fmt::format(" table {}", to_string(all_.table()->hash())) : "";
+  if (ring_)
+    return fmt::format("{} ring {}:{} start {} ranks{} step {}{}", name_, ring_->size, ring_->stride,
+                       starts_.start(), text_of(starts_.modes()), ring_->weight, table);
   if (!explicit_)
-    return fmt::format("{} size {} start {} groups{} members{}", name_, group_size_, starts_.start(),
-                       text_of(starts_.modes()), text_of(members_));
+    return fmt::format("{} size {} start {} groups{} members{}{}", name_, group_size_, starts_.start(),
+                       text_of(starts_.modes()), text_of(members_), table);
   std::string text = fmt::format("{} lists", name_);
   for (const RankSet& group : explicit_->groups) {
     text += ' ';

@@ -177,11 +177,7 @@ std::string MeshPlan::canonical_text() const {
   for (const Layout& view : views_) {
     text += fmt::format("view offset {}", view.offset());
     for (const auto& d : view.dimensions()) text += fmt::format(" {}:{}:{}", d.name, d.size, d.stride);
-    if (view.ranks().table()) {
-      std::string ranks;
-      for (const std::int64_t rank : view.ranks().table()->ranks()) ranks += fmt::format("{},", rank);
-      text += fmt::format(" table {}", to_string(hash_bytes(ranks)));
-    }
+    if (view.ranks().table()) text += fmt::format(" table {}", to_string(view.ranks().table()->hash()));
     text += '\n';
   }
   for (const GroupFamily& family : families_) text += fmt::format("name {}\n", family.canonical());

@@ -108,6 +108,13 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   return set;
 }
 
+RankSet RankSet::repeated(Rank rank, std::int64_t count) {
+  RankSet set = range(rank, 1);
+  set.size_ = count;
+  set.modes_ = {{count, 0}};  // no digit: every index is the same rank
+  return set;
+}
+
 RankSet RankSet::of(std::span<const Rank> ranks) {
   if (ranks.empty()) return {};
   std::vector<std::int64_t> values;

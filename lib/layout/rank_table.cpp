@@ -25,6 +25,12 @@ std::shared_ptr<const RankTable> RankTable::make(std::vector<std::int64_t> ranks
   return table;
 }
 
+Hash128 RankTable::hash() const {
+  std::string text;
+  for (const std::int64_t rank : ranks_) text += fmt::format("{},", rank);
+  return hash_bytes(text);
+}
+
 std::optional<std::int64_t> RankTable::position_of(std::int64_t rank) const {
   const auto found = std::ranges::lower_bound(positions_, rank, {}, [](const auto& p) { return p.first; });
   if (found == positions_.end() || found->first != rank) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/text.hpp"
+#include "presets/detail/preset.hpp"
 
 namespace rankmesh {
 namespace {
@@ -33,17 +34,36 @@ bool has_auto(const MeshSpec::View& view) {
 }  // namespace
 
 void MeshSpec::refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
-  throw SpecError{
-      fmt::format("mesh '{}', position {}: {}", detail::excerpt(text_, position), position, reason),
-      std::string{hint}, position};
+  detail::refuse_at(text_, position, reason, hint);
 }
 
 std::optional<std::int64_t> MeshSpec::world_size() const {
   if (stated_world_size_) return stated_world_size_;
+  if (preset_) return preset_world_size();
   for (const View& view : views_)
     if (!has_auto(view))
       if (const auto product = given_product(view)) return product;
   return std::nullopt;
+}
+
+std::optional<std::int64_t> MeshSpec::preset_world_size() const {
+  try {
+    bool is_open = false;
+    const auto blueprint = presets::build(text_, *preset_, std::nullopt, is_open);
+    if (!is_open) return blueprint.world_size;
+  } catch (const SpecError&) {
+    // plan() tells what is wrong.
+  }
+  return std::nullopt;
+}
+
+void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
+  if (world_size && *world_size < 1)
+    throw SpecError{fmt::format("a world of {} ranks", *world_size), "a world has at least one rank"};
+  if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
+    throw SpecError{
+        fmt::format("the mesh file is for {} ranks, the world has {}", *stated_world_size_, *world_size),
+        fmt::format("start {} ranks, or leave world_size out of the file", *stated_world_size_)};
 }
 
 std::int64_t MeshSpec::settle_world(std::optional<std::int64_t> world_size) const {
@@ -52,12 +72,7 @@ std::int64_t MeshSpec::settle_world(std::optional<std::int64_t> world_size) cons
       refuse(view.front().position,
              fmt::format("the sizes of {} multiply to more than 64 bits hold", text_of(view)),
              "use smaller sizes");
-  if (world_size && *world_size < 1)
-    throw SpecError{fmt::format("a world of {} ranks", *world_size), "a world has at least one rank"};
-  if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
-    throw SpecError{
-        fmt::format("the mesh file is for {} ranks, the world has {}", *stated_world_size_, *world_size),
-        fmt::format("start {} ranks, or leave world_size out of the file", *stated_world_size_)};
+  check_world(world_size);
   if (!world_size) world_size = this->world_size();
   if (!world_size) {
     const View& view = views_.front();
@@ -87,28 +102,15 @@ Layout MeshSpec::layout_of(const View& view, std::int64_t world) const {
   return Layout::row_major(sizes);
 }
 
-MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
-  const std::int64_t world = settle_world(world_size);
-  std::vector<Layout> layouts;
-  std::vector<GroupFamily> families;
-  for (const View& view : views_) {
-    layouts.push_back(layout_of(view, world));
-    for (std::size_t d = 0; d < view.size(); ++d) {
-      auto family = GroupFamily::of(view[d].name, layouts.back(), std::span{&d, 1});
-      const auto known = std::ranges::find(families, view[d].name, &GroupFamily::name);
-      if (known == families.end())
-        families.push_back(std::move(family));
-      else if (!family.is_same_partition(*known, world))
-        refuse(view[d].position,
-               fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
-                           family.group(0).to_string(24), known->group(0).to_string(24)),
-               "put it at the same place with the same size in each view, or give it another name");
-    }
-  }
-
+void MeshSpec::add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const {
   std::vector<std::string> dimensions;
-  for (const GroupFamily& family : families) dimensions.push_back(family.name());
+  for (const Layout& layout : layouts)
+    for (const auto& d : layout.dimensions())
+      if (std::ranges::find(dimensions, d.name) == dimensions.end()) dimensions.push_back(d.name);
   for (const Product& product : products_) {
+    if (std::ranges::find(families, product.name, &GroupFamily::name) != families.end())
+      refuse(product.position, fmt::format("the name '{}' stands twice", product.name),
+             "give the derived name one of its own");
     for (const std::string& factor : product.factors)
       if (std::ranges::find(dimensions, factor) == dimensions.end())
         refuse(product.position, fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
@@ -129,11 +131,47 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
       refuse(product.position, fmt::format("no view has all dimensions of '{}'", product.name),
              "a derived name is a product of dimensions of one view");
   }
+}
+
+MeshPlan MeshSpec::preset_plan(std::optional<std::int64_t> world_size) const {
+  check_world(world_size);
+  bool is_open = false;
+  auto blueprint = presets::build(text_, *preset_, world_size ? world_size : stated_world_size_, is_open);
+  add_products(blueprint.views, blueprint.families);
+  return {blueprint.world_size, std::move(blueprint.views), std::move(blueprint.families)};
+}
+
+MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
+  if (preset_) return preset_plan(world_size);
+  const std::int64_t world = settle_world(world_size);
+  std::vector<Layout> layouts;
+  std::vector<GroupFamily> families;
+  for (const View& view : views_) {
+    layouts.push_back(layout_of(view, world));
+    for (std::size_t d = 0; d < view.size(); ++d) {
+      auto family = GroupFamily::of(view[d].name, layouts.back(), std::span{&d, 1});
+      const auto known = std::ranges::find(families, view[d].name, &GroupFamily::name);
+      if (known == families.end())
+        families.push_back(std::move(family));
+      else if (!family.is_same_partition(*known, world))
+        refuse(view[d].position,
+               fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
+                           family.group(0).to_string(24), known->group(0).to_string(24)),
+               "put it at the same place with the same size in each view, or give it another name");
+    }
+  }
+
+  add_products(layouts, families);
   return {world, std::move(layouts), std::move(families)};
 }
 
 std::string MeshSpec::to_string() const {
   std::vector<std::string> views;
+  if (preset_) {
+    std::vector<std::string> arguments;
+    for (const auto& argument : preset_->arguments) arguments.push_back(argument.key + "=" + argument.value);
+    views.push_back(fmt::format("{}:{}", preset_->system, fmt::join(arguments, ",")));
+  }
   for (const View& view : views_) views.push_back(text_of(view));
   std::vector<std::string> products;
   for (const Product& product : products_)

@@ -9,13 +9,14 @@
 #include <fmt/format.h>
 
 #include "detail/text.hpp"
+#include "presets/detail/preset.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
 namespace {
 
 // Far beyond any real mesh; they bound the work that junk can cause.
-constexpr std::size_t max_characters = 65536;
+constexpr std::size_t max_characters = 1 << 20;  // a preset may list ranks
 constexpr std::size_t max_dimensions = 32;
 constexpr std::size_t max_views = 16;
 constexpr std::size_t max_products = 256;
@@ -25,6 +26,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
+bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // of a preset's key
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -63,11 +65,13 @@ class MeshStringParser {
   MeshSpec parse() {
     skip_blanks();
     if (at_end()) refuse("the mesh string is empty", example);
-    refuse_preset();
-    do {
-      if (spec_.views_.size() == max_views) refuse(fmt::format("more than {} views", max_views), "use fewer");
-      spec_.views_.push_back(view());
-    } while (take('|'));
+    if (!take_preset()) {
+      do {
+        if (spec_.views_.size() == max_views)
+          refuse(fmt::format("more than {} views", max_views), "use fewer");
+        spec_.views_.push_back(view());
+      } while (take('|'));
+    }
     if (take(';')) {
       do {
         if (spec_.products_.size() == max_products)
@@ -76,8 +80,11 @@ class MeshStringParser {
       } while (take(','));
     }
     if (!at_end())
-      refuse(spec_.products_.empty() ? "expected ',' '|' ';' or the end" : "expected ',' '*' or the end",
-             "dimensions are separated by ',', views by '|', derived names follow one ';'");
+      refuse(spec_.products_.empty()
+                 ? spec_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
+                 : "expected ',' '*' or the end",
+             spec_.preset_ ? "keys are separated by ',', derived names follow one ';'"
+                           : "dimensions are separated by ',', views by '|', derived names follow one ';'");
     return std::move(spec_);
   }
 
@@ -102,16 +109,41 @@ class MeshStringParser {
   }
 
   // `system:` in front of everything is a preset.
-  void refuse_preset() {
+  bool take_preset() {
     const std::size_t begin = at_;
     while (!at_end() && is_name(peek())) ++at_;
-    const std::string system = spec_.text_.substr(begin, std::min(at_ - begin, max_name));
-    skip_blanks();
-    if (at_ > begin && peek() == ':') {
+    PresetCall call{spec_.text_.substr(begin, std::min(at_ - begin, max_name)), begin, {}};
+    if (at_ == begin || !take(':')) {
       at_ = begin;
-      refuse(fmt::format("there is no preset '{}'", system), "write its views out, such as pp=2,dp=4,tp=8");
+      return false;
     }
-    at_ = begin;
+    do {
+      if (call.arguments.size() == max_dimensions)
+        refuse(fmt::format("more than {} keys", max_dimensions), "use fewer");
+      call.arguments.push_back(argument(call));
+    } while (take(','));
+    presets::check(spec_.text_, call);
+    spec_.preset_ = std::move(call);
+    return true;
+  }
+
+  PresetCall::Argument argument(const PresetCall& call) {
+    skip_blanks();
+    PresetCall::Argument argument;
+    argument.key_position = at_;
+    argument.key = name("a key of the preset");
+    for (const auto& other : call.arguments)
+      if (other.key == argument.key) {
+        at_ = argument.key_position;
+        refuse(fmt::format("the key '{}' stands twice", argument.key), "give each key once");
+      }
+    if (!take('=')) refuse(fmt::format("expected '=' after '{}'", argument.key), "a key is key=value");
+    argument.value_position = at_;
+    while (!at_end() && is_value(peek())) ++at_;
+    argument.value = spec_.text_.substr(argument.value_position, at_ - argument.value_position);
+    if (argument.value.empty())
+      refuse(fmt::format("'{}' has no value", argument.key), "write a value, or leave the key out");
+    return argument;
   }
 
   std::string name(std::string_view what) {
@@ -181,6 +213,15 @@ class MeshStringParser {
     return value;
   }
 
+  // A preset may number its dimensions.
+  std::string factor() {
+    skip_blanks();
+    if (!spec_.preset_ || !is_digit(peek())) return name("a dimension");
+    const std::size_t begin = at_;
+    while (!at_end() && is_digit(peek())) ++at_;
+    return spec_.text_.substr(begin, std::min(at_ - begin, max_name));
+  }
+
   MeshSpec::Product product() {
     skip_blanks();
     MeshSpec::Product product;
@@ -198,7 +239,7 @@ class MeshStringParser {
       refuse(fmt::format("expected '=' after '{}'", product.name),
              "a derived name is name=a*b, such as dp_cp=dp*cp");
     do {
-      product.factors.push_back(name("a dimension"));
+      product.factors.push_back(factor());
     } while (take('*'));
     return product;
   }

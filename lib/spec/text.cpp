@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/text.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
 
@@ -47,6 +48,11 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
   const std::string best = nearest(word, candidates);
   return fmt::format("{}{}: {}", best.empty() ? "" : fmt::format("did you mean '{}'? ", best), label,
                      fmt::join(candidates, ", "));
+}
+
+void refuse_at(std::string_view text, std::size_t position, std::string_view reason, std::string_view hint) {
+  throw SpecError{fmt::format("mesh '{}', position {}: {}", excerpt(text, position), position, reason),
+                  std::string{hint}, position};
 }
 
 }  // namespace rankmesh::detail

@@ -30,8 +30,9 @@ struct GroupIndex {
   friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
 };
 
-/// The groups of one name, in the order in which they are listed. Two representations: strided (any number of
-/// groups of one size, O(dimensions) memory and O(dimensions) per question), or explicit lists.
+/// The groups of one name, in the order in which they are listed. Three representations: strided (any number
+/// of groups of one size, O(dimensions) memory and O(dimensions) per question), a ring (as cheap), or
+/// explicit lists.
 class RANKMESH_API GroupFamily {
  public:
   /// The groups of ranks that share every coordinate but those of `members`. Ranks in a group follow the
@@ -41,6 +42,9 @@ class RANKMESH_API GroupFamily {
                         std::span<const std::size_t> listing);
   /// The same with both in the layout's own order: rank order never depends on how a product is written.
   static GroupFamily of(std::string name, const Layout& layout, std::span<const std::size_t> members);
+  /// For each rank the pair of it and its successor along a dimension, the last's being the first: as many
+  /// groups as ranks, listed in the layout's order. Overlapping.
+  static GroupFamily ring(std::string name, const Layout& layout, std::size_t dimension);
   /// Explicit lists, in their order. Memory: O(number of ranks listed).
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
 
@@ -80,7 +84,14 @@ class RANKMESH_API GroupFamily {
     std::vector<std::pair<std::int64_t, GroupIndex>> places;  // by rank, then by group
   };
 
+  // Along the ring's dimension: its size and stride, and what one step adds to the index of a rank.
+  struct Ring {
+    std::int64_t size, stride, weight;
+  };
+
   GroupFamily() = default;
+  [[nodiscard]] RankSet pair(std::int64_t i) const;
+  [[nodiscard]] std::vector<GroupIndex> find_pairs(Rank rank) const;
 
   std::string name_;
   std::vector<std::string> dimensions_;
@@ -91,6 +102,7 @@ class RANKMESH_API GroupFamily {
   RankSet all_;
   RankSet starts_;
   std::vector<Mode> members_;
+  std::optional<Ring> ring_;  // group g: element g of `all_` and the next along the dimension
   std::shared_ptr<const Explicit> explicit_;
 };
 

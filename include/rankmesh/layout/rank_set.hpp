@@ -39,6 +39,9 @@ class RANKMESH_API RankSet {
   ///         tuples meet in one position.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
+  /// One rank several times: no set, but what a ring of one member makes of "me and my neighbour". Can be
+  /// printed; index_of gives 0.
+  static RankSet repeated(Rank rank, std::int64_t count);
   /// The given ranks in their order: as strides where they follow some, else through a table of their own.
   /// @throws SpecError where a rank is negative or stands twice.
   static RankSet of(std::span<const Rank> ranks);

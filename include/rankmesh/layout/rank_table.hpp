@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 
@@ -26,6 +27,8 @@ class RANKMESH_API RankTable {
   /// O(log size).
   [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
+  /// Of the ranks as decimal text, each followed by a comma. O(size).
+  [[nodiscard]] Hash128 hash() const;
 
  private:
   std::vector<std::int64_t> ranks_;

@@ -10,18 +10,21 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/spec/presets.hpp"
 
 namespace rankmesh {
 
 /// A parsed mesh description. It may leave one size per view to the world (`auto`); plan() settles it.
 ///
-///     mesh    := views [ ';' derived { ',' derived } ] | a path ending in .toml
+///     mesh    := ( preset | views ) [ ';' derived { ',' derived } ] | a path ending in .toml
 ///     views   := view { '|' view }            factorisations of the same ranks
 ///     view    := dim { ',' dim }              outermost first, the last varies fastest
 ///     dim     := name '=' size                size: a whole number, or 'auto' once per view
 ///     derived := name '=' name { '*' name }   product of dimensions of one view
+///     preset  := system ':' key '=' value { ',' key '=' value }
 ///     name    := [A-Za-z_][A-Za-z0-9_]*
 ///
+/// In the derived names of a preset a dimension may also be all digits (`0*2`).
 /// Blanks are free.
 class RANKMESH_API MeshSpec {
  public:
@@ -53,7 +56,8 @@ class RANKMESH_API MeshSpec {
   /// @param origin  what to call the text in errors, usually the path.
   static MeshSpec parse_toml(std::string_view text, std::string_view origin);
 
-  /// Parts as parsed.
+  /// Parts as parsed. A preset has no views before plan().
+  [[nodiscard]] const std::optional<PresetCall>& preset() const { return preset_; }
   [[nodiscard]] const std::vector<View>& views() const { return views_; }
   [[nodiscard]] const std::vector<Product>& products() const { return products_; }
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
@@ -71,11 +75,16 @@ class RANKMESH_API MeshSpec {
  private:
   friend class MeshStringParser;
 
+  void check_world(std::optional<std::int64_t> world_size) const;
+  [[nodiscard]] std::optional<std::int64_t> preset_world_size() const;
+  [[nodiscard]] MeshPlan preset_plan(std::optional<std::int64_t> world_size) const;
+  void add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const;
   [[nodiscard]] std::int64_t settle_world(std::optional<std::int64_t> world_size) const;
   [[nodiscard]] Layout layout_of(const View& view, std::int64_t world_size) const;
   [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const;
 
   std::string text_;  // the mesh string as written, for errors
+  std::optional<PresetCall> preset_;
   std::vector<View> views_;
   std::vector<Product> products_;
   std::optional<std::int64_t> stated_world_size_;

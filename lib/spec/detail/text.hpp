@@ -17,4 +17,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 /// "did you mean 'x'? " or nothing, then "<label>: a, b, c".
 std::string suggest(std::string_view word, std::span<const std::string> candidates, std::string_view label);
 
+/// @throws SpecError that shows the mesh string around `position`.
+[[noreturn]] void refuse_at(std::string_view text, std::size_t position, std::string_view reason,
+                            std::string_view hint);
+
 }  // namespace rankmesh::detail

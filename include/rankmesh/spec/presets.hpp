@@ -1,0 +1,50 @@
+// Presets: the layouts of established systems, by name.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// A preset as written: `megatron:tp=8,pp=16`.
+///
+///     preset := system ':' key '=' value { ',' key '=' value }
+///     value  := a number, `true`, `false`, a word, numbers joined by `x`, or names joined by `.`
+struct PresetCall {
+  struct Argument {
+    std::string key;
+    std::string value;
+    std::size_t key_position = 0;  ///< byte in the text, for errors
+    std::size_t value_position = 0;
+    friend bool operator==(const Argument&, const Argument&) = default;
+  };
+  std::string system;
+  std::size_t position = 0;
+  std::vector<Argument> arguments;
+  friend bool operator==(const PresetCall&, const PresetCall&) = default;
+};
+
+/// One key that a preset takes.
+struct PresetKey {
+  std::string_view name;
+  std::string_view form;     ///< such as `size` or `sizes joined by x`
+  std::string_view meaning;  ///< one line, the default included
+};
+
+/// One system (or one kind of a system: `deepspeed:kind=grid`).
+struct PresetInfo {
+  std::string_view system;
+  std::string_view kind;        ///< empty where the system has one kind only
+  std::string_view convention;  ///< one line: which dimension varies fastest
+  std::vector<PresetKey> keys;  ///< `world_size` and `kind` aside
+};
+
+/// Everything that may stand in front of ':', for help texts.
+RANKMESH_API std::vector<PresetInfo> preset_catalogue();
+
+}  // namespace rankmesh

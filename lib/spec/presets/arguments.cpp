@@ -1,0 +1,157 @@
+#include "detail/arguments.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "spec/detail/text.hpp"
+
+namespace rankmesh::presets {
+
+std::string_view text_of(Form form) {
+  switch (form) {
+    case Form::size:
+      return "a whole number from 1 up";
+    case Form::count:
+      return "a whole number from 0 up";
+    case Form::default_size:
+      return "a whole number from 1 up, or -1";
+    case Form::flag:
+      return "true or false";
+    case Form::word:
+      return "a word of letters, digits, '_' and '-'";
+    case Form::sizes:
+      return "whole numbers from 1 up joined by x, such as 2x4";
+    case Form::counts:
+      return "whole numbers from 0 up joined by x, such as 0x1";
+    case Form::names:
+      return "distinct names joined by '.', such as dp.tp";
+  }
+  return "?";
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || text.empty()) return std::nullopt;
+  return value;
+}
+
+const PresetCall::Argument* Arguments::find(std::string_view key) const {
+  const auto found = std::ranges::find(call_.arguments, key, &PresetCall::Argument::key);
+  return found == call_.arguments.end() ? nullptr : &*found;
+}
+
+const PresetCall::Argument& Arguments::require(std::string_view key, std::string_view hint) const {
+  if (const auto* argument = find(key)) return *argument;
+  refuse(key, fmt::format("'{}' needs the key '{}'", call_.system, key), hint);
+}
+
+void Arguments::refuse(std::string_view key, std::string_view reason, std::string_view hint) const {
+  const auto* argument = find(key);
+  detail::refuse_at(text_, argument != nullptr ? argument->value_position : call_.position, reason, hint);
+}
+
+std::int64_t Arguments::number(std::string_view key, std::int64_t fallback) const {
+  const auto* argument = find(key);
+  if (argument == nullptr) return fallback;
+  if (const auto value = parse_number(argument->value)) return *value;
+  refuse(key, fmt::format("'{}' is no number of 64 bits", key), "use a smaller number");
+}
+
+bool Arguments::flag(std::string_view key, bool fallback) const {
+  const auto* argument = find(key);
+  return argument == nullptr ? fallback : argument->value == "true";
+}
+
+std::string Arguments::word(std::string_view key, std::string_view fallback,
+                            std::span<const std::string> allowed) const {
+  const auto* argument = find(key);
+  std::string value{argument == nullptr ? fallback : std::string_view{argument->value}};
+  for (char& c : value)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (argument != nullptr && !allowed.empty() && std::ranges::find(allowed, value) == allowed.end())
+    refuse(key, fmt::format("'{}' cannot be '{:.40}'", key, value),
+           detail::suggest(value, allowed, "values"));
+  return value;
+}
+
+std::vector<std::int64_t> Arguments::numbers(std::string_view key) const {
+  std::vector<std::int64_t> result;
+  for (const std::string& part : split(require(key, fmt::format("write {}=2x4, say", key)).value, 'x'))
+    if (const auto value = parse_number(part)) result.push_back(*value);
+  return result;
+}
+
+std::vector<std::string> Arguments::names(std::string_view key) const {
+  return split(require(key, fmt::format("write {}=dp.tp, say", key)).value, '.');
+}
+
+std::optional<std::int64_t> Arguments::world() const {
+  if (has("world_size")) return size("world_size");
+  return job_;
+}
+
+std::int64_t Arguments::required_world() const {
+  open_ = !has("world_size");
+  if (const auto value = world()) return *value;
+  refuse("world_size", fmt::format("'{}' needs the size of the world", call_.system),
+         "write world_size=N among its keys, or give the number of ranks (meshinfo: --world-size N)");
+}
+
+std::int64_t Arguments::whole_world(std::int64_t product) const {
+  if (has("world_size") && size("world_size") != product)
+    refuse("world_size",
+           fmt::format("the sizes multiply to {}, world_size is {}", product, size("world_size")),
+           fmt::format("write world_size={}, or leave it out", product));
+  return product;
+}
+
+std::int64_t Arguments::free_size(std::string_view key, std::int64_t others) const {
+  if (has(key)) {
+    const std::int64_t given = size(key);
+    static_cast<void>(whole_world(product({given, others})));
+    return given;
+  }
+  open_ = !has("world_size");
+  return world() ? quotient(*world(), others, "world_size", fmt::format("the world of {} ranks", *world()),
+                            fmt::format("all sizes but '{}'", key))
+                 : 1;
+}
+
+std::int64_t Arguments::product(std::span<const std::int64_t> factors) const {
+  std::int64_t result = 1;
+  for (const std::int64_t factor : factors)
+    if (__builtin_mul_overflow(result, factor, &result))
+      refuse("", "the sizes multiply to more than 64 bits hold", "use smaller sizes");
+  return result;
+}
+
+std::int64_t Arguments::sum(std::int64_t a, std::int64_t b) const {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result))
+    refuse("", "the ranks go beyond what 64 bits hold", "use smaller numbers");
+  return result;
+}
+
+std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key, std::string_view what,
+                                 std::string_view by) const {
+  if (a % b == 0) return a / b;
+  refuse(key, fmt::format("{} cannot be divided by {} = {}", what, by, b), "choose sizes that divide it");
+}
+
+}  // namespace rankmesh::presets

@@ -1,0 +1,38 @@
+#include "detail/families.hpp"
+
+#include <fmt/format.h>
+
+#include "detail/arguments.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::presets {
+namespace {
+
+std::vector<std::size_t> indices(const Layout& layout, std::string_view names) {
+  std::vector<std::size_t> result;
+  if (names.empty()) return result;
+  for (const std::string& name : split(names, ' ')) {
+    const auto d = layout.find(name);
+    if (!d) throw UsageError{fmt::format("a preset's table names '{}', which its layout has not", name)};
+    result.push_back(*d);
+  }
+  return result;
+}
+
+}  // namespace
+
+GroupFamily family(const Layout& layout, const Row& row) {
+  const auto members = indices(layout, row.members);
+  if (row.listing.empty()) return GroupFamily::of(std::string{row.name}, layout, members);
+  return GroupFamily::of(std::string{row.name}, layout, members, indices(layout, row.listing));
+}
+
+void append(std::vector<GroupFamily>& families, const Layout& layout, std::span<const Row> rows) {
+  for (const Row& row : rows) families.push_back(family(layout, row));
+}
+
+void append(std::vector<GroupFamily>& families, const Layout& layout, std::span<const std::string> names) {
+  for (const std::string& name : names) families.push_back(family(layout, {name, name}));
+}
+
+}  // namespace rankmesh::presets

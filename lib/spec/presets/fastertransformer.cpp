@@ -1,0 +1,24 @@
+// FasterTransformer's Cartesian grid: tp + TP*pp.
+#include "detail/families.hpp"
+#include "detail/preset.hpp"
+
+namespace rankmesh::presets {
+namespace {
+
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
+                        {"pp", Form::size, "pipeline stages, 1"}};
+
+constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}};
+
+Blueprint build(const Arguments& in) {
+  const Layout view = Layout::row_major(Sizes{{"pp", in.size("pp")}, {"tp", in.size("tp")}});
+  Blueprint out{in.whole_world(view.size()), {view}, {}};
+  append(out.families, view, rows);
+  return out;
+}
+
+}  // namespace
+
+const Preset fastertransformer{"fastertransformer", "", "pp, tp; tp varies fastest", keys, build};
+
+}  // namespace rankmesh::presets

@@ -1,0 +1,121 @@
+// jax create_hybrid_device_mesh: axis i is dcn_i x ici_i, the data-center network's part outermost.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "detail/families.hpp"
+#include "detail/preset.hpp"
+#include "rankmesh/layout/regrouping.hpp"
+
+namespace rankmesh::presets {
+namespace {
+
+constexpr Key keys[] = {
+    {"mesh_shape", Form::sizes, "the sizes inside a granule (slice)"},
+    {"dcn_mesh_shape", Form::sizes, "granules along each axis, 1 each"},
+    {"granule_of_rank", Form::counts, "the granule of each rank, equal blocks in rank order"}};
+
+struct Shape {
+  std::vector<std::int64_t> inner, outer;
+  std::int64_t inside, granules, world;
+};
+
+Shape settle(const Arguments& in) {
+  Shape s{in.numbers("mesh_shape"), {}, 0, 0, 0};
+  s.outer =
+      in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape") : std::vector<std::int64_t>(s.inner.size(), 1);
+  if (s.inner.size() != s.outer.size())
+    in.refuse("dcn_mesh_shape", fmt::format("{} sizes for {} axes", s.outer.size(), s.inner.size()),
+              "give one size per axis of mesh_shape");
+  s.inside = in.product(s.inner);
+  s.granules = in.product(s.outer);
+  s.world = in.whole_world(in.product({s.inside, s.granules}));
+  return s;
+}
+
+// The ranks of each granule, granules by their number, ranks ascending.
+std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
+  const auto granule_of = in.numbers("granule_of_rank");
+  if (static_cast<std::int64_t>(granule_of.size()) != s.world)
+    in.refuse("granule_of_rank",
+              fmt::format("{} ranks are listed, the mesh has {}", granule_of.size(), s.world),
+              "list the granule of every rank");
+  std::map<std::int64_t, std::vector<std::int64_t>> members;
+  for (std::size_t r = 0; r < granule_of.size(); ++r)
+    members[granule_of[r]].push_back(static_cast<std::int64_t>(r));
+  if (static_cast<std::int64_t>(members.size()) != s.granules)
+    in.refuse("granule_of_rank",
+              fmt::format("{} granules are named, dcn_mesh_shape makes {}", members.size(), s.granules),
+              "name as many granules as dcn_mesh_shape multiplies to");
+  std::vector<std::int64_t> ranks;
+  for (const auto& [granule, list] : members) {
+    if (static_cast<std::int64_t>(list.size()) != s.inside)
+      in.refuse("granule_of_rank",
+                fmt::format("granule {} has {} ranks, mesh_shape makes {}", granule, list.size(), s.inside),
+                "give every granule the same number of ranks");
+    ranks.insert(ranks.end(), list.begin(), list.end());
+  }
+  return ranks;
+}
+
+// Every axis as its two parts: where a rank's place in its granule's list lies in the mesh.
+std::vector<Mode> places(const Shape& s) {
+  std::vector<Mode> modes(2 * s.inner.size());
+  std::int64_t inner = 1;
+  std::int64_t outer = s.inside;
+  for (std::size_t i = s.inner.size(); i-- > 0;) {
+    modes[2 * i] = {s.outer[i], outer};
+    modes[2 * i + 1] = {s.inner[i], inner};
+    inner *= s.inner[i];
+    outer *= s.outer[i];
+  }
+  return modes;
+}
+
+Layout view_of(const Arguments& in, const Shape& s) {
+  Sizes sizes;
+  for (std::size_t i = 0; i < s.inner.size(); ++i)
+    sizes.emplace_back(fmt::format("{}", i), s.outer[i] * s.inner[i]);
+  const RankSet order = RankSet::strided(0, places(s));
+  std::vector<std::int64_t> lists;
+  if (in.has("granule_of_rank")) lists = by_granule(in, s);
+  bool in_blocks = true;
+  for (std::size_t i = 0; i < lists.size(); ++i) in_blocks &= lists[i] == static_cast<std::int64_t>(i);
+  // An axis that is all inside a granule or all across them keeps one stride; any other needs the table.
+  if (in_blocks) {
+    std::vector<Layout::Dimension> dimensions;
+    const auto modes = places(s);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::vector<Mode> axis = coalesced(std::span{modes}.subspan(2 * i, 2));
+      if (axis.size() > 1) break;
+      dimensions.push_back({sizes[i].first, sizes[i].second, axis.empty() ? 1 : axis.front().stride});
+    }
+    if (dimensions.size() == sizes.size()) return {std::move(dimensions), 0, nullptr};
+  }
+  if (s.world > Regrouping::max_table)
+    in.refuse("mesh_shape", fmt::format("this mesh needs a table of {} ranks", s.world),
+              fmt::format("at most {} are held; divide each axis wholly inside or wholly across granules",
+                          Regrouping::max_table));
+  std::vector<std::int64_t> ranks;
+  ranks.reserve(static_cast<std::size_t>(s.world));
+  for (const Rank place : order)
+    ranks.push_back(lists.empty() ? place.value() : lists[static_cast<std::size_t>(place.value())]);
+  return Layout::row_major(sizes, 0, RankTable::make(std::move(ranks)));
+}
+
+Blueprint build(const Arguments& in) {
+  const Shape s = settle(in);
+  const Layout view = view_of(in, s);
+  std::vector<std::string> names;
+  for (const auto& dimension : view.dimensions()) names.push_back(dimension.name);
+  Blueprint out{s.world, {view}, {}};
+  append(out.families, view, names);
+  return out;
+}
+
+}  // namespace
+
+const Preset jax{"jax", "hybrid", "axes 0, 1, ...; the last varies fastest, granules outermost in every axis",
+                 keys, build};
+
+}  // namespace rankmesh::presets

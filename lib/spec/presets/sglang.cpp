@@ -1,0 +1,76 @@
+// SGLang: pp outside tp, and two more factorisations of each tp group, for attention and for experts.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "detail/families.hpp"
+#include "detail/preset.hpp"
+
+namespace rankmesh::presets {
+namespace {
+
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
+                        {"pp", Form::size, "pipeline stages, 1"},
+                        {"attn_dp", Form::size, "data parallelism of attention, 1"},
+                        {"attn_cp", Form::size, "context parallelism of attention, 1"},
+                        {"moe_ep", Form::size, "expert parallelism, 1"},
+                        {"moe_dp", Form::size, "data parallelism of the experts, 1"}};
+
+// Sizes of the two factorisations of a tp group.
+struct Inside {
+  std::int64_t tp, pp, attn_dp, attn_cp, attn_tp, moe_dp, moe_ep, moe_tp;
+};
+
+Inside settle(const Arguments& in) {
+  const std::int64_t tp = in.size("tp");
+  const std::int64_t attention = in.product({in.size("attn_dp"), in.size("attn_cp")});
+  const std::int64_t experts = in.product({in.size("moe_dp"), in.size("moe_ep")});
+  const std::string what = fmt::format("tp={}", tp);
+  return {tp,
+          in.size("pp"),
+          in.size("attn_dp"),
+          in.size("attn_cp"),
+          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what, "attn_dp*attn_cp"),
+          in.size("moe_dp"),
+          in.size("moe_ep"),
+          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what, "moe_dp*moe_ep")};
+}
+
+Blueprint build(const Arguments& in) {
+  const Inside s = settle(in);
+  // Where attn_cp is larger than moe_dp, the name moe_dp stands for the groups of attn_cp.
+  const bool borrows = s.attn_cp > s.moe_dp;
+  const Layout base = Layout::row_major(Sizes{{"pp", s.pp}, {"tp", s.tp}});
+  const Layout attention = Layout::row_major(
+      Sizes{{"pp", s.pp}, {"attn_dp", s.attn_dp}, {"attn_cp", s.attn_cp}, {"attn_tp", s.attn_tp}});
+  const Layout experts = Layout::row_major(Sizes{
+      {"pp", s.pp}, {borrows ? "moe_data" : "moe_dp", s.moe_dp}, {"moe_ep", s.moe_ep}, {"moe_tp", s.moe_tp}});
+  // A name whose groups are another's comes after those that have groups of their own.
+  struct Entry {
+    std::string_view name;
+    const Layout& layout;
+    std::string_view dimension;
+    bool is_alias;
+  };
+  const Entry entries[] = {
+      {"attn_cp", attention, "attn_cp", s.attn_cp == s.tp},
+      {"attn_tp", attention, "attn_tp", s.attn_tp == s.tp},
+      {"moe_dp", borrows ? attention : experts, borrows ? "attn_cp" : "moe_dp", borrows || s.moe_dp == s.tp},
+      {"moe_ep", experts, "moe_ep", s.moe_ep == s.tp},
+      {"moe_tp", experts, "moe_tp", s.moe_tp == s.tp}};
+  Blueprint out{in.whole_world(base.size()), {base, attention, experts}, {family(base, {"tp", "tp"})}};
+  for (const Entry& e : entries)
+    if (!e.is_alias) out.families.push_back(family(e.layout, {e.name, e.dimension}));
+  out.families.push_back(family(base, {"pp", "pp"}));
+  for (const Entry& e : entries)
+    if (e.is_alias) out.families.push_back(family(e.layout, {e.name, e.dimension}));
+  return out;
+}
+
+}  // namespace
+
+const Preset sglang{
+    "sglang", "", "pp, then tp = attn_dp, attn_cp, attn_tp = moe_dp, moe_ep, moe_tp; the last varies fastest",
+    keys, build};
+
+}  // namespace rankmesh::presets

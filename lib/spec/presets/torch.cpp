@@ -1,0 +1,55 @@
+// torch DeviceMesh: row-major, over ranks 0.. or over the ranks that rank_map lists.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "detail/families.hpp"
+#include "detail/preset.hpp"
+
+namespace rankmesh::presets {
+namespace {
+
+constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, outermost first"},
+                        {"dim_names", Form::names, "the names, outermost first"},
+                        {"rank_map", Form::counts, "the ranks in row-major order, 0x1x2..."}};
+
+// The ranks listed may leave others of the world outside: world_size is then at least the highest + 1.
+std::int64_t world_of(const Arguments& in, std::int64_t product, const RankTable* table) {
+  if (table == nullptr) return in.whole_world(product);
+  const std::int64_t least = in.sum(std::ranges::max(table->ranks()), 1);
+  if (!in.has("world_size")) return least;
+  if (in.size("world_size") < least)
+    in.refuse("world_size", fmt::format("rank_map names rank {}", least - 1),
+              fmt::format("write world_size={} or more", least));
+  return in.size("world_size");
+}
+
+Blueprint build(const Arguments& in) {
+  const auto shape = in.numbers("shape");
+  const auto names = in.names("dim_names");
+  if (shape.size() != names.size())
+    in.refuse("dim_names", fmt::format("{} names for {} sizes", names.size(), shape.size()),
+              "give one name per size");
+  const std::int64_t product = in.product(shape);
+  std::shared_ptr<const RankTable> table;
+  if (in.has("rank_map")) {
+    auto ranks = in.numbers("rank_map");
+    if (static_cast<std::int64_t>(ranks.size()) != product)
+      in.refuse("rank_map", fmt::format("{} ranks are listed for a mesh of {}", ranks.size(), product),
+                "list each rank of the mesh once");
+    table = RankTable::make(std::move(ranks));
+  }
+  Sizes sizes;
+  for (std::size_t d = 0; d < names.size(); ++d) sizes.emplace_back(names[d], shape[d]);
+  const std::int64_t world = world_of(in, product, table.get());
+  const Layout view = Layout::row_major(sizes, 0, table);
+  Blueprint out{world, {view}, {}, table != nullptr && !in.has("world_size")};
+  append(out.families, view, names);
+  return out;
+}
+
+}  // namespace
+
+const Preset torch{"torch", "", "as dim_names says; the last varies fastest", keys, build};
+
+}  // namespace rankmesh::presets
