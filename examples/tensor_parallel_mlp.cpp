@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
@@ -144,13 +145,18 @@ Result train(rankmesh::Mesh& mesh) {
   return result;
 }
 
+// The larger one; what is no number counts as infinite, so that it cannot pass for agreement.
+float worse(float a, float b) {
+  return std::isfinite(b) ? std::max(a, b) : std::numeric_limits<float>::infinity();
+}
+
 // Largest difference of a part to its place in the whole, relative to the whole's largest entry.
 float difference(const Matrix& mine, const Matrix& whole, int first_row, int first_column) {
   float most = 0, scale = 0;
   for (const float v : whole.values) scale = std::max(scale, std::abs(v));
   for (int r = 0; r < mine.rows; ++r)
     for (int c = 0; c < mine.columns; ++c)
-      most = std::max(most, std::abs(mine(r, c) - whole(first_row + r, first_column + c)));
+      most = worse(most, std::abs(mine(r, c) - whole(first_row + r, first_column + c)));
   return most / scale;
 }
 
@@ -170,11 +176,11 @@ int run(const char* layout) {
       static_cast<int>(mesh.coordinate("tp").value()) * (hidden / static_cast<int>(mesh["tp"].size()));
   std::vector<float> worst{0, 0};  // of the losses, of the weights
   for (std::size_t i = 0; i < mine.losses.size(); ++i)
-    worst[0] = std::max(worst[0], std::abs(mine.losses[i] - whole.losses[i]) / whole.losses[i]);
+    worst[0] = worse(worst[0], std::abs(mine.losses[i] - whole.losses[i]) / whole.losses[i]);
   for (std::size_t b = 0; b < mine.blocks.size(); ++b) {
     const Block& reference = whole.blocks[stage * mine.blocks.size() + b];
-    worst[1] = std::max({worst[1], difference(mine.blocks[b].w1, reference.w1, 0, first),
-                         difference(mine.blocks[b].w2, reference.w2, first, 0)});
+    worst[1] = worse(worst[1], difference(mine.blocks[b].w1, reference.w1, 0, first));
+    worst[1] = worse(worst[1], difference(mine.blocks[b].w2, reference.w2, first, 0));
   }
   // One reduction per dimension reaches every rank.
   for (const char* name : {"tp", "dp", "pp"}) mesh[name].all_reduce(worst, rankmesh::ReduceOp::max);

@@ -7,6 +7,12 @@
 
 namespace rankmesh {
 
+void require_positive(Deadline::Duration duration, const char* what) {
+  if (!(duration.count() > 0))  // not a number either
+    throw UsageError{std::string{what} + " is " + std::to_string(duration.count()) + " s",
+                     "give a positive number of seconds"};
+}
+
 Deadline::Duration default_timeout() {
   const char* text = std::getenv("RANKMESH_TIMEOUT");
   if (text == nullptr || *text == '\0') return Deadline::Duration{600.0};

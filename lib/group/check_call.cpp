@@ -15,6 +15,8 @@ class Checker {
   void check() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
+    same_kind();
+    if (!c.in_counts.empty() || !c.out_counts.empty()) return blocks();
     switch (c.operation) {
       case Operation::barrier:
         return;
@@ -67,6 +69,77 @@ class Checker {
   }
 
  private:
+  // Operations with one buffer leave the other as it is.
+  void same_kind() const {
+    switch (call_.operation) {
+      case Operation::barrier:
+      case Operation::broadcast:
+      case Operation::send:
+      case Operation::recv:
+        return;
+      case Operation::send_recv:
+      case Operation::reduce:
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::gather:
+      case Operation::scatter:
+      case Operation::all_to_all:
+        if (call_.in.type != call_.out.type)
+          refuse(fmt::format("in is {}, out is {}", to_string(call_.in.type), to_string(call_.out.type)),
+                 "use one type");
+        if (call_.in.kind != call_.out.kind)
+          refuse("in and out are in different kinds of memory", "copy one of them first");
+    }
+  }
+
+  // v-forms: blocks of different sizes. Every member passes all counts, and they agree.
+  void blocks() const {
+    const Call& c = call_;
+    const bool at_root = c.root == self_;
+    const auto own = static_cast<std::size_t>(self_.value());
+    switch (c.operation) {
+      case Operation::all_gather:
+        side(c.out_counts, c.out_displacements, c.out.count, "out");
+        return counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+      case Operation::gather:
+        member(c.root, "root");
+        side(c.out_counts, c.out_displacements, at_root ? c.out.count : INT64_MAX, "out");
+        return counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+      case Operation::scatter:
+        member(c.root, "root");
+        side(c.in_counts, c.in_displacements, at_root ? c.in.count : INT64_MAX, "in");
+        return counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
+      case Operation::all_to_all:
+        side(c.in_counts, c.in_displacements, c.in.count, "in");
+        side(c.out_counts, c.out_displacements, c.out.count, "out");
+        return counts(c.out_counts[own], c.in_counts[own], "out", "as many elements in the own block as in");
+      case Operation::barrier:
+      case Operation::broadcast:
+      case Operation::reduce:
+      case Operation::all_reduce:
+      case Operation::reduce_scatter:
+      case Operation::send:
+      case Operation::recv:
+      case Operation::send_recv:
+        refuse("it has no form with counts per rank", "leave the counts empty");
+    }
+  }
+
+  void side(std::span<const std::int64_t> block_counts, std::span<const std::int64_t> displacements,
+            std::int64_t elements, std::string_view which) const {
+    if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
+        displacements.size() != block_counts.size())
+      refuse(fmt::format("{} has {} counts and {} displacements", which, block_counts.size(),
+                         displacements.size()),
+             fmt::format("give {} of each, one per member", size_));
+    for (std::size_t k = 0; k < block_counts.size(); ++k)
+      if (block_counts[k] < 0 || displacements[k] < 0 || displacements[k] > elements - block_counts[k])
+        refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
+               "look at its count and displacement");
+    if (call_.in.data != nullptr) overlap(call_.in, -1);
+  }
+
   [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
     throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,
                                  to_string(call_.operation), self_.value(), size_, what),

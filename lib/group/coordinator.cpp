@@ -31,14 +31,14 @@ Rank GroupCoordinator::rank() const noexcept { return services_->rank; }
 std::int32_t GroupCoordinator::local_rank() const noexcept { return services_->local_rank; }
 
 MPI_Comm GroupCoordinator::native_mpi() const {
-  if (!channel_->comm)
+  if (services_->closed || !channel_->comm)
     throw ClosedError{fmt::format("'{}' is closed", name_), "take the handle before close()"};
   return channel_->comm.native();
 }
 
 void GroupCoordinator::run(const Call& call) {
   const detail::CallGuard guard{*services_};
-  if (!channel_->comm)
+  if (services_->closed || !channel_->comm)
     throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
                       "close the mesh last"};
   if (!channel_->broken.empty())
@@ -47,8 +47,8 @@ void GroupCoordinator::run(const Call& call) {
         "after a timeout end the program or make a new mesh of the ranks that are left"};
   const bool on_device = detail::is_on_device(call);
   if (on_device && channel_->device == nullptr)
-    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_, to_string(call.operation),
-                                    services_->no_device),
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_,
+                                    to_string(call.operation), services_->no_device),
                         "use host memory, or a machine with CUDA and NCCL"};
   detail::check_call(call, name_, rank_in_group_, size_);
   if (on_device)
@@ -64,7 +64,7 @@ void GroupCoordinator::run_with_deadline(const Call& call) {
   const auto world_rank = [&](RankInGroup rank) {
     return static_cast<int>(channel_->ranks.at(rank.value()).value());
   };
-  std::string identity = channel_->ranks.to_string();
+  std::string identity = channel_->identity + "|" + channel_->ranks.to_string();
   if (call.operation == Operation::send || call.operation == Operation::recv) {
     // Both ends build the same text, so that a peer who waits for the other half is recognised.
     const bool sends = call.operation == Operation::send;
@@ -88,11 +88,19 @@ void GroupCoordinator::run_with_deadline(const Call& call) {
   }
   step.key = hash_bytes(identity).low;
   auto pending = channel_->host->start(call);
+  const auto keep_lent = [&](const char* why) {
+    channel_->broken = why;
+    (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
+  };
   try {
     services_->roll_call->wait([&] { return pending->test(); }, step, Deadline{*services_->deadline});
-  } catch (const TimeoutError& error) {
-    channel_->broken = error.message();
-    (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
+  } catch (const UsageError&) {
+    throw;  // a message of another length: the operation is complete
+  } catch (const Error& error) {
+    keep_lent(error.message().c_str());
+    throw;
+  } catch (...) {
+    keep_lent("an operation ended by an exception");
     throw;
   }
 }

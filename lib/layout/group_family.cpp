@@ -117,6 +117,8 @@ std::int64_t GroupFamily::group_count() const {
 }
 
 RankSet GroupFamily::group(std::int64_t i) const {
+  if (i < 0 || i >= group_count())
+    throw UsageError{fmt::format("group {} of '{}', which has {}", i, name_, group_count())};
   if (explicit_) return explicit_->groups.at(static_cast<std::size_t>(i));
   if (ring_) return pair(i);
   return RankSet::strided(starts_.at(i).value(), members_, all_.table());
@@ -152,6 +154,11 @@ std::optional<std::int64_t> GroupFamily::find_group(const RankSet& ranks) const 
   for (const GroupIndex& place : find_all(ranks.front()))
     if (place.rank_in_group == RankInGroup{0} && group(place.group) == ranks) return place.group;
   return std::nullopt;
+}
+
+Rank GroupFamily::highest() const {
+  if (explicit_ == nullptr) return all_.highest();
+  return explicit_->places.empty() ? Rank{-1} : Rank{explicit_->places.back().first};
 }
 
 Coverage GroupFamily::coverage(std::int64_t world_size) const {

@@ -35,12 +35,14 @@ MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vect
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
     throw SpecError{fmt::format("the name '{}' stands twice", *twice), "give each name once"};
-  for (const Layout& view : views_)
-    if (view.offset() < 0 || view.offset() + view.size() > world_size_)
-      if (!view.ranks().table())
-        throw SpecError{fmt::format("the mesh reaches to rank {}, the world has {} ranks",
-                                    view.offset() + view.size() - 1, world_size_),
-                        "use a smaller mesh or a larger world"};
+  const auto check = [&](Rank highest) {
+    if (highest.value() >= world_size_)
+      throw SpecError{
+          fmt::format("the mesh reaches to rank {}, the world has {} ranks", highest.value(), world_size_),
+          "use a smaller mesh or a larger world"};
+  };
+  for (const Layout& view : views_) check(view.ranks().highest());
+  for (const GroupFamily& family : families_) check(family.highest());
 }
 
 const GroupFamily& MeshPlan::groups(std::string_view name) const { return families_[index_of(name)]; }

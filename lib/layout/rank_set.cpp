@@ -141,8 +141,16 @@ std::int64_t RankSet::position_at(std::int64_t i) const {
 }
 
 Rank RankSet::at(std::int64_t i) const {
-  const std::int64_t position = position_at(i);
-  return table_ ? table_->rank_at(position) : position;
+  if (i < 0 || i >= size_) throw UsageError{fmt::format("element {} of a set of {} ranks", i, size_)};
+  return (*this)[i];
+}
+
+Rank RankSet::highest() const {
+  if (size_ == 0) return -1;
+  if (table_) return *std::max_element(begin(), end());
+  std::int64_t highest = lowest_;
+  for (const Mode& mode : modes_) highest += (mode.size - 1) * std::abs(mode.stride);
+  return highest;
 }
 
 std::optional<RankInGroup> RankSet::index_of(Rank rank) const {

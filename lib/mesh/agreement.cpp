@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -18,17 +19,23 @@ namespace {
 
 using mpi::check;
 
-constexpr char separator = '\x1f';
 constexpr std::size_t max_text = 512;
 
-std::vector<std::string> split_record(const std::string& record) {
-  std::vector<std::string> parts{""};
-  for (const char c : record) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
+// Parts with their lengths in front, so that any text can be in them.
+void append(std::string& record, std::string_view part) { record += fmt::format("{}:{}", part.size(), part); }
+
+std::vector<std::string> split_record(std::string_view record) {
+  std::vector<std::string> parts;
+  while (!record.empty()) {
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(record.data(), record.data() + record.size(), size);
+    const auto head = static_cast<std::size_t>(end - record.data()) + 1;
+    if (error != std::errc{} || head > record.size() || size > record.size() - head)
+      break;  // of another release
+    parts.emplace_back(record.substr(head, size));
+    record.remove_prefix(head + size);
   }
+  parts.resize(std::max<std::size_t>(parts.size(), 1));
   return parts;
 }
 
@@ -42,7 +49,7 @@ class Lent {
             const Deadline& deadline) {
     try {
       roll_call.wait({&request, 1}, step, deadline);
-    } catch (const TimeoutError&) {
+    } catch (...) {
       (void)memory_.release();  // NOLINT: lent to MPI until the process ends
       throw;
     }
@@ -65,10 +72,10 @@ void Agreement::add(std::string field, Hash128 hash, std::string text) {
 
 // failure, then per field name, hash and text.
 std::string Agreement::record() const {
-  std::string record = failure_.substr(0, 2 * max_text);
+  std::string record;
+  append(record, failure_.substr(0, 2 * max_text));
   for (const Field& field : fields_)
-    for (const std::string& part : {field.name, to_string(field.hash), field.text})
-      record += separator + part;
+    for (const std::string& part : {field.name, to_string(field.hash), field.text}) append(record, part);
   return record;
 }
 
@@ -88,19 +95,26 @@ std::string Agreement::finding(std::string_view what, const std::vector<std::str
     std::string hash, text;
     std::vector<Rank> ranks;
   };
-  for (std::size_t field = 1; field + 2 < parts.front().size(); field += 3) {
+  const auto& fields = parts.front();  // rank 0's, in its order; other releases may lack some
+  for (std::size_t field = 1; field + 2 < fields.size(); field += 3) {
     std::vector<Variant> variants;
     for (std::size_t r = 0; r < parts.size(); ++r) {
-      const std::string& hash = parts[r].at(field + 1);
+      std::string hash;
+      std::string value = "not known to its release";
+      for (std::size_t f = 1; f + 2 < parts[r].size(); f += 3)
+        if (parts[r][f] == fields[field]) {
+          hash = parts[r][f + 1];
+          value = parts[r][f + 2];
+        }
       auto same = std::ranges::find(variants, hash, &Variant::hash);
-      if (same == variants.end()) same = variants.insert(same, {hash, parts[r].at(field + 2), {}});
+      if (same == variants.end()) same = variants.insert(same, {hash, value, {}});
       same->ranks.emplace_back(r);
     }
     if (variants.size() < 2) continue;
     // The first variant holds rank 0: moving it behind those of its size puts the others first on a tie.
     std::ranges::rotate(variants, variants.begin() + 1);
     std::ranges::stable_sort(variants, {}, [](const Variant& v) { return v.ranks.size(); });
-    text += fmt::format("\n  {}:", parts.front().at(field));
+    text += fmt::format("\n  {}:", fields[field]);
     for (const Variant& variant : variants)
       text += fmt::format("\n    {}: {}", ranks_text(variant.ranks), variant.text);
   }

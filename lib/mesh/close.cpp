@@ -32,17 +32,24 @@ void free_channel(detail::Channel& channel) {
 }  // namespace
 
 void Mesh::close(GroupCoordinator& group) {
-  state_->require_open("close of a group");
-  const detail::CallGuard guard{*state_->services};
-  const auto found = std::ranges::find(state_->dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
-  if (found == state_->dynamic.end())
+  detail::MeshState& state = open_state("close of a group");
+  const detail::CallGuard guard{*state.services};
+  const auto found = std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
+  if (found == state.dynamic.end())
     throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
                      "names of the mesh are closed with it, by close()"};
-  const auto channel = std::ranges::find_if(state_->channels, [&](const auto& c) { return group.uses(*c); });
-  if ((*channel)->owned) meet((*channel)->owned.view(), *state_, "close of " + group.name(), group.ranks());
+  const auto channel = std::ranges::find_if(state.channels, [&](const auto& c) { return group.uses(*c); });
+  if ((*channel)->owned) {
+    try {
+      meet((*channel)->owned.view(), state, "close of " + group.name(), group.ranks());
+    } catch (const Error& error) {
+      (*channel)->broken = error.message();  // its barrier is still under way: nothing may follow it
+      throw;
+    }
+  }
   free_channel(**channel);
-  state_->channels.erase(channel);
-  state_->dynamic.erase(found);
+  state.channels.erase(channel);
+  state.dynamic.erase(found);
 }
 
 void Mesh::close() {

@@ -69,8 +69,10 @@ void agree_on_devices(MeshState& state, const Local& local) {
   agreement.add("devices", local.library == nullptr ? "none: " + local.why_not : "visible");
   agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
-  if (state.options.devices == DeviceUse::required && local.library == nullptr) agreement.fail("devices are required: " + local.why_not);
-  agreement.settle(state.control.view(), *state.services->roll_call, "the choice of devices", state.deadline());
+  if (state.options.devices == DeviceUse::required && local.library == nullptr)
+    agreement.fail("devices are required: " + local.why_not);
+  agreement.settle(state.control.view(), *state.services->roll_call, "the choice of devices",
+                   state.deadline());
 }
 
 // Every rank its own device, unless sharing was asked for.
@@ -78,22 +80,25 @@ void choose_device(MeshState& state, const Local& local) {
   std::string failure;
   device::Identity mine;
   try {
-    state.services->device = device::choose(state.options.device, state.services->local_rank, local.cuda.devices);
+    state.services->device =
+        device::choose(state.options.device, state.services->local_rank, local.cuda.devices);
     mine = device::identity_of(*state.services->device);
   } catch (const Error& error) {
     failure = error.message();
   }
   agree(state, "the comparison of devices", failure);
   std::vector<device::Identity> all(static_cast<std::size_t>(state.plan.world_size()));
-  mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, state.control.view().native()), "MPI_Allgather");
+  mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,
+                           state.control.view().native()),
+             "MPI_Allgather");
   if (state.options.share_devices) return;
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < state.plan.world_size(); ++r) nodes.push_back(state.placement.node(r));
   agree(state, "the NCCL bootstrap", device::shared_device(nodes, all));
 }
 
-// NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the program's first
-// collectives in another.
+// NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the
+// program's first collectives in another.
 void warm_up(MeshState& state, std::vector<Channel*> channels) {
   const device::Stream stream = device::Stream::create();
   float* value = nullptr;
@@ -102,14 +107,19 @@ void warm_up(MeshState& state, std::vector<Channel*> channels) {
   try {
     for (Channel* channel : channels) {
       const Buffer buffer{reinterpret_cast<std::byte*>(value), 1, DataType::float32, MemoryKind::device};
-      channel->device->run({.operation = Operation::all_reduce, .in = buffer.as_input(), .out = buffer, .stream = stream});
+      channel->device->run(
+          {.operation = Operation::all_reduce, .in = buffer.as_input(), .out = buffer, .stream = stream});
       const std::int64_t self = channel->ranks.index_of(state.services->rank)->value();
       Buffer received = buffer;
       received.data += sizeof(float);
-      for (const std::int64_t step : {std::int64_t{1}, channel->ranks.size() - 1})  // both ways around the ring
-        channel->device->run({.operation = Operation::send_recv, .in = buffer.as_input(), .out = received,
+      for (const std::int64_t step :
+           {std::int64_t{1}, channel->ranks.size() - 1})  // both ways around the ring
+        channel->device->run({.operation = Operation::send_recv,
+                              .in = buffer.as_input(),
+                              .out = received,
                               .destination = (self + step) % channel->ranks.size(),
-                              .source = (self + channel->ranks.size() - step) % channel->ranks.size(), .stream = stream});
+                              .source = (self + channel->ranks.size() - step) % channel->ranks.size(),
+                              .stream = stream});
       stream.wait(state.deadline());
     }
   } catch (...) {
@@ -141,7 +151,8 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
       channel->device = std::make_unique<LocalDeviceTransport>();
       continue;
     }
-    requests.push_back({channel->name, channel->ranks, channel->comm, static_cast<int>(channel->leader.value()), {}});
+    requests.push_back(
+        {channel->identity, channel->ranks, channel->comm, static_cast<int>(channel->leader.value()), {}});
     channels.push_back(channel.get());
   }
   nccl::BootstrapTimes times;
@@ -149,7 +160,8 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
       *local.library, requests, *state.services->roll_call, state.deadline(),
       [&](const std::string& phase, const std::string& failure) { agree(state, phase, failure); }, times);
   for (std::size_t i = 0; i < comms.size(); ++i)
-    channels[i]->device = std::make_unique<NcclTransport>(*comms[i], channels[i]->comm.rank(), channels[i]->comm.size(), state.timeout);
+    channels[i]->device = std::make_unique<NcclTransport>(*comms[i], channels[i]->comm.rank(),
+                                                          channels[i]->comm.size(), state.timeout);
   auto side = std::make_unique<NcclSide>(std::move(comms));
   std::string failure;
   try {
@@ -159,8 +171,10 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
     side->abort();
   }
   agree(state, "the end of the NCCL bootstrap", failure);
-  state.log(LogLevel::info, fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts {:.4f} s, barriers {:.4f} s, inits {:.4f} s",
-                                        state.services->rank.value(), channels.size(), times.unique_ids, times.broadcasts, times.barriers, times.inits));
+  state.log(LogLevel::info, fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, "
+                                        "broadcasts {:.4f} s, barriers {:.4f} s, inits {:.4f} s",
+                                        state.services->rank.value(), channels.size(), times.unique_ids,
+                                        times.broadcasts, times.barriers, times.inits));
   return side;
 }
 

@@ -12,39 +12,40 @@
 namespace rankmesh {
 namespace {
 
-std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name, RankSet ranks,
-                                              mpi::Communicator owned, mpi::CommunicatorView adopted = {}) {
-  auto channel = state.add_channel(name, std::move(ranks), std::move(owned), adopted);
+std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name,
+                                              std::string identity, RankSet ranks, mpi::Communicator owned,
+                                              mpi::CommunicatorView adopted = {}) {
+  auto channel = state.add_channel(std::move(identity), std::move(ranks), std::move(owned), adopted);
   return state.dynamic.emplace_back(
       std::make_shared<GroupCoordinator>(std::move(name), channel, state.services));
 }
 
-std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, std::span<const Rank> ranks,
-                                               std::string name) {
+std::string name_or_default(const std::string& name, const RankSet& ranks) {
+  return name.empty() ? fmt::format("group({})", ranks.to_string(40)) : name;
+}
+
+// The list as a set, once nothing is wrong with it.
+RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks, const std::string& name) {
   RankSet set = RankSet::of(ranks);
-  if (name.empty()) name = fmt::format("group({})", set.to_string(40));
   const std::int64_t world = state.plan.world_size();
+  if (set.highest().value() >= world)
+    throw UsageError{fmt::format("new_group {}: rank {} is outside the world of {} ranks",
+                                 name_or_default(name, set), set.highest().value(), world),
+                     fmt::format("ranks run from 0 to {}", world - 1)};
+  return set;
+}
+
+std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks, std::string name) {
+  name = name_or_default(name, ranks);
+  if (ranks.size() == 1) return add_dynamic(state, name, name, std::move(ranks), {});
   std::vector<int> members;
-  for (const Rank rank : ranks) {
-    if (rank.value() >= world)
-      throw UsageError{
-          fmt::format("new_group {}: rank {} is outside the world of {} ranks", name, rank.value(), world),
-          fmt::format("ranks run from 0 to {}", world - 1)};
-    members.push_back(static_cast<int>(rank.value()));
-  }
-  if (!set.contains(state.services->rank))
-    throw UsageError{
-        fmt::format("new_group {} on rank {}, which is not in it", name, state.services->rank.value()),
-        "only the members make a group"};
-  mpi::Communicator comm;
-  if (members.size() > 1) {
-    state.meeting.gather(state.control.view(), *state.services->roll_call, members, name,
-                         state.deadline());
-    // The list's hash spreads concurrent creations over the tags that every MPI offers.
-    const int tag = static_cast<int>(hash_bytes(set.to_string()).low & 0x3fff);
-    comm = mpi::create_group(state.control.view(), members, tag);
-  }
-  return add_dynamic(state, std::move(name), std::move(set), std::move(comm));
+  for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
+  std::string identity =
+      state.meeting.gather(state.control.view(), *state.services->roll_call, members, name, state.deadline());
+  // The list's hash spreads concurrent creations over the tags that every MPI offers.
+  const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
+  auto comm = mpi::create_group(state.control.view(), members, tag);
+  return add_dynamic(state, std::move(name), std::move(identity), std::move(ranks), std::move(comm));
 }
 
 // World ranks of a communicator's members.
@@ -69,31 +70,38 @@ std::vector<Rank> members_of(const mpi::CommunicatorView& comm, const mpi::Commu
 }  // namespace
 
 std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, std::string name) {
-  state_->require_open("new_group");
-  const detail::CallGuard guard{*state_->services};
-  return open_dynamic(*state_, ranks, std::move(name));
+  detail::MeshState& state = open_state("new_group");
+  const detail::CallGuard guard{*state.services};
+  RankSet set = checked(state, ranks, name);
+  if (!set.contains(rank()))
+    throw UsageError{fmt::format("new_group {} on rank {}, which is not in it", name_or_default(name, set),
+                                 rank().value()),
+                     "only the members make a group"};
+  return open_dynamic(state, std::move(set), std::move(name));
 }
 
 std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(std::span<const std::vector<Rank>> groups) {
-  state_->require_open("new_groups");
-  const detail::CallGuard guard{*state_->services};
+  detail::MeshState& state = open_state("new_groups");
+  const detail::CallGuard guard{*state.services};
+  std::vector<RankSet> sets;  // all are checked before the first is made
+  for (const auto& ranks : groups) sets.push_back(checked(state, ranks, {}));
   // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one global list.
   std::vector<std::size_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
   std::vector<std::shared_ptr<GroupCoordinator>> result(groups.size());
   for (const std::size_t g : order)
-    if (std::ranges::find(groups[g], rank()) != groups[g].end())
-      result[g] = open_dynamic(*state_, groups[g], {});
+    if (sets[g].contains(rank())) result[g] = open_dynamic(state, std::move(sets[g]), {});
   return result;
 }
 
 std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name) {
-  state_->require_open("adopt");
-  const detail::CallGuard guard{*state_->services};
+  detail::MeshState& state = open_state("adopt");
+  const detail::CallGuard guard{*state.services};
   const mpi::CommunicatorView view{comm};
-  return add_dynamic(*state_, std::move(name), RankSet::of(members_of(view, state_->control.view())), {},
-                     view);
+  std::string identity = "adopted " + name;
+  return add_dynamic(state, std::move(name), std::move(identity),
+                     RankSet::of(members_of(view, state.control.view())), {}, view);
 }
 
 }  // namespace rankmesh

@@ -36,10 +36,11 @@ void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& membe
 
 }  // namespace
 
-void Meeting::gather(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call,
-                     const std::vector<int>& members, const std::string& name, const Deadline& deadline) {
+std::string Meeting::gather(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call,
+                            const std::vector<int>& members, const std::string& name,
+                            const Deadline& deadline) {
   const std::uint64_t list = hash_bytes(fmt::format("{}", fmt::join(members, ","))).low;
-  const Key key{list, uses_[list]++};
+  const Key key{list, uses_[list]};  // counted once it has worked: all members try the same meeting again
 
   send_notes(comm, members, key.first, key.second, Kind::arrived);
 
@@ -71,6 +72,8 @@ void Meeting::gather(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call
     throw;
   }
   arrived_.erase(key);
+  ++uses_[list];
+  return fmt::format("meeting {:x} {}", key.first, key.second);
 }
 
 }  // namespace rankmesh::detail

@@ -32,9 +32,21 @@ Mesh::~Mesh() = default;
 Mesh::Mesh(Mesh&&) noexcept = default;
 Mesh& Mesh::operator=(Mesh&&) noexcept = default;
 
+detail::MeshState& Mesh::state() const {
+  if (state_ == nullptr)
+    throw ClosedError{"a mesh that was moved from is used", "use the mesh that it was moved to"};
+  return *state_;
+}
+
+detail::MeshState& Mesh::open_state(const char* what) const {
+  if (state().services->closed)
+    throw ClosedError{fmt::format("{} on a mesh that is closed", what), "close the mesh last"};
+  return *state_;
+}
+
 GroupCoordinator& Mesh::operator[](std::string_view name) {
-  const auto found = state_->named.find(name);
-  if (found != state_->named.end()) return *found->second;
+  const auto found = state().named.find(name);
+  if (found != state().named.end()) return *found->second;
   const GroupFamily& family = plan().groups(name);  // throws where there is no such name
   if (family.coverage(size()) == Coverage::overlapping)
     throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinator", name),
@@ -44,11 +56,11 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
       fmt::format("its first group is {}", family.group(0).to_string(60))};
 }
 
-const MeshPlan& Mesh::plan() const { return state_->plan; }
-Rank Mesh::rank() const { return state_->services->rank; }
-std::int64_t Mesh::size() const { return state_->plan.world_size(); }
+const MeshPlan& Mesh::plan() const { return state().plan; }
+Rank Mesh::rank() const { return state().services->rank; }
+std::int64_t Mesh::size() const { return state().plan.world_size(); }
 Coordinate Mesh::coordinate(std::string_view dimension) const { return plan().coordinate(rank(), dimension); }
-const Placement& Mesh::placement() const { return state_->placement; }
+const Placement& Mesh::placement() const { return state().placement; }
 bool Mesh::is_closed() const { return state_ == nullptr || state_->services->closed; }
 
 }  // namespace rankmesh

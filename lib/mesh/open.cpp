@@ -1,10 +1,13 @@
 // How a mesh comes to be.
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "detail/agreement.hpp"
 #include "detail/state.hpp"
+#include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/transport/local_transport.hpp"
@@ -26,11 +29,20 @@ Local plan_locally(int ranks, const MeshOptions& options, const std::function<Me
   Local local;
   try {
     local.timeout = options.timeout ? *options.timeout : default_timeout();
+    require_positive(local.timeout, "MeshOptions::timeout");
+    if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+    if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
+      throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
+                       "it is 1 .. 2^31-1"};
     local.plan = parse().plan(ranks);
   } catch (const Error& error) {
     local.failure = std::current_exception();
     local.message = error.message();
+  } catch (const std::exception& error) {
+    local.failure = std::current_exception();
+    local.message = error.what();
   }
+  if (local.failure && !(local.timeout.count() > 0)) local.timeout = Deadline::Duration{600};
   return local;
 }
 
@@ -54,10 +66,22 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
-  agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices), options.share_devices ? ", shared" : ""));
+  agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
+                                              options.share_devices ? ", shared" : ""));
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
+}
+
+// MPI's creating calls block for ever where a rank does not come: all ranks meet first, with a deadline.
+void meet(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, const std::string& what,
+          const Deadline& deadline) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
+  mpi::RollCall::Step step{hash_bytes(what).low, what,
+                           std::vector<int>(static_cast<std::size_t>(comm.size()))};
+  std::iota(step.members.begin(), step.members.end(), 0);
+  roll_call.wait({&request, 1}, step, deadline);
 }
 
 // One split per name that needs it; names whose groups exist already share their communicators.
@@ -92,16 +116,11 @@ void open_names(MeshState& state) {
 
 }  // namespace
 
-void MeshState::require_open(const char* what) const {
-  if (services->closed)
-    throw ClosedError{fmt::format("{} on a mesh that is closed", what), "close the mesh last"};
-}
-
 void MeshState::log(LogLevel level, const std::string& message) const {
   if (services->log) services->log(level, message);
 }
 
-std::shared_ptr<Channel> MeshState::add_channel(std::string name, RankSet ranks, mpi::Communicator owned,
+std::shared_ptr<Channel> MeshState::add_channel(std::string identity, RankSet ranks, mpi::Communicator owned,
                                                 mpi::CommunicatorView adopted) {
   auto channel = std::make_shared<Channel>();
   if (owned)
@@ -109,7 +128,7 @@ std::shared_ptr<Channel> MeshState::add_channel(std::string name, RankSet ranks,
   else
     channel->comm = adopted ? adopted : mpi::CommunicatorView{MPI_COMM_SELF};
   channel->owned = std::move(owned);
-  channel->name = std::move(name);
+  channel->identity = std::move(identity);
   channel->ranks = std::move(ranks);
   if (channel->ranks.size() == 1)
     channel->host = std::make_unique<LocalTransport>();
@@ -124,7 +143,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   const mpi::CommunicatorView world{comm};
   const Local local = plan_locally(world.size(), options, parse);
   // Nothing of rankmesh's own exists yet, so the ranks meet on the user's communicator.
-  mpi::RollCall roll_call{world,
+  mpi::RollCall roll_call{world, mpi::RollCall::Audience::shared,
                           [&](Rank rank) { return local.plan ? local.plan->describe(rank) : "no mesh"; }};
   try {
     agreement_on(local, world.size(), description, options)
@@ -141,8 +160,11 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   services.deadline = state->options.deadline;
   services.log = state->options.log ? state->options.log : log_sink_from_environment();
   services.describe = [plan = state->plan](Rank rank) { return plan.describe(rank); };
+  meet(world, roll_call, "the making of the control communicator", state->deadline());
   state->control = mpi::duplicate(world);
-  services.roll_call.emplace(state->control.view(), services.describe);
+  services.roll_call.emplace(state->control.view(), mpi::RollCall::Audience::own, services.describe);
+  meet(state->control.view(), *services.roll_call, "the making of the groups' communicators",
+       state->deadline());
   state->placement = mpi::discover_nodes(state->control.view());
   services.local_rank = state->placement.local_rank(services.rank);
   open_names(*state);

@@ -65,7 +65,8 @@ void Communicator::abandon() noexcept {
   // One key per handle needs no global; the attribute keeps the freed key alive.
   int key = MPI_KEYVAL_INVALID;
   if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS) return;
-  MPI_Comm_set_attr(MPI_COMM_SELF, key, new MPI_Comm{view_.native()});
+  auto* handle = new MPI_Comm{view_.native()};
+  if (MPI_Comm_set_attr(MPI_COMM_SELF, key, handle) != MPI_SUCCESS) delete handle;
   MPI_Comm_free_keyval(&key);
   view_ = {};
 }

@@ -20,10 +20,29 @@ constexpr int answer_tag = 32766;
 constexpr int verdict_tag = 32767;
 constexpr std::size_t max_named = 32;
 
+constexpr std::uint64_t mark = 0x72616e6b6d657368;  // "rankmesh"
+
+// A question, or its answer.
 struct Note {
-  std::uint64_t key;
-  char activity[56];
+  std::uint64_t mark_ = mark;
+  std::uint64_t key = 0;
+  std::uint64_t number = 0;
+  char activity[64] = {};
 };
+
+// How a step ended, for those who still wait in it.
+struct Verdict {
+  std::uint64_t mark_ = mark;
+  std::uint64_t key = 0;
+  std::int64_t missing_count = 0;
+  std::int64_t missing[max_named] = {};
+  char message[2048] = {};
+};
+
+template <std::size_t size>
+void copy_text(char (&to)[size], const std::string& text) {
+  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
+}
 
 // A message whose receiver may never take it: the memory stays lent to MPI, on purpose.
 void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* data, std::size_t size) {
@@ -39,44 +58,49 @@ void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* 
     check(MPI_Request_free(&request), "MPI_Request_free");
 }
 
-Note note_of(const RollCall::Step& step) {
-  Note note{step.key, {}};
-  std::memcpy(note.activity, step.activity.data(), std::min(step.activity.size(), sizeof note.activity - 1));
+template <class Message>
+void send_and_forget(const CommunicatorView& comm, int to, int tag, const Message& message) {
+  send_and_forget(comm, to, tag, &message, sizeof message);
+}
+
+Note note_of(const RollCall::Step& step, std::uint64_t number) {
+  Note note;
+  note.key = step.key;
+  note.number = number;
+  copy_text(note.activity, step.activity);
   return note;
 }
 
+template <class Message>
 struct Received {
   int from;
-  std::string bytes;
+  Message message;
 };
 
-std::optional<Received> receive(const CommunicatorView& comm, int tag) {
+// Takes a message only if its size is ours: on a communicator of the user's another one may wait there.
+template <class Message>
+std::optional<Received<Message>> receive(const CommunicatorView& comm, int tag) {
   int there = 0;
   MPI_Status status;
   check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm.native(), &there, &status), "MPI_Iprobe");
   if (there == 0) return std::nullopt;
   int size = 0;
   check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-  Received message{status.MPI_SOURCE, std::string(static_cast<std::size_t>(size), '\0')};
-  check(MPI_Recv(message.bytes.data(), size, MPI_BYTE, message.from, tag, comm.native(), MPI_STATUS_IGNORE),
+  if (size != sizeof(Message)) return std::nullopt;
+  Received<Message> received{status.MPI_SOURCE, {}};
+  check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(), MPI_STATUS_IGNORE),
         "MPI_Recv");
-  return message;
+  if (received.message.mark_ != mark) return std::nullopt;
+  return received;
 }
 
-Note note_of(const Received& message) {
-  Note note{};
-  std::memcpy(&note, message.bytes.data(), std::min(message.bytes.size(), sizeof note));
-  return note;
-}
-
-// The verdict: the key, the number of the missing, the missing, then the message.
-std::string verdict_bytes(std::uint64_t key, const std::vector<Rank>& missing, const std::string& message) {
-  std::string bytes(sizeof key, '\0');
-  std::memcpy(bytes.data(), &key, sizeof key);
-  std::vector<std::int64_t> numbers{static_cast<std::int64_t>(missing.size())};
-  for (const Rank rank : missing) numbers.push_back(rank.value());
-  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
-  return bytes + message;
+Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing, const std::string& message) {
+  Verdict verdict;
+  verdict.key = key;
+  verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), max_named));
+  for (std::size_t i = 0; i < missing.size() && i < max_named; ++i) verdict.missing[i] = missing[i].value();
+  copy_text(verdict.message, message);
+  return verdict;
 }
 
 constexpr const char* hint =
@@ -100,8 +124,8 @@ class Backoff {
 
 }  // namespace
 
-RollCall::RollCall(CommunicatorView comm, std::function<std::string(Rank)> describe)
-    : comm_{comm}, describe_{std::move(describe)} {}
+RollCall::RollCall(CommunicatorView comm, Audience audience, std::function<std::string(Rank)> describe)
+    : comm_{comm}, audience_{audience}, describe_{std::move(describe)} {}
 
 void RollCall::wait(std::span<MPI_Request> requests, const Step& step, const Deadline& deadline) {
   wait(
@@ -116,44 +140,37 @@ void RollCall::wait(std::span<MPI_Request> requests, const Step& step, const Dea
 
 void RollCall::wait(const std::function<bool()>& done, const Step& step, const Deadline& deadline) {
   Backoff backoff;
+  // What comes in on a communicator of the user's may be the user's: there we listen only once something is
+  // wrong.
+  const Deadline silence{
+      Deadline::Duration{audience_ == Audience::own ? 0.0 : std::min(5.0, deadline.seconds() / 2)}};
   for (int polls = 1; !done(); ++polls) {
     if (deadline.passed() && !conclude(done, step, deadline)) return;
-    if (polls % 64 == 0) serve(step);
+    if (polls % 64 == 0 && silence.passed()) serve(step);
     backoff.pause();
   }
 }
 
 // Answers what others ask, and takes a verdict on the step that this rank waits for.
 void RollCall::serve(const Step& step) {
-  while (const auto question = receive(comm_, question_tag)) {
-    const Note answer = note_of(step);
-    send_and_forget(comm_, question->from, answer_tag, &answer, sizeof answer);
-  }
-  while (const auto verdict = receive(comm_, verdict_tag)) {
-    std::uint64_t key = 0;
-    std::int64_t count = 0;
-    std::memcpy(&key, verdict->bytes.data(), sizeof key);
-    if (key != step.key) continue;  // of a step that this rank has given up itself
-    std::memcpy(&count, verdict->bytes.data() + sizeof key, sizeof count);
-    std::vector<Rank> missing;
-    std::size_t at = sizeof key + sizeof count;
-    for (std::int64_t i = 0; i < count; ++i, at += sizeof(std::int64_t)) {
-      std::int64_t rank = 0;
-      std::memcpy(&rank, verdict->bytes.data() + at, sizeof rank);
-      missing.emplace_back(rank);
-    }
-    throw TimeoutError{verdict->bytes.substr(at), hint, std::move(missing)};
+  while (const auto question = receive<Note>(comm_, question_tag))
+    send_and_forget(comm_, question->from, answer_tag, note_of(step, question->message.number));
+  while (const auto received = receive<Verdict>(comm_, verdict_tag)) {
+    const Verdict& verdict = received->message;
+    if (verdict.key != step.key) continue;  // of a step that this rank has given up itself
+    throw TimeoutError{verdict.message, hint, {verdict.missing, verdict.missing + verdict.missing_count}};
   }
 }
 
 // Throws what it found; returns false where the step was done after all while it asked.
 bool RollCall::conclude(const std::function<bool()>& done, const Step& step, const Deadline& deadline) {
   serve(step);  // another rank may have concluded already
-  const Note question = note_of(step);
+  const std::uint64_t number = ++questions_;
+  const Note question = note_of(step, number);
   std::vector<int> silent;
   for (const int member : step.members)
     if (member != comm_.rank()) silent.push_back(member);
-  for (const int member : silent) send_and_forget(comm_, member, question_tag, &question, sizeof question);
+  for (const int member : silent) send_and_forget(comm_, member, question_tag, question);
 
   std::vector<int> present;
   std::vector<std::string> elsewhere;
@@ -162,14 +179,15 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
   while (!silent.empty() && !grace.passed()) {
     if (done()) return false;
     serve(step);
-    while (const auto message = receive(comm_, answer_tag)) {
-      if (std::erase(silent, message->from) == 0) continue;  // a late answer to an earlier question
-      const Note answer = note_of(*message);
+    while (const auto received = receive<Note>(comm_, answer_tag)) {
+      const Note& answer = received->message;
+      if (answer.number != number || std::erase(silent, received->from) == 0)
+        continue;  // to an earlier question
       if (answer.key == step.key)
-        present.push_back(message->from);
+        present.push_back(received->from);
       else
         elsewhere.push_back(
-            fmt::format("{} ({}) waits in {}", message->from, describe_(message->from), answer.activity));
+            fmt::format("{} ({}) waits in {}", received->from, describe_(received->from), answer.activity));
     }
     backoff.pause();
   }
@@ -191,16 +209,15 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
   if (missing.empty() && elsewhere.empty()) message += "all of its ranks wait in it";
   message += fmt::format(" (found by rank {})", comm_.rank());
 
-  const std::string verdict = verdict_bytes(step.key, missing, message);
-  for (const int member : present)
-    send_and_forget(comm_, member, verdict_tag, verdict.data(), verdict.size());
+  const Verdict verdict = verdict_of(step.key, missing, message);
+  for (const int member : present) send_and_forget(comm_, member, verdict_tag, verdict);
   throw TimeoutError{message, hint, std::move(missing)};
 }
 
 void RollCall::give_up(const Step& step, const std::string& message) {
-  const std::string verdict = verdict_bytes(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
+  const Verdict verdict = verdict_of(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
   for (const int member : step.members)
-    if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict.data(), verdict.size());
+    if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict);
 }
 
 }  // namespace rankmesh::mpi

@@ -40,9 +40,22 @@ void ranks_as_json(Writer& out, const RankSet& ranks) {
   out.text("[");
   for (std::int64_t i = 0; i < ranks.size(); ++i) {
     if (i > 0) out.text(",");
-    out.number(ranks.at(i).value());
+    out.number(ranks[i].value());
   }
   out.text("]");
+}
+
+void ranks_as_text(Writer& out, const RankSet& ranks) {
+  ranks.write([&](std::string_view item) {
+    out.text(item);
+    return true;
+  });
+}
+
+bool has_comma(const RankSet& ranks) {
+  int items = 0;
+  ranks.write([&](std::string_view) { return ++items < 2; });
+  return items > 1;
 }
 
 void write_json(std::int64_t world_size, std::span<const NamedFamily> families, Writer& out) {
@@ -71,8 +84,11 @@ void write_text(std::span<const NamedFamily> families, Writer& out) {
                          family.group_count() == 1 ? "" : "s", family.is_uniform() ? "" : "up to ",
                          family.group_size()));
     const std::size_t width = fmt::format("{}", family.group_count() - 1).size();
-    for (std::int64_t g = 0; g < family.group_count(); ++g)
-      out.text(fmt::format("  {:>{}}  {}\n", g, width, family.group(g).to_string()));
+    for (std::int64_t g = 0; g < family.group_count(); ++g) {
+      out.text(fmt::format("  {:>{}}  ", g, width));
+      ranks_as_text(out, family.group(g));
+      out.text("\n");
+    }
   }
 }
 
@@ -81,8 +97,10 @@ void write_csv(std::span<const NamedFamily> families, Writer& out) {
   for (const auto& [key, family] : families)
     for (std::int64_t g = 0; g < family.group_count(); ++g) {
       const RankSet ranks = family.group(g);
-      out.text(fmt::format("{},{},{},{}\n", detail::csv_field(key), g, ranks.size(),
-                           detail::csv_field(ranks.to_string())));
+      const std::string_view quote = has_comma(ranks) ? "\"" : "";
+      out.text(fmt::format("{},{},{},{}", detail::csv_field(key), g, ranks.size(), quote));
+      ranks_as_text(out, ranks);
+      out.text(fmt::format("{}\n", quote));
     }
 }
 

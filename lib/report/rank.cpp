@@ -15,14 +15,25 @@ void check(const MeshPlan& plan, Rank rank) {
                      fmt::format("ranks run from 0 to {}", plan.world_size() - 1)};
 }
 
-detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit) {
+// With live facts the rank's host, local rank and process stand in every row.
+detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit, const LiveFacts* live) {
   using enum detail::Table::Align;
-  detail::Table table{
-      {{"name", left}, {"group", right}, {"rank in group", right}, {"size", right}, {"ranks", left}}};
-  for (const Membership& m : plan.memberships(rank))
-    table.add({plan.families()[m.family].name(), fmt::format("{}", m.place.group),
-               fmt::format("{}", m.place.rank_in_group.value()), fmt::format("{}", m.ranks.size()),
-               m.ranks.to_string(limit)});
+  std::vector<detail::Table::Column> columns{
+      {"name", left}, {"group", right}, {"rank in group", right}, {"size", right}, {"ranks", left}};
+  if (live != nullptr)
+    for (const char* title : {"host", "local rank", "process"}) columns.push_back({title, left});
+  detail::Table table{std::move(columns)};
+  for (const Membership& m : plan.memberships(rank)) {
+    std::vector<std::string> row{plan.families()[m.family].name(), fmt::format("{}", m.place.group),
+                                 fmt::format("{}", m.place.rank_in_group.value()),
+                                 fmt::format("{}", m.ranks.size()), m.ranks.to_string(limit)};
+    if (live != nullptr) {
+      row.push_back(live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))));
+      row.push_back(fmt::format("{}", live->placement.local_rank(rank)));
+      row.push_back(fmt::format("{}", live->process_ids.at(static_cast<std::size_t>(rank.value()))));
+    }
+    table.add(std::move(row));
+  }
   return table;
 }
 
@@ -37,12 +48,12 @@ std::string rank_text(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
                         live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))),
                         live->placement.local_rank(rank),
                         live->process_ids.at(static_cast<std::size_t>(rank.value())));
-  return text + "\n" + groups_table(plan, rank, 80).to_string(false);
+  return text + "\n" + groups_table(plan, rank, 80, nullptr).to_string(false);
 }
 
-std::string rank_csv(const MeshPlan& plan, Rank rank) {
+std::string rank_csv(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
   check(plan, rank);
-  return groups_table(plan, rank, SIZE_MAX).to_csv();
+  return groups_table(plan, rank, SIZE_MAX, live).to_csv();
 }
 
 std::string rank_json(const MeshPlan& plan, Rank rank, const LiveFacts* live) {

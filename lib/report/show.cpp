@@ -17,6 +17,7 @@ constexpr std::size_t max_lines = 49;
 constexpr std::size_t max_names = 24;
 constexpr std::size_t max_nodes = 8;
 constexpr std::size_t max_rank_text = 28;
+constexpr std::size_t max_field = 1000;  // of JSON and CSV
 
 // How the groups of a name lie on the nodes.
 struct Spread {
@@ -92,15 +93,20 @@ std::optional<std::string> fastest(const MeshPlan& plan) {
   return best->name;
 }
 
+// Per node its ranks and their processes, both in the order of the local ranks.
 std::string nodes_text(const LiveFacts& live) {
   std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
-  for (std::int64_t r = 0; r < live.placement.world_size(); ++r)
-    ranks[static_cast<std::size_t>(live.placement.node(r))].push_back(r);
+  std::vector<std::vector<Rank>> processes(ranks.size());
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
+    const auto node = static_cast<std::size_t>(live.placement.node(r));
+    ranks[node].push_back(r);
+    processes[node].push_back(live.process_ids.at(static_cast<std::size_t>(r)));
+  }
   std::string text;
   const std::size_t shown = std::min(max_nodes, ranks.size());
   for (std::size_t n = 0; n < shown; ++n)
-    text += fmt::format("  n{} {}: {} ranks, {}\n", n, live.hosts.at(n), ranks[n].size(),
-                        RankSet::of(ranks[n]).to_string(60));
+    text += fmt::format("  n{} {}: ranks {}, processes {}\n", n, live.hosts.at(n),
+                        RankSet::of(ranks[n]).to_string(48), RankSet::of(processes[n]).to_string(48));
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
   return text;
 }
@@ -156,7 +162,7 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
 }
 
 std::string show_csv(const MeshPlan& plan, const ShowOptions& options) {
-  return names_table(plan, options.live, plan.families().size(), SIZE_MAX).to_csv();
+  return names_table(plan, options.live, plan.families().size(), max_field).to_csv();
 }
 
 std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
@@ -175,8 +181,8 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
                                  {"size", family.group_size()},
                                  {"groups", family.group_count()},
                                  {"coverage", coverage_text(family.coverage(plan.world_size()))},
-                                 {"first", family.group(0).to_string()},
-                                 {"last", family.group(family.group_count() - 1).to_string()}};
+                                 {"first", family.group(0).to_string(max_field)},
+                                 {"last", family.group(family.group_count() - 1).to_string(max_field)}};
     if (const auto stride = family.stride()) entry["stride"] = *stride;
     if (options.live != nullptr) {
       const Spread spread = spread_of(family, options.live->placement);

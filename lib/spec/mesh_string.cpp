@@ -251,7 +251,9 @@ class MeshStringParser {
 MeshSpec MeshSpec::parse(std::string_view text) {
   const std::string_view path = trimmed(text);
   if (path.ends_with(".toml") && path.size() < 4096) return parse_toml(read_file(std::string{path}), path);
-  return MeshStringParser{text}.parse();
+  return parse_string(text);
 }
+
+MeshSpec MeshSpec::parse_string(std::string_view text) { return MeshStringParser{text}.parse(); }
 
 }  // namespace rankmesh

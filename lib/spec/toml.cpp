@@ -87,7 +87,7 @@ MeshSpec MeshSpec::parse_toml(std::string_view text, std::string_view origin) {
   if (mesh.ends_with(".toml"))
     throw SpecError{fmt::format("{}: 'mesh' names another file", origin), "write the mesh string itself"};
   try {
-    MeshSpec spec = parse(mesh);
+    MeshSpec spec = parse_string(mesh);
     spec.stated_world_size_ = reader.positive("world_size");
     spec.provenance_ = {reader.text("source"), reader.text("locator"), reader.texts("given"),
                         reader.texts("derived"), reader.texts("unknown")};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,6 +23,17 @@ using Requests = std::vector<MPI_Request>;
   (requests_ == nullptr ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
                         : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
                                 "MPI_" #nonblocking))
+
+// MPI lets a shorter message pass; a longer one is its own error.
+void check_received(const Call& call, const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  if (bytes != call.out.bytes())
+    throw UsageError{"received " + std::to_string(bytes) + " bytes from rank " +
+                         std::to_string(call.source.value()) + " in the group, " +
+                         std::to_string(call.out.bytes()) + " were wanted",
+                     "send and receive the same number of elements of the same type"};
+}
 
 // The call in MPI's terms, issued in one or several steps.
 class Issue {
@@ -196,26 +208,28 @@ class Issue {
   void recv() {
     const CountedType type = whole(call_.out.count, call_.out.type);
     const int source = static_cast<int>(call_.source.value());
-    if (requests_ == nullptr)
-      check(MPI_Recv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_, MPI_STATUS_IGNORE),
-            "MPI_Recv");
-    else
-      check(MPI_Irecv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_,
-                      &requests_->emplace_back(MPI_REQUEST_NULL)),
-            "MPI_Irecv");
+    if (requests_ != nullptr)
+      return check(MPI_Irecv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_,
+                             &requests_->emplace_back(MPI_REQUEST_NULL)),
+                   "MPI_Irecv");
+    MPI_Status status;
+    check(MPI_Recv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_, &status), "MPI_Recv");
+    check_received(call_, status);
   }
 
   void send_recv() {
     if (requests_ != nullptr) {
-      recv();
+      recv();  // first: MpiPending looks there for what came
       return send();
     }
     const CountedType to = whole(call_.in.count, call_.in.type);
     const CountedType from = whole(call_.out.count, call_.out.type);
+    MPI_Status status;
     check(MPI_Sendrecv(call_.in.data, to.count(), to.type(), static_cast<int>(call_.destination.value()),
                        call_.tag, call_.out.data, from.count(), from.type(),
-                       static_cast<int>(call_.source.value()), call_.tag, comm_, MPI_STATUS_IGNORE),
+                       static_cast<int>(call_.source.value()), call_.tag, comm_, &status),
           "MPI_Sendrecv");
+    check_received(call_, status);
   }
 
   // Counts of a v-form as MPI wants them.
@@ -297,13 +311,16 @@ class MpiPending final : public Pending {
   MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest)
       : call_{call}, rank_{comm.rank()}, size_{comm.size()}, issue_{call_, comm, largest, &requests_} {
     issue_();
+    statuses_.resize(requests_.size());
   }
   bool test() override {
     if (complete_) return true;
     int done = 0;
-    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data()),
           "MPI_Testall");
     if (done == 0) return false;
+    if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
+      check_received(call_, statuses_.front());
     finish_average(call_, rank_, size_);
     return complete_ = true;
   }
@@ -312,6 +329,7 @@ class MpiPending final : public Pending {
   Call call_;
   int rank_, size_;
   Requests requests_;
+  std::vector<MPI_Status> statuses_;
   Issue issue_;
   bool complete_ = false;
 };

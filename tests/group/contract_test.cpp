@@ -2,6 +2,7 @@
 // alone.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -75,7 +76,8 @@ TEST_CASE("who and where") {
   CHECK(dp.first() == Rank{r % tp_size});
   CHECK(dp.next() == Rank{(r + tp_size) % size});
   CHECK(dp.prev() == Rank{(r + size - tp_size) % size});
-  if (const char* launcher = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK")) CHECK(dp.local_rank() == std::atoi(launcher));
+  if (const char* launcher = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK"))
+    CHECK(dp.local_rank() == std::atoi(launcher));
   int comm_size = 0;
   MPI_Comm_size(tp.native_mpi(), &comm_size);
   CHECK(comm_size == tp_size);
@@ -101,4 +103,133 @@ TEST_CASE("a second thread is refused while the first is inside") {
     tp.send(std::vector<int>{1}, 0);
   }
   mesh.close();
+}
+
+TEST_CASE("records are checked as the functions are") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  std::vector<double> doubles(4, 1);
+  std::vector<float> floats(4);
+  CHECK_THROWS_WITH_AS(tp.run({.operation = Operation::all_reduce,
+                               .in = buffer_of(doubles).as_input(),
+                               .out = buffer_of(floats)}),
+                       doctest::Contains("in is float64, out is float32"), UsageError);
+  Buffer on_device = buffer_of(floats);
+  on_device.kind = MemoryKind::device;
+  CHECK_THROWS_AS(
+      tp.run({.operation = Operation::all_reduce, .in = buffer_of(floats).as_input(), .out = on_device}),
+      Error);
+  const std::vector<std::int64_t> one{1};
+  if (tp.size() > 1)
+    CHECK_THROWS_AS(tp.run({.operation = Operation::all_gather,
+                            .in = buffer_of(floats).as_input(),
+                            .out = buffer_of(floats),
+                            .out_counts = one,
+                            .out_displacements = one}),
+                    UsageError);
+  mesh.close();
+}
+
+TEST_CASE("blocks of different sizes, as records") {
+  for (const bool polled : {false, true}) {
+    MeshOptions options;
+    if (polled) options.deadline = Deadline::Duration{60};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    const std::int64_t n = tp.size();
+    const std::int64_t k = tp.rank_in_group().value();
+    std::vector<std::int64_t>
+        counts;  // member r has r elements, in blocks with one element of gap behind each
+    std::vector<std::int64_t> places;
+    std::int64_t end = 0;
+    for (std::int64_t r = 0; r < n; ++r) {
+      counts.push_back(r);
+      places.push_back(end);
+      end += r + 1;
+    }
+    std::vector<int> expected(static_cast<std::size_t>(end), -1);
+    for (std::int64_t r = 0; r < n; ++r)
+      for (std::int64_t i = 0; i < r; ++i)
+        expected[static_cast<std::size_t>(places[static_cast<std::size_t>(r)] + i)] = static_cast<int>(r);
+    const std::vector<int> mine(static_cast<std::size_t>(k), static_cast<int>(k));
+    std::vector<int> all(static_cast<std::size_t>(end), -1);
+    tp.run({.operation = Operation::all_gather,
+            .in = buffer_of(mine),
+            .out = buffer_of(all),
+            .out_counts = counts,
+            .out_displacements = places});
+    CHECK(all == expected);
+    std::ranges::fill(all, -1);
+    tp.run({.operation = Operation::gather,
+            .in = buffer_of(mine),
+            .out = buffer_of(all),
+            .out_counts = counts,
+            .out_displacements = places,
+            .root = 0});
+    if (k == 0) CHECK(all == expected);
+    std::vector<int> part(static_cast<std::size_t>(k), -1);
+    tp.run({.operation = Operation::scatter,
+            .in = buffer_of(expected).as_input(),
+            .out = buffer_of(part),
+            .in_counts = counts,
+            .in_displacements = places,
+            .root = n - 1});
+    CHECK(part == mine);
+    // Everybody sends r elements to member r, and receives its own number from each.
+    const std::vector<std::int64_t> same(static_cast<std::size_t>(n), k);
+    std::vector<std::int64_t> steps;
+    for (std::int64_t r = 0; r < n; ++r) steps.push_back(r * k);
+    std::vector<int> received(static_cast<std::size_t>(n * k), -1);
+    tp.run({.operation = Operation::all_to_all,
+            .in = buffer_of(expected).as_input(),
+            .out = buffer_of(received),
+            .in_counts = counts,
+            .in_displacements = places,
+            .out_counts = same,
+            .out_displacements = steps});
+    CHECK(received == std::vector<int>(static_cast<std::size_t>(n * k), static_cast<int>(k)));
+    mesh.close();
+  }
+}
+
+TEST_CASE("in place: gather, scatter and all_to_all") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::size_t>(tp.size());
+  const auto k = static_cast<std::size_t>(tp.rank_in_group().value());
+  std::vector<int> blocks(n, -1);
+  blocks[k] = static_cast<int>(k);
+  tp.gather(std::span{blocks}.subspan(k, 1), blocks, 0);
+  std::vector<int> expected(n);
+  for (std::size_t r = 0; r < n; ++r) expected[r] = static_cast<int>(r);
+  if (k == 0) CHECK(blocks == expected);
+  std::vector<int> own{-1};
+  if (k == 0)
+    tp.scatter(blocks, std::span{blocks}.first(1), 0);
+  else
+    tp.scatter(std::vector<int>{}, own, 0);
+  CHECK((k == 0 ? blocks[0] : own[0]) == static_cast<int>(k));
+  std::vector<int> exchange;
+  for (std::size_t r = 0; r < n; ++r) exchange.push_back(static_cast<int>(100 * k + r));
+  tp.all_to_all(exchange, exchange);
+  for (std::size_t r = 0; r < n; ++r) CHECK(exchange[r] == static_cast<int>(100 * r + k));
+  mesh.close();
+}
+
+TEST_CASE("a message of another length is an error, however it is waited for") {
+  if (rankmesh_test::size() < 2) return;
+  for (const bool polled : {false, true}) {
+    MeshOptions options;
+    if (polled) options.deadline = Deadline::Duration{60};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    std::vector<int> two(2);
+    if (tp.is_first()) tp.send(std::vector<int>{7}, 1);
+    if (tp.rank_in_group() == RankInGroup{1})
+      CHECK_THROWS_WITH_AS(tp.recv(two, 0),
+                           doctest::Contains("received 4 bytes from rank 0 in the group, 8 were wanted"),
+                           UsageError);
+    tp.barrier();
+    mesh.close();
+  }
 }

@@ -136,6 +136,29 @@ TEST_CASE("unknown names say which exist") {
   CHECK_THROWS_AS((MeshPlan{3, plan.views(), {}}), rankmesh::SpecError);
 }
 
+TEST_CASE("what lies outside the world is refused, and so are questions outside a plan") {
+  const Layout wide{{{"dp", 4, 2}}, 0, nullptr};
+  CHECK_THROWS_AS((MeshPlan{4, {wide}, {}}), rankmesh::SpecError);
+  const std::vector<Rank> far{0, 9};
+  CHECK_THROWS_AS((MeshPlan{4, {}, {GroupFamily::of("far", std::vector{RankSet::of(far)})}}),
+                  rankmesh::SpecError);
+  const MeshPlan plan = plan_of({{"dp", 2}, {"tp", 2}});
+  CHECK_THROWS_AS((void)plan.groups("tp").group(2), rankmesh::UsageError);
+  CHECK_THROWS_AS((void)plan.groups("tp").group(-1), rankmesh::UsageError);
+}
+
+TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
+  const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 4}, {"tp", 3}});
+  // tp is name 2; the tp group of pp=1, dp=3 has the sum 1 + 3.
+  CHECK(plan.leader(2, 7) == rankmesh::RankInGroup{(1 + 3 + 2) % 3});
+  std::map<std::int64_t, std::int64_t> led;
+  std::int64_t groups = 0;
+  for (std::size_t f = 0; f < plan.families().size(); ++f)
+    for (std::int64_t g = 0; g < plan.families()[f].group_count(); ++g, ++groups)
+      ++led[plan.families()[f].group(g).at(plan.leader(f, g).value()).value()];
+  for (const auto& [rank, count] : led) CHECK(count <= (groups + 23) / 24 + 1);
+}
+
 TEST_CASE("the digest is fixed for all machines and releases") {
   const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 4}});
   CHECK(plan.canonical_text() ==

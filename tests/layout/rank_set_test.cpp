@@ -45,6 +45,25 @@ TEST_CASE("text form") {
   CHECK(strided(0, {{1000, 100}, {3, 10}}).to_string(20) == "0-20:10,100-120:10,...");
 }
 
+TEST_CASE("the text form is greedy across blocks, in constant memory and up to a limit") {
+  CHECK(strided(0, {{2, 130}, {2, 100}, {3, 10}}).to_string() == "0-20:10,100-150:10,230-250:10");
+  std::string text;
+  RankSet::range(0, 9).write([&](std::string_view item) { return text += item, true; });
+  CHECK(text == "0-8");
+  CHECK(strided(0, {{1000, 3}}).to_string(3) == "...");
+}
+
+TEST_CASE("questions outside a set are refused") {
+  const RankSet set = strided(8, {{3, -4}});
+  CHECK(set.highest() == Rank{8});
+  CHECK(set.back() == Rank{0});
+  CHECK(RankSet{}.highest() == Rank{-1});
+  CHECK(list({3, 9, 4}).highest() == Rank{9});
+  CHECK_THROWS_AS((void)set.at(3), rankmesh::UsageError);
+  CHECK_THROWS_AS((void)set.at(-1), rankmesh::UsageError);
+  CHECK_THROWS_AS((void)RankSet{}.front(), rankmesh::UsageError);
+}
+
 TEST_CASE("the shortest modes do not depend on how a set was written") {
   CHECK(strided(0, {{2, 4}, {4, 1}}).modes() == std::vector<Mode>{{8, 1}});
   CHECK(strided(0, {{2, 4}, {4, 1}}) == RankSet::range(0, 8));

@@ -116,12 +116,53 @@ TEST_CASE("a member of a dynamic group that never comes is named; a later attemp
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  const std::vector<Rank> swapped{last(), 0};
-  if (rank() == 0 || rank() == last()) CHECK(mesh.new_group(swapped)->size() == 2);
-  MPI_Barrier(MPI_COMM_WORLD);
-  // Who comes to the first meeting now finds that rank 0 has withdrawn.
+  // Who comes alone now finds that rank 0 has withdrawn; and together the same list still works.
   if (rank() == last()) CHECK_THROWS_AS((void)mesh.new_group(pair), TimeoutError);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0 || rank() == last()) {
+    const auto group = mesh.new_group(pair);
+    CHECK(group->size() == 2);
+    group->barrier();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a rank that comes after the others have given up does not hang") {
+  const MPI_Comm world = spare_world();
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{2500});
+  CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout()}), TimeoutError);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") {
+  MeshOptions options = short_timeout();
+  options.deadline = Deadline::Duration{0.7};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  std::vector<Rank> everyone;
+  for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
+  const auto twin = mesh.new_group(everyone, "twin");
+  static std::vector<std::vector<int>> lent;
+  auto& value = lent.emplace_back(1, 1);
+  auto& group = rank() == last() ? *twin : mesh["tp"];
+  try {
+    group.all_reduce(value);
+    FAIL("no exception");
+  } catch (const TimeoutError& error) {
+    CHECK(!contains(error.message(), "all of its ranks wait in it"));
+    int heard =
+        contains(error.message(), rank() == last() ? "waits in tp.all_reduce" : "waits in twin.all_reduce")
+            ? 1
+            : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(heard >= 1);
+  }
+}
+
+TEST_CASE("one bad list in a batch: nothing is made on any rank") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  const std::vector<std::vector<Rank>> batch{{0, last()}, {rank(), size()}};
+  CHECK_THROWS_AS((void)mesh.new_groups(batch), UsageError);
+  mesh.close();
 }
 
 TEST_CASE("collectives of two names in another order: the deadline names who waits where") {
@@ -180,6 +221,7 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
   } else {
     CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("close of the mesh did not end"), TimeoutError);
     CHECK(mesh.is_closed());
+    CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "rankmesh/mpi/error.hpp"
@@ -190,4 +191,47 @@ TEST_CASE("the user's communicator can be adopted and stays the user's") {
 TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
   { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
+}
+
+TEST_CASE("messages of the user's that wait on the communicator are left alone, whatever their tag") {
+  if (size() < 2) return;
+  for (const int tag : {32764, 32765, 32766, 32767}) {
+    const int sent = 42;
+    if (rank() == 0) MPI_Send(&sent, 1, MPI_INT, 1, tag, MPI_COMM_WORLD);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+    mesh.close();
+    int received = 0;
+    if (rank() == 1) {
+      MPI_Recv(&received, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(received == sent);
+    }
+  }
+}
+
+TEST_CASE("durations and counts that mean nothing are refused") {
+  for (const double seconds : {0.0, -1.0, std::nan("")}) {
+    MeshOptions options;
+    options.timeout = Deadline::Duration{seconds};
+    CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}), UsageError);
+    options.timeout.reset();
+    options.deadline = Deadline::Duration{seconds};
+    CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}), UsageError);
+  }
+  MeshOptions options;
+  options.largest_count = 0;
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}), UsageError);
+  MeshOptions for_ever;
+  for_ever.timeout = Deadline::Duration{INFINITY};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", for_ever};
+  mesh.close();
+}
+
+TEST_CASE("a mesh that was moved from says so") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  Mesh moved = std::move(mesh);
+  CHECK(mesh.is_closed());                          // NOLINT: that is the point
+  CHECK_THROWS_AS((void)mesh["tp"], ClosedError);   // NOLINT
+  CHECK_THROWS_AS((void)mesh.plan(), ClosedError);  // NOLINT
+  CHECK_NOTHROW(mesh.close());                      // NOLINT
+  moved.close();
 }

@@ -32,6 +32,7 @@ TEST_CASE("bad files are refused with file, line and reason") {
       {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: there is no key 'wordl_size'"},
       {"mesh = \"tp=0\"", "x.toml: mesh 'tp=0', position 3"},
       {"mesh = \"other.toml\"", "names another file"},
+      {"mesh = \"x.toml \"", "expected '='"},  // a blank behind it makes it no path
       {"mesh = \"tp=8\"\nworld_size = 0", "no whole number from 1 up"},
       {"mesh = \"tp=8\"\nworld_size = \"8\"", "no whole number from 1 up"},
       {"mesh = \"tp=8\"\ngiven = [1]", "something that is no string"},

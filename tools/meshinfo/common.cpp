@@ -76,6 +76,11 @@ Format OutputOptions::chosen_format() const {
   if (name.empty()) {
     const auto dot = path.find_last_of('.');
     const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
+    // Devices and names without an extension get text; what looks like a form that is not there is refused.
+    if (!extension.empty() && extension.find('/') == std::string::npos && extension != "json" &&
+        extension != "csv" && extension != "txt" && extension != "text")
+      throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
+                       "use .txt, .json or .csv, or say --format"};
     name = extension == "json" || extension == "csv" ? extension : "text";
   }
   if (name == "csv" && !has_csv_)

@@ -28,7 +28,7 @@ void add_rank(CLI::App& app, int& status) {
                output.write(rankmesh::report::rank_json(plan, options->rank, live));
                break;
              case Format::csv:
-               output.write(rankmesh::report::rank_csv(plan, options->rank));
+               output.write(rankmesh::report::rank_csv(plan, options->rank, live));
                break;
            }
            output.finish();

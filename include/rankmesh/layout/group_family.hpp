@@ -56,7 +56,7 @@ class RANKMESH_API GroupFamily {
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
   /// Whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
-  /// Group i in listing order, 0 <= i < group_count().
+  /// Group i in listing order. @throws UsageError outside 0 <= i < group_count().
   [[nodiscard]] RankSet group(std::int64_t i) const;
 
   /// Where the rank stands; the first place where it stands in several; nothing where it is in no group.
@@ -66,6 +66,8 @@ class RANKMESH_API GroupFamily {
   /// The group with exactly these ranks in this order.
   [[nodiscard]] std::optional<std::int64_t> find_group(const RankSet& ranks) const;
 
+  /// The highest rank in any group. O(1), or O(ranks listed).
+  [[nodiscard]] Rank highest() const;
   /// How the groups lie over ranks 0 .. world_size-1.
   [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
   /// The step between neighbours of a group; nothing where the steps differ or there is only one member.

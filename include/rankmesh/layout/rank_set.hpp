@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rankmesh/base/index.hpp"
@@ -48,11 +50,17 @@ class RANKMESH_API RankSet {
 
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  /// Element i, 0 <= i < size().
+  /// Element i. @throws UsageError outside 0 <= i < size().
   [[nodiscard]] Rank at(std::int64_t i) const;
-  [[nodiscard]] Rank operator[](std::int64_t i) const { return at(i); }
+  /// Element i, unchecked.
+  [[nodiscard]] Rank operator[](std::int64_t i) const {
+    const std::int64_t position = position_at(i);
+    return table_ ? table_->rank_at(position) : position;
+  }
   [[nodiscard]] Rank front() const { return at(0); }
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
+  /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a table.
+  [[nodiscard]] Rank highest() const;
   [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const;
   [[nodiscard]] bool contains(Rank rank) const { return index_of(rank).has_value(); }
 
@@ -64,7 +72,9 @@ class RANKMESH_API RankSet {
 
   /// All ranks in order. O(size).
   [[nodiscard]] std::vector<Rank> to_vector() const;
-  /// The compact form `0-3,8,16-120:8`; at most `limit` characters, then ",...".
+  /// The compact form `0-3,8,16-120:8` piece by piece, in constant memory, until `take` returns false.
+  void write(const std::function<bool(std::string_view)>& take) const;
+  /// The same as a string; at most `limit` characters, then ",...".
   [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
 
   /// The same ranks in the same order, however they are represented.
@@ -79,7 +89,7 @@ class RANKMESH_API RankSet {
     using iterator_category = std::input_iterator_tag;
     Iterator() = default;
     Iterator(const RankSet* set, std::int64_t i) : set_{set}, i_{i} {}
-    Rank operator*() const { return set_->at(i_); }
+    Rank operator*() const { return (*set_)[i_]; }
     Iterator& operator++() { return ++i_, *this; }
     Iterator operator++(int) { return {set_, i_++}; }
     friend bool operator==(const Iterator&, const Iterator&) = default;

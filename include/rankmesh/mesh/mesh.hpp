@@ -87,6 +87,8 @@ class RANKMESH_API Mesh {
 
  private:
   explicit Mesh(std::unique_ptr<detail::MeshState> state);
+  [[nodiscard]] detail::MeshState& state() const;                       // throws ClosedError after a move
+  [[nodiscard]] detail::MeshState& open_state(const char* what) const;  // and after close()
   std::unique_ptr<detail::MeshState> state_;
 };
 

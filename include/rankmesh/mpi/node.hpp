@@ -8,7 +8,7 @@
 namespace rankmesh::mpi {
 
 /// Asks MPI which ranks share memory. Collective over the communicator, blocking: one
-/// MPI_Comm_split_type, one reduction inside each node, one all-gather of 4 bytes per rank.
+/// MPI_Comm_split_type, one broadcast inside each node, one all-gather of 4 bytes per rank.
 RANKMESH_API Placement discover_nodes(const CommunicatorView& comm);
 
 }  // namespace rankmesh::mpi

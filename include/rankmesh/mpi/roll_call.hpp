@@ -19,11 +19,13 @@ namespace rankmesh::mpi {
 ///
 /// A rank that waits answers questions meanwhile; a rank whose deadline passes asks the other members what
 /// they are doing: who waits for the same step is present, who waits for another is named with it, who does
-/// not answer is missing. Its verdict ends the wait of those who are present, so that all throw the same
-/// error. Cost: nothing but a probe per poll while all goes well; after a timeout 64 bytes to and from each
-/// member.
+/// not answer is missing. Its verdict ends the wait of those who answered, so that they throw the same error;
+/// ranks whose deadlines pass at the same moment find out for themselves. Cost: nothing but a probe per 64
+/// polls while all goes well; after a timeout 88 bytes to and from each member.
 ///
-/// Messages travel on the communicator given, with the three highest tags that every MPI offers.
+/// Messages travel on the communicator given, with the tags 32765-32767. On one that is shared with the user,
+/// nothing is received before a wait has lasted 5 s (or half its deadline), and then only messages of exactly
+/// our size and mark.
 class RANKMESH_API RollCall {
  public:
   /// What a step is, the same on every member: `key` identifies it, `activity` is for people, `members` are
@@ -34,8 +36,11 @@ class RANKMESH_API RollCall {
     std::vector<int> members;
   };
 
+  /// Whose messages travel on the communicator.
+  enum class Audience : std::uint8_t { own, shared };
+
   /// @param describe  names a rank with its coordinates, for messages.
-  RollCall(CommunicatorView comm, std::function<std::string(Rank)> describe);
+  RollCall(CommunicatorView comm, Audience audience, std::function<std::string(Rank)> describe);
 
   /// Polls until all requests are complete.
   /// @throws TimeoutError naming the missing ranks. The requests are then still active and their memory lent.
@@ -43,8 +48,8 @@ class RANKMESH_API RollCall {
   /// The same for anything that can be asked whether it is done.
   void wait(const std::function<bool()>& done, const Step& step, const Deadline& deadline);
 
-  /// Ends the wait of every other member that is in this step, or comes to it, with a TimeoutError of this message: this
-  /// rank failed and will not complete it.
+  /// Ends the wait of every other member that is in this step, or comes to it, with a TimeoutError of this
+  /// message: this rank failed and will not complete it.
   void give_up(const Step& step, const std::string& message);
 
  private:
@@ -52,6 +57,8 @@ class RANKMESH_API RollCall {
   bool conclude(const std::function<bool()>& done, const Step& step, const Deadline& deadline);
 
   CommunicatorView comm_;
+  Audience audience_;
+  std::uint64_t questions_ = 0;  // asked so far; answers carry the number
   std::function<std::string(Rank)> describe_;
 };
 

@@ -16,7 +16,7 @@ RANKMESH_API std::string rank_text(const MeshPlan& plan, Rank rank, const LiveFa
 /// Schema `rankmesh.rank/1`. Names that leave the rank out are absent; a name with several groups of the rank
 /// gives an array.
 RANKMESH_API std::string rank_json(const MeshPlan& plan, Rank rank, const LiveFacts* live);
-/// One row per group of the rank.
-RANKMESH_API std::string rank_csv(const MeshPlan& plan, Rank rank);
+/// One row per group of the rank; live facts are further columns.
+RANKMESH_API std::string rank_csv(const MeshPlan& plan, Rank rank, const LiveFacts* live);
 
 }  // namespace rankmesh::report

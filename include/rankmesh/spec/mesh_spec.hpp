@@ -51,6 +51,8 @@ class RANKMESH_API MeshSpec {
   /// A mesh string, or a path ending in `.toml`, which is read.
   /// @throws SpecError with the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
+  /// A mesh string alone, never a path.
+  static MeshSpec parse_string(std::string_view text);
   /// The TOML form: `mesh` (a mesh string, required), `world_size`, `source`, `locator`, `given`, `derived`,
   /// `unknown`. Other keys are refused.
   /// @param origin  what to call the text in errors, usually the path.
@@ -69,7 +71,8 @@ class RANKMESH_API MeshSpec {
   ///         dimension, or a product names what no single view has.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
-  /// The canonical mesh string: parses back to the same plan.
+  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size is no
+  /// part of it).
   [[nodiscard]] std::string to_string() const;
 
  private:

@@ -38,12 +38,10 @@ struct MeshState {
   std::unique_ptr<DeviceSide> device;  ///< null where there is none
 
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
-  /// @throws ClosedError after close().
-  void require_open(const char* what) const;
   void log(LogLevel level, const std::string& message) const;
   /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
   /// one.
-  std::shared_ptr<Channel> add_channel(std::string name, RankSet ranks, mpi::Communicator owned,
+  std::shared_ptr<Channel> add_channel(std::string identity, RankSet ranks, mpi::Communicator owned,
                                        mpi::CommunicatorView adopted = {});
 };
 

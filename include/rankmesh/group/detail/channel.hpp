@@ -23,7 +23,7 @@ struct MeshServices {
   Rank rank{};
   std::int32_t local_rank = 0;
   std::optional<Deadline::Duration>
-      deadline;  ///< of blocking host operations; nothing: MPI's blocking functions
+      deadline;               ///< of blocking host operations; nothing: MPI's blocking functions
   std::optional<int> device;  ///< that this rank drives
   std::string no_device;      ///< why there is no device transport
   LogSink log;
@@ -35,15 +35,16 @@ struct MeshServices {
 
 /// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
 struct Channel {
-  std::string name;            ///< of the first name that it serves
-  RankSet ranks;               ///< of the world
+  std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
+                         ///< or a meeting
+  RankSet ranks;         ///< of the world
   mpi::Communicator owned;     ///< empty for groups of one and adopted communicators
   RankInGroup leader{};        ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;  ///< MPI_COMM_SELF for groups of one
   std::unique_ptr<Transport> host;
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
-  std::uint64_t collectives = 0;  ///< issued so far, for roll calls
-  std::string broken;             ///< why it cannot be used any more; empty while it can
+  std::uint64_t collectives = 0;      ///< issued so far, for roll calls
+  std::string broken;                 ///< why it cannot be used any more; empty while it can
 };
 
 /// Holds the mesh's one place for a caller; a second thread is refused instead of racing.
