@@ -8,7 +8,7 @@
 #include "rankmesh/device/nccl/bootstrap.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/transport/nccl_transport.hpp"
+#include "transport/detail/nccl_transport.hpp"
 
 namespace rankmesh::detail {
 namespace {

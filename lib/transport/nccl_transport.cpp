@@ -1,4 +1,4 @@
-#include "rankmesh/transport/nccl_transport.hpp"
+#include "transport/detail/nccl_transport.hpp"
 
 #include <optional>
 
@@ -16,24 +16,38 @@ struct Element {
 
 Element element_of(DataType type) {
   switch (type) {
-    case DataType::int8: return {ncclInt8};
-    case DataType::uint8: return {ncclUint8};
+    case DataType::int8:
+      return {ncclInt8};
+    case DataType::uint8:
+      return {ncclUint8};
     case DataType::int16:
-    case DataType::uint16: return {ncclUint8, 2};
-    case DataType::int32: return {ncclInt32};
-    case DataType::uint32: return {ncclUint32};
-    case DataType::int64: return {ncclInt64};
-    case DataType::uint64: return {ncclUint64};
-    case DataType::float16: return {ncclFloat16};
-    case DataType::bfloat16: return {ncclBfloat16};
-    case DataType::float32: return {ncclFloat32};
-    case DataType::float64: return {ncclFloat64};
+    case DataType::uint16:
+      return {ncclUint8, 2};
+    case DataType::int32:
+      return {ncclInt32};
+    case DataType::uint32:
+      return {ncclUint32};
+    case DataType::int64:
+      return {ncclInt64};
+    case DataType::uint64:
+      return {ncclUint64};
+    case DataType::float16:
+      return {ncclFloat16};
+    case DataType::bfloat16:
+      return {ncclBfloat16};
+    case DataType::float32:
+      return {ncclFloat32};
+    case DataType::float64:
+      return {ncclFloat64};
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
-    case DataType::float8_e4m3: return {ncclFloat8e4m3};
-    case DataType::float8_e5m2: return {ncclFloat8e5m2};
+    case DataType::float8_e4m3:
+      return {ncclFloat8e4m3};
+    case DataType::float8_e5m2:
+      return {ncclFloat8e5m2};
 #else
     case DataType::float8_e4m3:
-    case DataType::float8_e5m2: return {ncclUint8};
+    case DataType::float8_e5m2:
+      return {ncclUint8};
 #endif
   }
   return {ncclUint8};
@@ -41,42 +55,64 @@ Element element_of(DataType type) {
 
 ncclRedOp_t native(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum: return ncclSum;
-    case ReduceOp::prod: return ncclProd;
-    case ReduceOp::min: return ncclMin;
-    case ReduceOp::max: return ncclMax;
-    case ReduceOp::avg: return ncclAvg;
+    case ReduceOp::sum:
+      return ncclSum;
+    case ReduceOp::prod:
+      return ncclProd;
+    case ReduceOp::min:
+      return ncclMin;
+    case ReduceOp::max:
+      return ncclMax;
+    case ReduceOp::avg:
+      return ncclAvg;
   }
   return ncclSum;
 }
 
 bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+  return operation == Operation::reduce || operation == Operation::all_reduce ||
+         operation == Operation::reduce_scatter;
 }
 
 // The call in NCCL's terms.
 class Issue {
  public:
   Issue(const Call& call, const nccl::Communicator& comm, int rank, int size)
-      : call_{call}, comm_{comm}, nccl_{comm.library()}, rank_{rank}, size_{size},
-        stream_{static_cast<cudaStream_t>(call.stream.native())}, in_{element_of(call.in.type)}, out_{element_of(call.out.type)} {}
+      : call_{call},
+        comm_{comm},
+        nccl_{comm.library()},
+        rank_{rank},
+        size_{size},
+        stream_{static_cast<cudaStream_t>(call.stream.native())},
+        in_{element_of(call.in.type)},
+        out_{element_of(call.out.type)} {}
 
   void operator()() {
     const Call& c = call_;
     const int root = static_cast<int>(c.root.value());
     switch (c.operation) {
       case Operation::barrier:
-        throw UnsupportedError{"a barrier is the host's", "synchronise the stream, or use the host's barrier"};
+        throw UnsupportedError{"a barrier is the host's",
+                               "synchronise the stream, or use the host's barrier"};
       case Operation::broadcast:
-        return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root, comm_.native(), stream_), "ncclBroadcast");
+        return check(
+            nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root, comm_.native(), stream_),
+            "ncclBroadcast");
       case Operation::all_reduce:
-        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), comm_.native(), stream_), "ncclAllReduce");
+        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction),
+                                     comm_.native(), stream_),
+                     "ncclAllReduce");
       case Operation::reduce:
-        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), root, comm_.native(), stream_), "ncclReduce");
+        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), root,
+                                  comm_.native(), stream_),
+                     "ncclReduce");
       case Operation::all_gather:
-        return check(nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_), "ncclAllGather");
+        return check(nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_),
+                     "ncclAllGather");
       case Operation::reduce_scatter:
-        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type, native(c.reduction), comm_.native(), stream_), "ncclReduceScatter");
+        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type, native(c.reduction),
+                                         comm_.native(), stream_),
+                     "ncclReduceScatter");
       case Operation::gather:
         return grouped([&] {
           send(c.in, root);
@@ -95,8 +131,10 @@ class Issue {
             recv(c.out.slice(r * n, n), r);
           }
         });
-      case Operation::send: return send(c.in, static_cast<int>(c.destination.value()));
-      case Operation::recv: return recv(c.out, static_cast<int>(c.source.value()));
+      case Operation::send:
+        return send(c.in, static_cast<int>(c.destination.value()));
+      case Operation::recv:
+        return recv(c.out, static_cast<int>(c.source.value()));
       case Operation::send_recv:
         return grouped([&] {
           send(c.in, static_cast<int>(c.destination.value()));
@@ -111,8 +149,12 @@ class Issue {
     return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
   }
   void check(ncclResult_t code, const char* function) const { nccl_.check(code, function, comm_.native()); }
-  void send(ConstBuffer in, int to) { check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend"); }
-  void recv(Buffer out, int from) { check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv"); }
+  void send(ConstBuffer in, int to) {
+    check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend");
+  }
+  void recv(Buffer out, int from) {
+    check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
+  }
 
   // The group is closed whatever happens inside, else the thread would stay in it.
   template <class Calls>
@@ -144,17 +186,21 @@ class StreamPending final : public Pending {
   device::Event event_;
 };
 
-bool is_device_call(const Call& call) { return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device; }
+bool is_device_call(const Call& call) {
+  return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
+}
 
 }  // namespace
 
 bool NcclTransport::supports(const Call& call) const {
-  return is_device_call(call) && call.operation != Operation::barrier && call.in_counts.empty() && call.out_counts.empty();
+  return is_device_call(call) && call.operation != Operation::barrier && call.in_counts.empty() &&
+         call.out_counts.empty();
 }
 
 void NcclTransport::run(const Call& call) {
   if (reduces(call.operation) && element_of(call.in.type).per_element != 1)
-    throw UnsupportedError{fmt::format("NCCL does no arithmetic on {}", to_string(call.in.type)), "use 32-bit integers"};
+    throw UnsupportedError{fmt::format("NCCL does no arithmetic on {}", to_string(call.in.type)),
+                           "use 32-bit integers"};
   (void)comm_.is_settled();  // an earlier operation's failure surfaces here
   Issue{call, comm_, rank_, size_}();
   comm_.settle(Deadline{timeout_});
@@ -165,12 +211,16 @@ std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   return std::make_unique<StreamPending>(call.stream);
 }
 
-bool LocalDeviceTransport::supports(const Call& call) const { return is_device_call(call) && call.operation != Operation::barrier; }
+bool LocalDeviceTransport::supports(const Call& call) const {
+  return is_device_call(call) && call.operation != Operation::barrier;
+}
 
 void LocalDeviceTransport::run(const Call& call) {
-  if (call.in.data == nullptr || call.out.data == nullptr || call.in.data == call.out.data || call.out.count == 0) return;
-  device::check(cudaMemcpyAsync(call.out.data, call.in.data, static_cast<std::size_t>(call.out.bytes()), cudaMemcpyDeviceToDevice,
-                                static_cast<cudaStream_t>(call.stream.native())),
+  if (call.in.data == nullptr || call.out.data == nullptr || call.in.data == call.out.data ||
+      call.out.count == 0)
+    return;
+  device::check(cudaMemcpyAsync(call.out.data, call.in.data, static_cast<std::size_t>(call.out.bytes()),
+                                cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(call.stream.native())),
                 "cudaMemcpyAsync");
 }
 

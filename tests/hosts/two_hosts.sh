@@ -18,6 +18,6 @@ wants '^  pp 0  dp 0 +0 n0 +1 n0$'
 wants '^        dp 1 +6 n1 +7 n1$'
 wants '^  pp +2 +4 +4 +0,4 +3,7 +0 +2$' # pp spans both nodes
 wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
-wants '^  n0 h0: 4 ranks, 0-3$'
-wants '^  n1 h1: 4 ranks, 4-7$'
+wants '^  n0 h0: ranks 0-3, processes '
+wants '^  n1 h1: ranks 4-7, processes '
 "$here/scripts/emulated-hosts" mpirun 2 2 "$test_group"

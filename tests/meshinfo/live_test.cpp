@@ -42,7 +42,7 @@ TEST_CASE("show: once, with nodes, the host and what lies inside a node") {
   CHECK(count(result.out, "mesh  dp=2,tp=2   4 ranks") == 1);
   CHECK(count(result.out, "3 n0") == 1);
   CHECK(count(result.out, "in one node  most nodes") == 1);
-  CHECK(count(result.out, "n0 " + host() + ": 4 ranks, 0-3") == 1);
+  CHECK(count(result.out, "n0 " + host() + ": ranks 0-3, processes ") == 1);
   CHECK(result.out.find('\x1b') == std::string::npos);
 }
 

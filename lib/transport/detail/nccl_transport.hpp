@@ -6,12 +6,12 @@
 
 namespace rankmesh {
 
-/// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken the operation (the
-/// communicator is settled); the stream, not the host, waits for its end. gather, scatter and all_to_all are grouped sends
-/// and receives. A barrier is refused: it is the host that waits at one.
+/// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken the
+/// operation (the communicator is settled); the stream, not the host, waits for its end. gather, scatter and
+/// all_to_all are grouped sends and receives. A barrier is refused: it is the host that waits at one.
 ///
 /// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
-class RANKMESH_API NcclTransport final : public Transport {
+class NcclTransport final : public Transport {
  public:
   /// @param rank, size  of this process in the group.
   NcclTransport(nccl::Communicator& comm, int rank, int size, Deadline::Duration timeout)
@@ -30,7 +30,7 @@ class RANKMESH_API NcclTransport final : public Transport {
 };
 
 /// Groups of one on device memory: copies on the call's stream.
-class RANKMESH_API LocalDeviceTransport final : public Transport {
+class LocalDeviceTransport final : public Transport {
  public:
   [[nodiscard]] std::string_view name() const override { return "local device"; }
   [[nodiscard]] bool supports(const Call& call) const override;

@@ -1,0 +1,146 @@
+// How NCCL communicators come to be, and how that fails. The faults are the double's.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "fake_cuda.hpp"
+#include "fake_nccl.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+// The double's hooks, from the library that rankmesh opened.
+template <class Function>
+Function hook(const char* name) {
+  void* handle = dlopen(nccl::Library::load().path().c_str(), RTLD_NOW);
+  return reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+FakeNcclCounters counters() {
+  FakeNcclCounters result{};
+  hook<decltype(&fake_nccl_counters)>("fake_nccl_counters")(&result);
+  return result;
+}
+
+void inject(const char* faults) { CHECK(hook<decltype(&fake_nccl_inject)>("fake_nccl_inject")(faults) == 0); }
+
+MeshOptions short_timeout() {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{3};
+  return options;
+}
+
+// All ranks see the same message, which holds `part`.
+template <class Expected>
+void all_throw(const MeshOptions& options, const std::string& part) {
+  std::string message;
+  try {
+    const Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    FAIL("no exception");
+  } catch (const Expected& error) {
+    message = error.message();
+  }
+  CAPTURE(message);
+  CHECK(message.find(part) != std::string::npos);
+  std::uint64_t first = hash_bytes(message).low;
+  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  CHECK(hash_bytes(message).low == first);
+}
+
+}  // namespace
+
+TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
+  const FakeNcclCounters before = counters();
+  FakeCudaCounters cuda_before{};
+  fake_cuda_counters(&cuda_before);
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto"};
+  const MeshPlan& plan = mesh.plan();
+  long led = 0;
+  long held = 0;
+  for (const CommunicatorUse& use : plan.communicators(mesh.rank())) {
+    ++held;
+    const std::size_t family = use.families.front();
+    const std::int64_t group = plan.families()[family].find(mesh.rank())->group;
+    led += use.ranks.at(plan.leader(family, group).value()) == mesh.rank() ? 1 : 0;
+  }
+  CHECK(counters().unique_ids - before.unique_ids == led);
+  CHECK(counters().communicators - before.communicators == held);
+  mesh.close();
+  const FakeNcclCounters after = counters();
+  CHECK(after.communicators == before.communicators);
+  CHECK(after.roots == before.roots);
+  CHECK(after.segments == before.segments);
+  FakeCudaCounters cuda_after{};
+  fake_cuda_counters(&cuda_after);
+  CHECK(cuda_after.streams == cuda_before.streams);
+  CHECK(cuda_after.allocations == cuda_before.allocations);
+  CHECK(cuda_after.events == cuda_before.events);
+}
+
+TEST_CASE("devices can be left alone") {
+  const FakeNcclCounters before = counters();
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  CHECK(counters().inits == before.inits);
+  const device::DeviceBuffer<float> buffer{1};
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("MeshOptions::devices is off"),
+                       NoDeviceError);
+  mesh.close();
+}
+
+TEST_CASE("two ranks on one device are refused by name, unless sharing is asked for") {
+  if (size() < 2) return;
+  MeshOptions options = short_timeout();
+  options.device = 0;
+  all_throw<MismatchError>(options, "ranks 0 and 1 are on one device");
+  options.device = 1000;
+  all_throw<MismatchError>(options, "device 1000 is wanted");
+}
+
+TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
+  if (size() < 2) return;
+  setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
+  all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
+  unsetenv("NCCL_COMM_ID");
+}
+
+TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
+  if (size() < 2) return;
+  const long communicators = counters().communicators;
+  for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
+    CAPTURE(fault);
+    inject(fault);
+    all_throw<MismatchError>(short_timeout(), "failed");
+    inject("");
+    CHECK(counters().communicators == communicators);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto"};  // and the next one works
+    const device::DeviceBuffer<float> one{std::span<const float>{std::vector<float>{1}}};
+    mesh["tp"].all_reduce(one.span());
+    CHECK(one.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
+    mesh.close();
+  }
+}
+
+TEST_CASE("an init that begins late is waited for") {
+  if (size() < 2) return;
+  inject("late:rank=0,ms=300");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  mesh.close();
+  inject("");
+}
+
+TEST_CASE("a mesh that is dropped aborts its communicators locally") {
+  const long communicators = counters().communicators;
+  { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
+  CHECK(counters().communicators == communicators);
+  MPI_Barrier(MPI_COMM_WORLD);
+}

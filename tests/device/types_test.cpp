@@ -1,0 +1,57 @@
+// Streams, events and buffers.
+#include <doctest/doctest.h>
+
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/device/stream.hpp"
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using device::Event;
+using device::Stream;
+
+TEST_CASE("buffers carry values there and back, and move") {
+  const std::vector<float> values{1, 2, 3};
+  DeviceBuffer<float> buffer{std::span<const float>{values}};
+  CHECK(buffer.download(StreamRef{}) == values);
+  DeviceBuffer<float> moved = std::move(buffer);
+  CHECK(buffer.data() == nullptr);  // NOLINT: that is the point
+  CHECK(moved.size() == 3);
+  CHECK_THROWS_AS(moved.upload(std::vector<float>(4), StreamRef{}), UsageError);
+  CHECK(DeviceBuffer<float>{0}.data() == nullptr);
+}
+
+TEST_CASE("events tie streams together; adopted streams are left alone") {
+  Stream first = Stream::create();
+  Stream second = Stream::create();
+  DeviceBuffer<int> buffer{1};
+  buffer.upload(std::vector<int>{5}, first);
+  Event event;
+  event.record(first);
+  event.make_wait(second);
+  second.wait(Deadline{Deadline::Duration{10}});
+  CHECK(event.query());
+  {
+    const Stream adopted = Stream::adopt(second.native());
+    CHECK(adopted.query());
+  }
+  CHECK(second.query());
+}
+
+TEST_CASE("errors keep CUDA's code") {
+  try {
+    device::check(cudaSetDevice(1000), "cudaSetDevice");
+    FAIL("no exception");
+  } catch (const device::CudaError& error) {
+    CHECK(error.code() == cudaErrorInvalidDevice);
+    CHECK(error.message().find("cudaSetDevice failed") != std::string::npos);
+  }
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("the library that was opened is known by version and path") {
+  const nccl::Library& library = nccl::Library::load();
+  CHECK(library.version() >= 21800);
+  CHECK(library.path().find("nccl") != std::string::npos);
+  CHECK(&library == &nccl::Library::load());
+}
