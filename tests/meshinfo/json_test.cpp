@@ -110,7 +110,7 @@ TEST_CASE("show: the schema, the views and the names") {
 
 TEST_CASE("version: the schema") {
   const json document = parsed("version");
-  CHECK(keys(document) == Keys{"schema", "rankmesh", "mpi"});
+  CHECK(keys(document) == Keys{"schema", "rankmesh", "libraries"});
   CHECK(document["schema"] == "rankmesh.version/1");
   CHECK(document["rankmesh"] == RANKMESH_EXPECTED_VERSION);
 }

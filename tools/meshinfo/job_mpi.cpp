@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "meshinfo.hpp"
+#include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -64,12 +65,11 @@ int run_in_job(const Request& request) {
   }
 }
 
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);  // may be called without MPI_Init
-  const std::string whole{text, static_cast<std::size_t>(length)};
-  return whole.substr(0, whole.find_first_of(",\n"));
+std::vector<Component> components() {
+  std::vector<Component> result;
+  for (const rankmesh::LibraryInfo& library : rankmesh::libraries())
+    result.push_back({library.name, library.version, library.path, library.why_not});
+  return result;
 }
 
 }  // namespace meshinfo

@@ -9,6 +9,6 @@ int run_in_job(const Request&) {
                              "add --offline, or build rankmesh with MPI"};
 }
 
-std::string mpi_version() { return {}; }
+std::vector<Component> components() { return {{"MPI", "", "", "this meshinfo was built without it"}}; }
 
 }  // namespace meshinfo

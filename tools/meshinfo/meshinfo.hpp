@@ -82,7 +82,11 @@ void ignore_job();  // --offline
 
 // Built from job_mpi.cpp, or from job_none.cpp where there is no MPI.
 int run_in_job(const Request& request);
-std::string mpi_version();
+// A library that rankmesh stands on; an empty version means not found, and why_not says what was looked for.
+struct Component {
+  std::string name, version, path, why_not;
+};
+std::vector<Component> components();
 
 // Prints `meshinfo: message` and the hint line to standard error (on the printing rank only).
 int fail(const std::exception& error);
