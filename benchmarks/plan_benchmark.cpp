@@ -23,7 +23,8 @@ void groups_of_one_rank(benchmark::State& state) {
 }
 BENCHMARK(groups_of_one_rank)->RangeMultiplier(1024)->Range(1024, 1 << 30);
 
-// What a program does that enumerates: every group of every dimension as a vector, then a search for the rank's.
+// What a program does that enumerates: every group of every dimension as a vector, then a search for the
+// rank's.
 void groups_of_one_rank_by_lists(benchmark::State& state) {
   const std::int64_t sizes[] = {4, state.range(0) / 64, 2, 8};
   for (auto _ : state) {

@@ -11,7 +11,8 @@ namespace rankmesh::device {
 
 int choose(std::optional<int> wanted, int local_rank, int visible) {
   if (wanted && (*wanted < 0 || *wanted >= visible))
-    throw UsageError{fmt::format("device {} is wanted, {} are visible", *wanted, visible), "look at CUDA_VISIBLE_DEVICES"};
+    throw UsageError{fmt::format("device {} is wanted, {} are visible", *wanted, visible),
+                     "look at CUDA_VISIBLE_DEVICES"};
   int device = 0;
   if (wanted) {
     device = *wanted;
@@ -39,9 +40,11 @@ std::string shared_device(std::span<const std::int32_t> nodes, std::span<const I
     std::ranges::copy(identities[r].uuid, uuid.begin());
     const auto [first, is_new] = owner.try_emplace({nodes[r], uuid}, r);
     if (!is_new)
-      return fmt::format("ranks {} and {} are on one device ({} of node {}): give each rank its own (srun --gpus-per-task=1, mpirun with one "
-                         "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with MeshOptions::share_devices",
-                         first->second, r, identities[r].bus_id, nodes[r]);
+      return fmt::format(
+          "ranks {} and {} are on one device ({} of node {}): give each rank its own (srun "
+          "--gpus-per-task=1, mpirun with one "
+          "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with MeshOptions::share_devices",
+          first->second, r, identities[r].bus_id, nodes[r]);
   }
   return {};
 }

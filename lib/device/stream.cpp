@@ -19,7 +19,8 @@ cudaStream_t native_of(StreamRef stream) { return static_cast<cudaStream_t>(stre
 
 Stream Stream::create(int priority) {
   cudaStream_t native = nullptr;
-  check(cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
+  check(cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking, priority),
+        "cudaStreamCreateWithPriority");
   return Stream{native, true};
 }
 
@@ -33,19 +34,26 @@ void Stream::wait(const Deadline& deadline) const {
   while (!query()) {
     if (deadline.passed())
       throw TimeoutError{fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
-                         "a kernel or a collective on it waits: look at what its peers do", {}};
+                         "a kernel or a collective on it waits: look at what its peers do",
+                         {}};
     std::this_thread::yield();
   }
 }
 
-Event::Event() { check(cudaEventCreateWithFlags(&native_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+Event::Event() {
+  check(cudaEventCreateWithFlags(&native_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
 
 Event::~Event() {
   if (native_ != nullptr) (void)cudaEventDestroy(native_);
 }
 
-void Event::record(StreamRef stream) { check(cudaEventRecord(native_, native_of(stream)), "cudaEventRecord"); }
+void Event::record(StreamRef stream) {
+  check(cudaEventRecord(native_, native_of(stream)), "cudaEventRecord");
+}
 bool Event::query() const { return is_done(cudaEventQuery(native_), "cudaEventQuery"); }
-void Event::make_wait(StreamRef stream) const { check(cudaStreamWaitEvent(native_of(stream), native_, 0), "cudaStreamWaitEvent"); }
+void Event::make_wait(StreamRef stream) const {
+  check(cudaStreamWaitEvent(native_of(stream), native_, 0), "cudaStreamWaitEvent");
+}
 
 }  // namespace rankmesh::device

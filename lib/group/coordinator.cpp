@@ -46,17 +46,33 @@ void GroupCoordinator::run(const Call& call) {
         fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
   const bool on_device = detail::is_on_device(call);
-  if (on_device && channel_->device == nullptr)
-    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_,
-                                    to_string(call.operation), services_->no_device),
-                        "use host memory, or a machine with CUDA and NCCL"};
+  if (on_device && channel_->device == nullptr) {
+    const std::string& why = services_->no_device;
+    throw NoDeviceError{
+        fmt::format("{}.{} on device memory: there is no device transport: {}", name_,
+                    to_string(call.operation), why.empty() ? "adopted groups have none" : why),
+        "use host memory, or a machine with CUDA and NCCL"};
+  }
   detail::check_call(call, name_, rank_in_group_, size_);
   if (on_device)
-    channel_->device->run(call);
+    run_on_device(call);
   else if (services_->deadline && size_ > 1)
     run_with_deadline(call);
   else
     channel_->host->run(call);
+}
+
+void GroupCoordinator::run_on_device(const Call& call) {
+  try {
+    channel_->device->run(call);
+  } catch (const UsageError&) {
+    throw;  // refused before NCCL saw it
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const Error& error) {
+    channel_->broken = error.message();  // NCCL leaves a communicator that failed to be aborted
+    throw;
+  }
 }
 
 void GroupCoordinator::run_with_deadline(const Call& call) {

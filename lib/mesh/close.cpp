@@ -47,6 +47,7 @@ void Mesh::close(GroupCoordinator& group) {
       throw;
     }
   }
+  if (state.device) state.device->close(**channel, state.deadline());
   free_channel(**channel);
   state.channels.erase(channel);
   state.dynamic.erase(found);
@@ -64,6 +65,15 @@ void Mesh::close() {
   for (const auto& channel : state_->channels) free_channel(*channel);
   state_->services->roll_call.reset();
   state_->control.free();
+}
+
+void Mesh::abort() {
+  detail::MeshState& state = open_state("abort");
+  if (state.device) state.device->abort();
+  for (const auto& channel : state.channels) {
+    channel->device.reset();
+    channel->broken = "the mesh was aborted";
+  }
 }
 
 }  // namespace rankmesh

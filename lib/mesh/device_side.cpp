@@ -1,5 +1,8 @@
 #include "detail/device_side.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include <fmt/format.h>
 
 #include "detail/agreement.hpp"
@@ -34,29 +37,7 @@ struct Local {
   }
 };
 
-class NcclSide final : public DeviceSide {
- public:
-  NcclSide(std::vector<std::unique_ptr<nccl::Communicator>> comms) : comms_{std::move(comms)} {}
-
-  void close(const Deadline& deadline) override {
-    for (const auto& comm : comms_) comm->finalize();
-    for (const auto& comm : comms_) comm->settle(deadline);
-    for (const auto& comm : comms_) comm->destroy();
-  }
-
-  // One group for all: aborting one after the other can wait for a peer that has not come to it yet.
-  void abort() noexcept override {
-    if (comms_.empty()) return;
-    const nccl::Library& library = comms_.front()->library();
-    (void)library.GroupStart();
-    for (const auto& comm : comms_) comm->abort();
-    (void)library.GroupEnd();
-  }
-
- private:
-  std::vector<std::unique_ptr<nccl::Communicator>> comms_;
-};
-
+// Settles on the world whether all ranks are well.
 void agree(MeshState& state, const std::string& what, const std::string& failure) {
   Agreement agreement;
   if (!failure.empty()) agreement.fail(failure);
@@ -99,7 +80,7 @@ void choose_device(MeshState& state, const Local& local) {
 
 // NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the
 // program's first collectives in another.
-void warm_up(MeshState& state, std::vector<Channel*> channels) {
+void warm_up(const MeshState& state, std::span<Channel* const> channels) {
   const device::Stream stream = device::Stream::create();
   float* value = nullptr;
   device::check(cudaMalloc(&value, 4 * sizeof(float)), "cudaMalloc");
@@ -129,6 +110,101 @@ void warm_up(MeshState& state, std::vector<Channel*> channels) {
   device::check(cudaFree(value), "cudaFree");
 }
 
+class NcclSide final : public DeviceSide {
+ public:
+  NcclSide(MeshState& state, const nccl::Library& library) : state_{state}, library_{library} {}
+
+  // All groups at once in each phase of the bootstrap; `agree` settles over everybody who takes part.
+  void open(std::span<Channel* const> channels, const nccl::Agree& agree) {
+    std::vector<nccl::BootstrapRequest> requests;
+    std::vector<Channel*> opened;
+    for (Channel* channel : channels) {
+      if (channel->ranks.size() == 1) {
+        channel->device = std::make_unique<LocalDeviceTransport>();
+        continue;
+      }
+      requests.push_back(
+          {channel->identity, channel->ranks, channel->comm, static_cast<int>(channel->leader.value()), {}});
+      opened.push_back(channel);
+    }
+    nccl::BootstrapTimes times;
+    auto comms =
+        nccl::bootstrap(library_, requests, *state_.services->roll_call, state_.deadline(), agree, times);
+    const std::size_t first = members_.size();
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      Channel& channel = *opened[i];
+      channel.device = std::make_unique<NcclTransport>(*comms[i], channel.comm.rank(), channel.comm.size(),
+                                                       state_.timeout);
+      members_.push_back({&channel, std::move(comms[i])});
+    }
+    std::string failure;
+    try {
+      warm_up(state_, opened);
+    } catch (const Error& error) {
+      failure = error.message();
+    }
+    try {
+      agree("the end of the NCCL bootstrap", failure);
+    } catch (...) {
+      for (Channel* channel : opened) channel->device.reset();
+      members_.resize(first);  // their destructors abort
+      throw;
+    }
+    state_.log(LogLevel::info, fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, "
+                                           "broadcasts {:.4f} s, barriers {:.4f} s, "
+                                           "inits {:.4f} s",
+                                           state_.services->rank.value(), opened.size(), times.unique_ids,
+                                           times.broadcasts, times.barriers, times.inits));
+  }
+
+  void open(Channel& channel) override {
+    // Only the members take part: they settle on their own communicator.
+    mpi::RollCall roll_call{channel.comm, mpi::RollCall::Audience::own, [&](Rank rank) {
+                              return state_.services->describe(channel.ranks.at(rank.value()));
+                            }};
+    Channel* const one[] = {&channel};
+    open(one, [&](const std::string& phase, const std::string& failure) {
+      Agreement agreement;
+      if (!failure.empty()) agreement.fail(failure);
+      agreement.settle(channel.comm, roll_call, phase, state_.deadline());
+    });
+  }
+
+  void close(Channel& channel, const Deadline& deadline) override {
+    channel.device.reset();
+    const auto member = std::ranges::find(members_, &channel, &Member::channel);
+    if (member == members_.end()) return;
+    member->comm->finalize();
+    member->comm->settle(deadline);
+    member->comm->destroy();
+    members_.erase(member);
+  }
+
+  void close(const Deadline& deadline) override {
+    for (const Member& member : members_) member.comm->finalize();
+    for (const Member& member : members_) member.comm->settle(deadline);
+    for (const Member& member : members_) member.comm->destroy();
+    members_.clear();
+  }
+
+  // One group for all: aborting one after the other can wait for a peer that has not come to it yet.
+  void abort() noexcept override {
+    if (members_.empty()) return;
+    (void)library_.GroupStart();
+    for (const Member& member : members_) member.comm->abort();
+    (void)library_.GroupEnd();
+  }
+
+ private:
+  struct Member {
+    Channel* channel;
+    std::unique_ptr<nccl::Communicator> comm;
+  };
+  MeshState& state_;
+  const nccl::Library& library_;
+  std::vector<Member> members_;  // in the order of opening
+};
+
 }  // namespace
 
 std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
@@ -143,38 +219,11 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
     return nullptr;
   }
   choose_device(state, local);
-
-  std::vector<nccl::BootstrapRequest> requests;
   std::vector<Channel*> channels;
-  for (const auto& channel : state.channels) {
-    if (!channel->owned) {
-      channel->device = std::make_unique<LocalDeviceTransport>();
-      continue;
-    }
-    requests.push_back(
-        {channel->identity, channel->ranks, channel->comm, static_cast<int>(channel->leader.value()), {}});
-    channels.push_back(channel.get());
-  }
-  nccl::BootstrapTimes times;
-  auto comms = nccl::bootstrap(
-      *local.library, requests, *state.services->roll_call, state.deadline(),
-      [&](const std::string& phase, const std::string& failure) { agree(state, phase, failure); }, times);
-  for (std::size_t i = 0; i < comms.size(); ++i)
-    channels[i]->device = std::make_unique<NcclTransport>(*comms[i], channels[i]->comm.rank(),
-                                                          channels[i]->comm.size(), state.timeout);
-  auto side = std::make_unique<NcclSide>(std::move(comms));
-  std::string failure;
-  try {
-    warm_up(state, channels);
-  } catch (const Error& error) {
-    failure = error.message();
-    side->abort();
-  }
-  agree(state, "the end of the NCCL bootstrap", failure);
-  state.log(LogLevel::info, fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, "
-                                        "broadcasts {:.4f} s, barriers {:.4f} s, inits {:.4f} s",
-                                        state.services->rank.value(), channels.size(), times.unique_ids,
-                                        times.broadcasts, times.barriers, times.inits));
+  for (const auto& channel : state.channels) channels.push_back(channel.get());
+  auto side = std::make_unique<NcclSide>(state, *local.library);
+  side->open(channels,
+             [&](const std::string& phase, const std::string& failure) { agree(state, phase, failure); });
   return side;
 }
 

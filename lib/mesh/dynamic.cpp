@@ -15,7 +15,16 @@ namespace {
 std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name,
                                               std::string identity, RankSet ranks, mpi::Communicator owned,
                                               mpi::CommunicatorView adopted = {}) {
+  const bool is_adopted = static_cast<bool>(adopted);
   auto channel = state.add_channel(std::move(identity), std::move(ranks), std::move(owned), adopted);
+  if (state.device != nullptr && !is_adopted) {
+    try {
+      state.device->open(*channel);
+    } catch (...) {
+      state.channels.pop_back();
+      throw;
+    }
+  }
   return state.dynamic.emplace_back(
       std::make_shared<GroupCoordinator>(std::move(name), channel, state.services));
 }

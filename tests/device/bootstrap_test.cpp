@@ -144,3 +144,58 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
   CHECK(counters().communicators == communicators);
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+TEST_CASE("dynamic groups on devices come and go without a trace") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::vector<Rank> reversed;
+  for (int r = size() - 1; r >= 0; --r) reversed.emplace_back(r);
+  const FakeNcclCounters before = counters();
+  const device::DeviceBuffer<std::int32_t> mine{
+      std::span<const std::int32_t>{std::vector<std::int32_t>{rank()}}};
+  device::DeviceBuffer<std::int32_t> all{static_cast<std::size_t>(size())};
+  for (int round = 0; round < 20; ++round) {
+    const auto group = mesh.new_group(reversed);
+    group->all_gather(mine.span(), all.span());
+    const auto values = all.download(StreamRef{});
+    for (int k = 0; k < size(); ++k) CHECK(values[static_cast<std::size_t>(k)] == size() - 1 - k);
+    mesh.close(*group);
+  }
+  const FakeNcclCounters after = counters();
+  CHECK(after.communicators == before.communicators);
+  CHECK(after.roots == before.roots);
+  CHECK(after.segments == before.segments);
+  CHECK(after.threads == before.threads);
+  mesh.close();
+}
+
+TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  auto& tp = mesh["tp"];
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  if (rank() == 1) inject("async:after=1,code=6");
+  bool thrown = false;
+  try {
+    for (int i = 0; i < 50; ++i) {
+      tp.all_reduce(value.span());
+      (void)cudaStreamSynchronize(nullptr);
+    }
+  } catch (const Error& error) {
+    thrown = true;
+  }
+  CHECK(thrown);
+  CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
+  inject("");
+  mesh.abort();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("abort is local and leaves every group broken") {
+  const long communicators = counters().communicators;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  mesh.abort();
+  CHECK(counters().communicators == communicators);
+  const device::DeviceBuffer<float> value{1};
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()), doctest::Contains("aborted"), ClosedError);
+  MPI_Barrier(MPI_COMM_WORLD);
+}

@@ -18,17 +18,18 @@ struct Identity {
   char bus_id[16] = {};
 };
 
-/// The device for this rank: `wanted`; else one that is already current (not number 0, which is current where nobody
-/// chose); else the launcher's node-local rank modulo the visible devices. Makes it current. Local.
+/// The device for this rank: `wanted`; else one that is already current (not number 0, which is current where
+/// nobody chose); else the launcher's node-local rank modulo the visible devices. Makes it current. Local.
 /// @throws UsageError where `wanted` does not exist.
 RANKMESH_API int choose(std::optional<int> wanted, int local_rank, int visible);
 
 /// The current device's. @throws CudaError.
 RANKMESH_API Identity identity_of(int device);
 
-/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and the launch option that mends
-/// it. Empty where every rank has its own.
+/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and the
+/// launch option that mends it. Empty where every rank has its own.
 /// @param nodes, identities  per rank.
-RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes, std::span<const Identity> identities);
+RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,
+                                       std::span<const Identity> identities);
 
 }  // namespace rankmesh::device

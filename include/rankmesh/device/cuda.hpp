@@ -21,7 +21,8 @@ class RANKMESH_API CudaError : public Error {
 };
 
 namespace detail {
-[[noreturn]] RANKMESH_API void fail(cudaError_t code, const char* function, const std::source_location& where);
+[[noreturn]] RANKMESH_API void fail(cudaError_t code, const char* function,
+                                    const std::source_location& where);
 }  // namespace detail
 
 /// Every CUDA return value goes through here.

@@ -17,8 +17,8 @@ RANKMESH_API void release(void* memory) noexcept;
 RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamRef stream);
 }  // namespace detail
 
-/// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may wait for the whole
-/// device: do it while nothing waits for a peer.
+/// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may wait for
+/// the whole device: do it while nothing waits for a peer.
 template <Element T>
 class DeviceBuffer {
  public:
@@ -26,7 +26,9 @@ class DeviceBuffer {
   explicit DeviceBuffer(std::size_t count)
       : data_{static_cast<T*>(detail::allocate(count * sizeof(T)))}, count_{count} {}
   /// Copies the values; they are there when the constructor returns.
-  explicit DeviceBuffer(std::span<const T> values) : DeviceBuffer{values.size()} { upload(values, StreamRef{}); }
+  explicit DeviceBuffer(std::span<const T> values) : DeviceBuffer{values.size()} {
+    upload(values, StreamRef{});
+  }
   ~DeviceBuffer() { detail::release(data_); }
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, count_{std::exchange(other.count_, 0)} {}

@@ -222,6 +222,7 @@ class RANKMESH_API GroupCoordinator {
     return {buffer.data, buffer.count, buffer.type, buffer.kind};
   }
 
+  void run_on_device(const Call& call);
   void run_with_deadline(const Call& call);
 
   std::string name_;

@@ -63,9 +63,9 @@ class RANKMESH_API MeshPlan {
   /// members and no earlier name serves it. The same answer on every rank.
   [[nodiscard]] bool needs_creation(std::size_t family) const;
 
-  /// The member that makes this group's NCCL unique ID: (sum of the coordinates that the group's members share, in its
-  /// view, + number of the name) mod size, so that leadership spreads over the ranks; for explicit lists the group's
-  /// index stands for the sum.
+  /// The member that makes this group's NCCL unique ID: (sum of the coordinates that the group's members
+  /// share, in its view, + number of the name) mod size, so that leadership spreads over the ranks; for
+  /// explicit lists the group's index stands for the sum.
   [[nodiscard]] RankInGroup leader(std::size_t family, std::int64_t group) const;
 
   /// 128-bit hash of the layout alone: `rankmesh.plan/1`, the world size, each view with its dimensions

@@ -84,6 +84,9 @@ class RANKMESH_API Mesh {
   /// Collective over the world; must come before MPI_Finalize. A second call does nothing.
   void close();
   [[nodiscard]] bool is_closed() const;
+  /// Ends all NCCL communicators at once, in one group call, whatever their peers do; every group is broken
+  /// afterwards. Local: for a rank that has seen a failure. Peers see it as an error of their next operation.
+  void abort();
 
  private:
   explicit Mesh(std::unique_ptr<detail::MeshState> state);

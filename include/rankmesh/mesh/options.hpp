@@ -12,7 +12,8 @@ namespace rankmesh {
 
 /// Whether a mesh opens NCCL communicators.
 enum class DeviceUse : std::uint8_t {
-  automatic,  ///< where every rank has a device and NCCL; nowhere where none has; an error where only some have
+  automatic,  ///< where every rank has a device and NCCL; nowhere where none has; an error where only some
+              ///< have
   off,        ///< never
   required,   ///< an error where a rank has none
 };
@@ -27,8 +28,8 @@ struct MeshOptions {
   /// Receives what rankmesh has to say; empty: what `RANKMESH_LOG` asks for.
   LogSink log{};
   DeviceUse devices = DeviceUse::automatic;
-  /// The device that this rank drives, by CUDA's number; nothing: one that is current already, else the node-local
-  /// rank modulo the visible devices. May differ between ranks.
+  /// The device that this rank drives, by CUDA's number; nothing: one that is current already, else the
+  /// node-local rank modulo the visible devices. May differ between ranks.
   std::optional<int> device{};
   /// Allows several ranks on one device.
   bool share_devices = false;

@@ -31,9 +31,13 @@ mpi::RollCall::Step step_of(const Request& request, std::string_view phase) {
 
 class Bootstrap {
  public:
-  Bootstrap(const Library& library, std::span<const Request> requests, mpi::RollCall& roll_call, const Deadline& deadline,
-            const Agree& agree)
-      : library_{library}, requests_{requests}, roll_call_{roll_call}, deadline_{deadline}, agree_{agree},
+  Bootstrap(const Library& library, std::span<const Request> requests, mpi::RollCall& roll_call,
+            const Deadline& deadline, const Agree& agree)
+      : library_{library},
+        requests_{requests},
+        roll_call_{roll_call},
+        deadline_{deadline},
+        agree_{agree},
         packets_{std::make_unique<std::vector<Packet>>(requests.size())} {}
 
   std::vector<std::unique_ptr<Communicator>> run(BootstrapTimes& times) {
@@ -57,7 +61,9 @@ class Bootstrap {
 
   // A failure does not stop this rank: the others wait for its part in the phases that follow.
   void note(const Request& request, std::string_view phase, const std::string& what) {
-    if (failure_.empty()) failure_ = fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40), phase, what);
+    if (failure_.empty())
+      failure_ =
+          fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40), phase, what);
   }
 
   void make_ids() {
@@ -66,7 +72,8 @@ class Bootstrap {
       if (requests_[i].comm.rank() != requests_[i].leader) continue;
       try {
         if (fixed != nullptr)
-          throw UsageError{fmt::format("NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it", fixed)};
+          throw UsageError{fmt::format(
+              "NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it", fixed)};
         library_.check(library_.GetUniqueId(&(*packets_)[i].id), "ncclGetUniqueId");
         (*packets_)[i].valid = 1;
       } catch (const Error& error) {
@@ -78,7 +85,8 @@ class Bootstrap {
   void broadcast() {
     std::vector<MPI_Request> pending(requests_.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < requests_.size(); ++i)
-      mpi::check(MPI_Ibcast(&(*packets_)[i], sizeof(Packet), MPI_BYTE, requests_[i].leader, requests_[i].comm.native(), &pending[i]),
+      mpi::check(MPI_Ibcast(&(*packets_)[i], sizeof(Packet), MPI_BYTE, requests_[i].leader,
+                            requests_[i].comm.native(), &pending[i]),
                  "MPI_Ibcast");
     wait(pending, "broadcast of the unique ID");
   }
@@ -93,7 +101,8 @@ class Bootstrap {
   // All are in flight; testing one lets MPI progress the others.
   void wait(std::vector<MPI_Request>& pending, std::string_view phase) {
     try {
-      for (std::size_t i = 0; i < pending.size(); ++i) roll_call_.wait({&pending[i], 1}, step_of(requests_[i], phase), deadline_);
+      for (std::size_t i = 0; i < pending.size(); ++i)
+        roll_call_.wait({&pending[i], 1}, step_of(requests_[i], phase), deadline_);
     } catch (const TimeoutError&) {
       (void)packets_.release();  // NOLINT: lent to MPI until the process ends
       throw;
@@ -103,10 +112,15 @@ class Bootstrap {
   void check_ids() {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if ((*packets_)[i].valid == 0 && requests_[i].comm.rank() != requests_[i].leader)
-        note(requests_[i], "unique ID", fmt::format("its leader, rank {}, made none", requests_[i].ranks.at(requests_[i].leader).value()));
+        note(requests_[i], "unique ID",
+             fmt::format("its leader, rank {}, made none",
+                         requests_[i].ranks.at(requests_[i].leader).value()));
       for (std::size_t j = 0; j < i; ++j)
-        if ((*packets_)[i].valid != 0 && (*packets_)[j].valid != 0 && std::memcmp(&(*packets_)[i].id, &(*packets_)[j].id, sizeof(ncclUniqueId)) == 0)
-          note(requests_[i], "unique ID", fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?", requests_[j].name));
+        if ((*packets_)[i].valid != 0 && (*packets_)[j].valid != 0 &&
+            std::memcmp(&(*packets_)[i].id, &(*packets_)[j].id, sizeof(ncclUniqueId)) == 0)
+          note(requests_[i], "unique ID",
+               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?",
+                           requests_[j].name));
     }
   }
 
@@ -114,7 +128,8 @@ class Bootstrap {
     for (std::size_t i = 0; i < requests_.size() && failure_.empty(); ++i) {
       const Request& request = requests_[i];
       try {
-        comms_.push_back(Communicator::begin(library_, {&(*packets_)[i].id, 1}, request.comm.size(), request.comm.rank(), request.name, request.config));
+        comms_.push_back(Communicator::begin(library_, {&(*packets_)[i].id, 1}, request.comm.size(),
+                                             request.comm.rank(), request.name, request.config));
       } catch (const Error& error) {
         note(request, "init", error.message());
         tell(error.message());
@@ -147,9 +162,10 @@ class Bootstrap {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library, std::span<const BootstrapRequest> requests,
-                                                     mpi::RollCall& roll_call, const Deadline& deadline, const Agree& agree,
-                                                     BootstrapTimes& times) {
+std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
+                                                     std::span<const BootstrapRequest> requests,
+                                                     mpi::RollCall& roll_call, const Deadline& deadline,
+                                                     const Agree& agree, BootstrapTimes& times) {
   return Bootstrap{library, requests, roll_call, deadline, agree}.run(times);
 }
 

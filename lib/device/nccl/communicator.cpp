@@ -28,22 +28,29 @@ ncclConfig_t native_config(const Config& wanted, const std::string& name) {
 }  // namespace
 
 Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
-    : library_{&library}, native_{native}, name_{std::make_unique<const std::string>(std::move(name))}, owned_{owned} {}
+    : library_{&library},
+      native_{native},
+      name_{std::make_unique<const std::string>(std::move(name))},
+      owned_{owned} {}
 
-std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::span<const ncclUniqueId> ids, int ranks,
-                                                  int rank, std::string name, const Config& wanted) {
+std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::span<const ncclUniqueId> ids,
+                                                  int ranks, int rank, std::string name,
+                                                  const Config& wanted) {
   int device = 0;
   // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask first.
   if (cudaGetDevice(&device) != cudaSuccess)
-    throw NcclError{ncclUnhandledCudaError, "there is no current CUDA device to make an NCCL communicator on"};
+    throw NcclError{ncclUnhandledCudaError,
+                    "there is no current CUDA device to make an NCCL communicator on"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   ncclConfig_t config = native_config(wanted, *comm->name_);
   if (ids.size() == 1) {
-    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config), "ncclCommInitRankConfig");
+    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
+                  "ncclCommInitRankConfig");
   } else {
     if (library.CommInitRankScalable == nullptr)
-      throw UnsupportedError{fmt::format("NCCL {} takes one unique ID per communicator", library.version_text()),
-                             "use NCCL 2.23 or later, or one ID"};
+      throw UnsupportedError{
+          fmt::format("NCCL {} takes one unique ID per communicator", library.version_text()),
+          "use NCCL 2.23 or later, or one ID"};
     library.check(library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
                                                const_cast<ncclUniqueId*>(ids.data()), &config),
                   "ncclCommInitRankScalable");
@@ -51,7 +58,8 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::s
   return comm;
 }
 
-std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclComm_t native, std::string name) {
+std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclComm_t native,
+                                                  std::string name) {
   return std::unique_ptr<Communicator>{new Communicator{library, native, std::move(name), false}};
 }
 
@@ -68,8 +76,10 @@ bool Communicator::is_settled() const {
 void Communicator::settle(const Deadline& deadline) const {
   while (!is_settled()) {
     if (deadline.passed())
-      throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_, deadline.seconds()),
-                         "look at what the other members do; abort() ends it", {}};
+      throw TimeoutError{
+          fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_, deadline.seconds()),
+          "look at what the other members do; abort() ends it",
+          {}};
     std::this_thread::yield();
   }
 }

@@ -35,12 +35,14 @@ Library::Library() {
   void* handle = dlopen(asked.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();
-    throw NoDeviceError{fmt::format("NCCL was not found: looked for '{}' ({})", asked, reason == nullptr ? "no reason given" : reason),
-                        "put it on the loader's path (LD_LIBRARY_PATH), or name the file in RANKMESH_NCCL_LIBRARY"};
+    throw NoDeviceError{
+        fmt::format("NCCL was not found: looked for '{}' ({})", asked,
+                    reason == nullptr ? "no reason given" : reason),
+        "put it on the loader's path (LD_LIBRARY_PATH), or name the file in RANKMESH_NCCL_LIBRARY"};
   }
   std::string missing;
-#define RANKMESH_NCCL_REQUIRED(name)                                       \
-  name = find<decltype(name)>(handle, "nccl" #name);                       \
+#define RANKMESH_NCCL_REQUIRED(name)                 \
+  name = find<decltype(name)>(handle, "nccl" #name); \
   if (name == nullptr) missing += missing.empty() ? "nccl" #name : ", nccl" #name;
 #define RANKMESH_NCCL_OPTIONAL(name) name = find<decltype(name)>(handle, "nccl" #name);
   RANKMESH_NCCL_FUNCTIONS(RANKMESH_NCCL_REQUIRED, RANKMESH_NCCL_OPTIONAL)
@@ -58,13 +60,14 @@ std::string Library::version_text() const {
   return fmt::format("{}.{}.{}", version_ / 10000, version_ % 10000 / 100, version_ % 100);
 }
 
-void Library::check(ncclResult_t code, const char* function, ncclComm_t comm, const std::source_location& where) const {
+void Library::check(ncclResult_t code, const char* function, ncclComm_t comm,
+                    const std::source_location& where) const {
   if (code == ncclSuccess || code == ncclInProgress) [[likely]]
     return;
   const char* last = GetLastError(comm);
-  throw NcclError{code, fmt::format("{} failed: {} (code {}{}{}, {}:{})", function, GetErrorString(code), static_cast<int>(code),
-                                    last != nullptr && *last != '\0' ? ": " : "", last != nullptr ? last : "", where.file_name(),
-                                    where.line())};
+  throw NcclError{code, fmt::format("{} failed: {} (code {}{}{}, {}:{})", function, GetErrorString(code),
+                                    static_cast<int>(code), last != nullptr && *last != '\0' ? ": " : "",
+                                    last != nullptr ? last : "", where.file_name(), where.line())};
 }
 
 }  // namespace rankmesh::nccl

@@ -29,20 +29,23 @@ struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0;
 };
 
-/// Settles whether this rank's phase went well on all ranks: collective over the world; throws on all of them where it did
-/// not. `failure` is empty where this rank is well.
+/// Settles whether this rank's phase went well on all ranks: collective over the world; throws on all of them
+/// where it did not. `failure` is empty where this rank is well.
 using Agree = std::function<void(const std::string& phase, const std::string& failure)>;
 
 /// Collective over all members of all requests, which come in plan order on every rank.
 ///
-/// Phases, all groups at once in each: the leaders make one unique ID per group (each opens a socket and a thread); one
-/// MPI_Ibcast of 132 bytes per group; one MPI_Ibarrier per group, because a broadcast may leave progress to do that an init would
-/// then starve; agreement; all inits, non-blocking and polled together; agreement. Every wait ends by the deadline.
-/// @throws TimeoutError naming the group, the phase and the ranks that did not come; what `agree` throws where a rank failed.
+/// Phases, all groups at once in each: the leaders make one unique ID per group (each opens a socket and a
+/// thread); one MPI_Ibcast of 132 bytes per group; one MPI_Ibarrier per group, because a broadcast may leave
+/// progress to do that an init would then starve; agreement; all inits, non-blocking and polled together;
+/// agreement. Every wait ends by the deadline.
+/// @throws TimeoutError naming the group, the phase and the ranks that did not come; what `agree` throws
+/// where a rank failed.
 ///         Communicators that were begun are aborted.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                                   std::span<const BootstrapRequest> requests,
-                                                                  mpi::RollCall& roll_call, const Deadline& deadline,
+                                                                  mpi::RollCall& roll_call,
+                                                                  const Deadline& deadline,
                                                                   const Agree& agree, BootstrapTimes& times);
 
 }  // namespace rankmesh::nccl

@@ -12,8 +12,8 @@
 
 namespace rankmesh::nccl {
 
-/// What a communicator is made with; the same on all its ranks. Unset: NCCL's own choice. Options that the loaded NCCL does
-/// not know are ignored by it.
+/// What a communicator is made with; the same on all its ranks. Unset: NCCL's own choice. Options that the
+/// loaded NCCL does not know are ignored by it.
 struct Config {
   std::optional<int> min_ctas{};
   std::optional<int> max_ctas{};
@@ -21,15 +21,16 @@ struct Config {
   std::optional<int> traffic_class{};
 };
 
-/// Non-blocking: a call may answer *in progress*, and nothing else may follow on it, be recorded behind it or end a
-/// capture until settle() has seen success. Move-only through unique_ptr. One thread.
+/// Non-blocking: a call may answer *in progress*, and nothing else may follow on it, be recorded behind it or
+/// end a capture until settle() has seen success. Move-only through unique_ptr. One thread.
 class RANKMESH_API Communicator {
  public:
-  /// Begins an init; returns at once. Collective over the `ranks` members, which pass the same IDs in the same order.
+  /// Begins an init; returns at once. Collective over the `ranks` members, which pass the same IDs in the
+  /// same order.
   /// @param ids   one per several ranks: more than one needs NCCL 2.23.
   /// @param name  shows in NCCL's own logs (2.27); kept alive with the communicator.
-  static std::unique_ptr<Communicator> begin(const Library& library, std::span<const ncclUniqueId> ids, int ranks, int rank,
-                                             std::string name, const Config& config);
+  static std::unique_ptr<Communicator> begin(const Library& library, std::span<const ncclUniqueId> ids,
+                                             int ranks, int rank, std::string name, const Config& config);
   /// One that the user made; never finalised, destroyed or aborted here.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native, std::string name);
   /// Aborts, locally and without waiting, what was not destroyed.

@@ -8,13 +8,14 @@
 
 #include "rankmesh/base/error.hpp"
 
-// Functions that every supported NCCL (2.18 and later) has, and those that came later (null where they are absent).
-#define RANKMESH_NCCL_FUNCTIONS(required, optional)                                                                     \
-  required(GetVersion) required(GetUniqueId) required(CommInitRankConfig) required(CommSplit) required(CommFinalize)   \
-  required(CommDestroy) required(CommAbort) required(CommGetAsyncError) required(GetErrorString) required(GetLastError) \
-  required(AllReduce) required(Reduce) required(Broadcast) required(AllGather) required(ReduceScatter) required(Send)  \
-  required(Recv) required(GroupStart) required(GroupEnd)                                                               \
-  optional(CommInitRankScalable)
+// Functions that every supported NCCL (2.18 and later) has, and those that came later (null where they are
+// absent).
+#define RANKMESH_NCCL_FUNCTIONS(required, optional)                                                         \
+  required(GetVersion) required(GetUniqueId) required(CommInitRankConfig) required(CommSplit)               \
+      required(CommFinalize) required(CommDestroy) required(CommAbort) required(CommGetAsyncError)          \
+          required(GetErrorString) required(GetLastError) required(AllReduce) required(Reduce)              \
+              required(Broadcast) required(AllGather) required(ReduceScatter) required(Send) required(Recv) \
+                  required(GroupStart) required(GroupEnd) optional(CommInitRankScalable)
 
 namespace rankmesh::nccl {
 
