@@ -163,5 +163,5 @@ configure() {
 }
 
 configure_default() {
-  configure "$build_dir" --buildtype=debugoptimized -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled
+  configure "$build_dir" --buildtype=plain -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled
 }
