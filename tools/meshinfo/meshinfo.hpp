@@ -96,6 +96,8 @@ void add_show(CLI::App& app, int& status);
 void add_rank(CLI::App& app, int& status);
 void add_groups(CLI::App& app, int& status);
 void add_count(CLI::App& app, int& status);
+void add_diff(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);
 
 }  // namespace meshinfo
