@@ -28,8 +28,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw rankmesh::UsageError{"no subcommand is given",
-                                 "use show, rank, groups, count, diff, explain or version; see meshinfo --help"};
+      throw rankmesh::UsageError{
+          "no subcommand is given",
+          "use show, rank, groups, count, diff, explain or version; see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {
