@@ -19,14 +19,18 @@ int main(int argc, char** argv) {
   meshinfo::add_show(app, status);
   meshinfo::add_rank(app, status);
   meshinfo::add_groups(app, status);
+  meshinfo::add_count(app, status);
+  meshinfo::add_diff(app, status);
+  meshinfo::add_explain(app, status);
   meshinfo::add_version(app, status);
   // Known before parsing, so that a usage error is said by whom it concerns.
   if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc) meshinfo::ignore_job();
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw rankmesh::UsageError{"no subcommand is given",
-                                 "use show, rank, groups or version; see meshinfo --help"};
+      throw rankmesh::UsageError{
+          "no subcommand is given",
+          "use show, rank, groups, count, diff, explain or version; see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

@@ -95,6 +95,9 @@ int fail(const std::exception& error);
 void add_show(CLI::App& app, int& status);
 void add_rank(CLI::App& app, int& status);
 void add_groups(CLI::App& app, int& status);
+void add_count(CLI::App& app, int& status);
+void add_diff(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);
 
 }  // namespace meshinfo

@@ -56,6 +56,8 @@ class RANKMESH_API GroupFamily {
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
   /// Whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
+  /// Whether every group is a translate of the first, known by strides: neither lists nor a ring.
+  [[nodiscard]] bool is_strided() const { return explicit_ == nullptr && !ring_; }
   /// Group i in listing order. @throws UsageError outside 0 <= i < group_count().
   [[nodiscard]] RankSet group(std::int64_t i) const;
 

@@ -1,0 +1,174 @@
+#include "rankmesh/layout/count.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace rankmesh {
+namespace {
+
+constexpr std::int64_t most_enumerated = std::int64_t{1} << 24;
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? largest : result;
+}
+
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? largest : result;
+}
+
+// What is asked of a family again and again, asked once: the coverage of lists costs their length.
+struct Known {
+  const GroupFamily* family;
+  Coverage coverage;
+  RankSet first;
+  [[nodiscard]] bool is_partition() const { return family->is_strided() && coverage == Coverage::partition; }
+};
+
+class Counter {
+ public:
+  explicit Counter(const MeshPlan& plan) : plan_{plan} {
+    for (const GroupFamily& family : plan.families())
+      families_.push_back({&family, family.coverage(plan.world_size()),
+                           family.group_count() > 0 ? family.group(0) : RankSet{}});
+  }
+
+  PlanCounts run() {
+    counts_.world_size = plan_.world_size();
+    counts_.names = static_cast<std::int64_t>(families_.size());
+    for (std::size_t f = 0; f < families_.size(); ++f) {
+      add_sizes(families_[f]);
+      counts_.splits += plan_.needs_creation(f) ? 1 : 0;
+    }
+    // Partitions first: they need no enumeration, and what comes later is compared with one of each kind.
+    for (const Known& known : families_)
+      if (known.is_partition() && is_on_first_table(known)) add_partition(known);
+    for (const Known& known : families_)
+      if (!(known.is_partition() && is_on_first_table(known)) && known.coverage != Coverage::overlapping)
+        add_other(known);
+    for (const Known& known : families_)
+      if (known.coverage == Coverage::overlapping) add_other(known);
+    counts_.groups_per_rank = per_rank(same_groups_, extra_groups_, plan_.memberships(0).size());
+    counts_.communicators_per_rank =
+        per_rank(same_communicators_, extra_communicators_, plan_.communicators(0).size());
+    return counts_;
+  }
+
+ private:
+  // Arithmetic compares strides over one table only.
+  [[nodiscard]] bool is_on_first_table(const Known& known) const {
+    const auto first = std::ranges::find_if(families_, &Known::is_partition);
+    return first != families_.end() && first->first.table() == known.first.table();
+  }
+
+  void add_sizes(const Known& known) {
+    const std::int64_t groups = known.family->group_count();
+    counts_.groups = sum(counts_.groups, groups);
+    if (known.coverage == Coverage::overlapping)
+      counts_.overlapping_groups = sum(counts_.overlapping_groups, groups);
+    if (known.family->group_size() == 1)
+      counts_.groups_of_one = sum(counts_.groups_of_one, groups);
+    else if (!known.family->is_uniform())
+      for (std::int64_t g = 0; g < groups; ++g)
+        counts_.groups_of_one += known.family->group(g).size() == 1 ? 1 : 0;
+  }
+
+  // Two partitions by strides over one table share all groups or none: equal groups have equal member
+  // strides, and translates of one set tile the world in one way only.
+  void add_partition(const Known& known) {
+    ++same_groups_;
+    const bool is_repeat = std::ranges::any_of(seen_, [&](const Known* earlier) {
+      return known.family->is_same_partition(*earlier->family, plan_.world_size());
+    });
+    if (is_repeat) return;
+    seen_.push_back(&known);
+    counts_.distinct_groups = sum(counts_.distinct_groups, known.family->group_count());
+    if (known.family->group_size() < 2) return;
+    counts_.communicators = sum(counts_.communicators, known.family->group_count());
+    ++same_communicators_;
+  }
+
+  // Whether some group of both could be the same, as far as a look at their first groups tells.
+  [[nodiscard]] static bool may_share(const Known& a, const Known& b) {
+    if (!a.family->is_strided() || !b.family->is_strided() || a.first.table() != b.first.table()) return true;
+    return a.first.modes() == b.first.modes();
+  }
+
+  void add_other(const Known& known) {
+    const GroupFamily& family = *known.family;
+    const std::int64_t groups = family.group_count();
+    const bool is_executed = known.coverage != Coverage::overlapping;
+    std::vector<const Known*> rivals;
+    for (const Known* earlier : seen_)
+      if (may_share(known, *earlier)) rivals.push_back(earlier);
+    seen_.push_back(&known);
+    // Groups of one rank are all there already where some name has one for every rank.
+    const bool is_repeat = family.group_size() == 1 && std::ranges::any_of(rivals, [](const Known* rival) {
+                             return rival->is_partition() && rival->family->group_size() == 1;
+                           });
+    const bool is_small = product(groups, family.group_size()) <= most_enumerated;
+    const bool is_listed = !family.is_strided();  // may repeat a group itself
+    if (!is_small || plan_.world_size() > most_enumerated) covers_all_ = false;
+    if (covers_all_) {
+      extra_groups_.resize(static_cast<std::size_t>(plan_.world_size()));
+      extra_communicators_.resize(extra_groups_.size());
+    }
+    const bool needs_walk = covers_all_ || is_listed || (!is_repeat && !rivals.empty());
+    if (!needs_walk) {
+      if (!is_repeat) add_new(groups, is_executed && family.group_size() > 1);
+      return;
+    }
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const RankSet ranks = family.group(g);
+      const bool is_new = !is_repeat && (!is_listed || family.find_group(ranks) == g) &&
+                          std::ranges::none_of(rivals, [&](const Known* rival) {
+                            return rival->family->find_group(ranks).has_value();
+                          });
+      const bool makes_communicator = is_new && is_executed && ranks.size() > 1;
+      if (is_new) add_new(1, makes_communicator);
+      if (covers_all_) mark(ranks, makes_communicator);
+    }
+  }
+
+  void add_new(std::int64_t groups, bool makes_communicators) {
+    counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+    if (makes_communicators) counts_.communicators = sum(counts_.communicators, groups);
+  }
+
+  void mark(const RankSet& ranks, bool makes_communicator) {
+    for (const Rank rank : ranks) {
+      ++extra_groups_[static_cast<std::size_t>(rank.value())];
+      if (makes_communicator) ++extra_communicators_[static_cast<std::size_t>(rank.value())];
+    }
+  }
+
+  [[nodiscard]] PlanCounts::PerRank per_rank(std::int64_t same, const std::vector<std::uint16_t>& extra,
+                                             std::size_t of_rank_0) const {
+    if (!covers_all_)
+      return {static_cast<std::int64_t>(of_rank_0), static_cast<std::int64_t>(of_rank_0), false};
+    if (extra.empty()) return {same, same, true};
+    const auto [least, most] = std::ranges::minmax(extra);
+    return {same + least, same + most, true};
+  }
+
+  const MeshPlan& plan_;
+  std::vector<Known> families_;
+  std::vector<const Known*> seen_;
+  PlanCounts counts_;
+  std::int64_t same_groups_ = 0;  // that every rank has
+  std::int64_t same_communicators_ = 0;
+  bool covers_all_ = true;
+  std::vector<std::uint16_t> extra_groups_;  // by rank: what only some ranks have
+  std::vector<std::uint16_t> extra_communicators_;
+};
+
+}  // namespace
+
+std::int64_t PlanCounts::naive_creations() const { return product(groups, world_size); }
+
+PlanCounts count(const MeshPlan& plan) { return Counter{plan}.run(); }
+
+}  // namespace rankmesh

@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "rankmesh/layout/count.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::Coverage;
+using rankmesh::MeshPlan;
+using rankmesh::MeshSpec;
+using rankmesh::PlanCounts;
+
+namespace {
+
+// The same figures, found by looking at every group of every name and at every rank.
+PlanCounts enumerated(const MeshPlan& plan) {
+  PlanCounts counts;
+  std::set<std::vector<rankmesh::Rank>> distinct;
+  std::set<std::vector<rankmesh::Rank>> executed;
+  counts.world_size = plan.world_size();
+  counts.names = static_cast<std::int64_t>(plan.families().size());
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
+    const auto& family = plan.families()[f];
+    const bool overlaps = family.coverage(plan.world_size()) == Coverage::overlapping;
+    counts.splits += plan.needs_creation(f) ? 1 : 0;
+    for (std::int64_t g = 0; g < family.group_count(); ++g) {
+      const auto ranks = family.group(g).to_vector();
+      ++counts.groups;
+      counts.groups_of_one += ranks.size() == 1 ? 1 : 0;
+      counts.overlapping_groups += overlaps ? 1 : 0;
+      distinct.insert(ranks);
+      if (!overlaps && ranks.size() > 1) executed.insert(ranks);
+    }
+  }
+  counts.distinct_groups = static_cast<std::int64_t>(distinct.size());
+  counts.communicators = static_cast<std::int64_t>(executed.size());
+  std::vector<std::int64_t> groups;
+  std::vector<std::int64_t> communicators;
+  for (std::int64_t r = 0; r < plan.world_size(); ++r) {
+    groups.push_back(static_cast<std::int64_t>(plan.memberships(r).size()));
+    communicators.push_back(static_cast<std::int64_t>(plan.communicators(r).size()));
+  }
+  counts.groups_per_rank = {std::ranges::min(groups), std::ranges::max(groups), true};
+  counts.communicators_per_rank = {std::ranges::min(communicators), std::ranges::max(communicators), true};
+  return counts;
+}
+
+void check_count(const MeshPlan& plan) {
+  const PlanCounts found = rankmesh::count(plan);
+  const PlanCounts expected = enumerated(plan);
+  CHECK(found.groups == expected.groups);
+  CHECK(found.groups_of_one == expected.groups_of_one);
+  CHECK(found.distinct_groups == expected.distinct_groups);
+  CHECK(found.communicators == expected.communicators);
+  CHECK(found.splits == expected.splits);
+  CHECK(found.groups_per_rank.least == expected.groups_per_rank.least);
+  CHECK(found.groups_per_rank.most == expected.groups_per_rank.most);
+  CHECK(found.communicators_per_rank.least == expected.communicators_per_rank.least);
+  CHECK(found.communicators_per_rank.most == expected.communicators_per_rank.most);
+  CHECK(found == expected);
+}
+
+}  // namespace
+
+TEST_CASE("counts are those of an enumeration") {
+  for (const char* mesh : {
+           "tp=1",
+           "pp=2,dp=2,tp=4",
+           "pp=2,dp=1,cp=1,tp=4 ; dp_cp=dp*cp,mp=pp*tp,all=pp*dp*tp",
+           "pp=4,dp=2,cp=2,tp=2 | pp=4,edp=1,ep=8 ; dp_cp=dp*cp, dp_tp=dp*cp*tp",
+           "megatron:world_size=64,tp=2,pp=4,ep=2",
+           "megatron:world_size=32,tp=2,pp=2",
+           "megatron:world_size=24,tp=2,pp=3,rank_offset=8",
+           "megatron:world_size=128,tp=2,pp=4,ep=4,num_dist_opt=2",
+           "hypercommgrid:shape=2x3x4,dim_names=tp.cp.pp,rank_offset=8",
+           "sglang:tp=8,attn_dp=2,attn_cp=2,moe_ep=4",
+           "deepspeed:kind=grid,pp=2,dp=2,mp=2",
+           "deepspeed:kind=grid,pp=1,dp=4",
+           "deepspeed:kind=groups,ep=4,mp=2,world_size=16",
+           "torch:shape=2x2,dim_names=dp.tp,rank_map=1x3x5x7,world_size=8",
+           "torch:shape=2x2,dim_names=dp.tp,rank_map=1x0x3x2",
+           "jax:mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1",
+       }) {
+    CAPTURE(mesh);
+    check_count(MeshSpec::parse_string(mesh).plan());
+  }
+}
+
+TEST_CASE("counts of random meshes are those of an enumeration") {
+  std::mt19937 random{20240601};
+  const auto pick = [&](int from, int to) { return std::uniform_int_distribution{from, to}(random); };
+  for (int round = 0; round < 60; ++round) {
+    const int tp = 1 << pick(0, 2), pp = pick(1, 4), cp = pick(1, 2), dp = 1 << pick(0, 3);
+    const auto text = "megatron:world_size=" + std::to_string(tp * pp * cp * dp) +
+                      ",tp=" + std::to_string(tp) + ",pp=" + std::to_string(pp) + ",cp=" + std::to_string(cp);
+    CAPTURE(text);
+    check_count(MeshSpec::parse_string(text).plan());
+  }
+}
+
+TEST_CASE("lists that repeat themselves or others count once") {
+  const auto set = [](std::vector<rankmesh::Rank> ranks) { return rankmesh::RankSet::of(ranks); };
+  std::vector<rankmesh::GroupFamily> families;
+  families.push_back(rankmesh::GroupFamily::of("a", {set({0, 1}), set({2, 3})}));
+  families.push_back(rankmesh::GroupFamily::of("b", {set({1, 0}), set({2, 3})}));
+  families.push_back(rankmesh::GroupFamily::of("c", {set({0}), set({2, 3})}));
+  families.push_back(rankmesh::GroupFamily::of("d", {set({1, 2}), set({1, 2}), set({2, 3})}));
+  const MeshPlan plan{6, {}, families};
+  check_count(plan);
+  CHECK(rankmesh::count(plan).distinct_groups == 5);
+  CHECK(rankmesh::count(plan).communicators == 3);
+}
+
+TEST_CASE("a large world is counted by arithmetic") {
+  const PlanCounts counts = rankmesh::count(MeshSpec::parse_string("dp=1048576,pp=1024,tp=1024").plan());
+  CHECK(counts.groups == 1048576 * 1024LL * 2 + 1048576);
+  CHECK(counts.distinct_groups == counts.groups);
+  CHECK(counts.communicators_per_rank == PlanCounts::PerRank{3, 3, true});
+  // 2^40 ranks, 2^31 groups and more: the product does not fit.
+  CHECK(counts.naive_creations() == INT64_MAX);
+}
+
+TEST_CASE("Megatron-LM at 16,384 ranks") {
+  const PlanCounts counts =
+      rankmesh::count(MeshSpec::parse_string("megatron:world_size=16384,tp=8,pp=16,ep=64,etp=1").plan());
+  CHECK(counts.groups == 41905);
+  CHECK(counts.groups_of_one == 33792);
+  CHECK(counts.distinct_groups == 22049);
+  CHECK(counts.groups_per_rank == PlanCounts::PerRank{15, 17, true});
+}

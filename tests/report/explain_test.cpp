@@ -1,0 +1,51 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rankmesh/report/explain.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using nlohmann::json;
+using rankmesh::MeshSpec;
+
+TEST_CASE("every step of every rank is true, and the groups follow") {
+  for (const char* mesh :
+       {"tp=1", "pp=3,dp=2,tp=4", "pp=2,dp=2,tp=2 | pp=2,edp=1,ep=4 ; dp_tp=dp*tp",
+        "megatron:world_size=24,tp=2,pp=3,rank_offset=8", "deepspeed:kind=grid,pp=2,dp=2,mp=2",
+        "deepspeed:kind=groups,ep=4,mp=2,world_size=16",
+        "torch:shape=2x2,dim_names=dp.tp,rank_map=1x3x5x7,world_size=8"}) {
+    CAPTURE(mesh);
+    const auto plan = MeshSpec::parse_string(mesh).plan();
+    for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
+      const json found = json::parse(rankmesh::report::explain_rank_json(plan, rank));
+      for (std::size_t v = 0; v < plan.views().size(); ++v) {
+        const auto& view = found["views"][v];
+        CHECK(view["member"] == plan.views()[v].coordinates(rank).has_value());
+        if (!view["member"]) continue;
+        std::int64_t left = view["position"];
+        for (const auto& step : view["steps"]) {
+          CHECK(step["value"] == left);
+          const std::int64_t stride = step["stride"];
+          left = step["remainder"];
+          CHECK(step["value"] == step["quotient"].get<std::int64_t>() * stride + left);
+          CHECK(left < stride);
+          CHECK(left >= 0);
+        }
+        CHECK(left == 0);
+      }
+      CHECK(found["groups"].size() == plan.memberships(rank).size());
+      CHECK(rankmesh::report::explain_rank_text(plan, rank).find("  \n") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the order names strides and neighbours") {
+  const auto plan = MeshSpec::parse_string("pp=2,dp=2,tp=4").plan();
+  const json found = json::parse(rankmesh::report::explain_order_json(plan));
+  const json& order = found["views"][0]["fastest_first"];
+  REQUIRE(order.size() == 3);
+  CHECK(order[0]["name"] == "tp");
+  CHECK(order[1]["stride"] == 4);
+  CHECK(order[2]["next_to_first"] == 8);
+  CHECK(order[1]["within_ranks_in_a_row"] == 8);
+}

@@ -1,0 +1,64 @@
+#include "rankmesh/report/explain.hpp"
+
+#include "meshinfo.hpp"
+
+namespace meshinfo {
+namespace {
+
+struct Options {
+  std::int64_t rank = 0;
+  MeshOptions mesh;
+  OutputOptions output;
+};
+
+void print(const Options& options, const std::function<std::string(bool is_json)>& report) {
+  Output output{options.output};
+  output.write(report(options.output.chosen_format() == rankmesh::report::Format::json));
+  output.finish();
+}
+
+void add_explain_rank(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("rank", "coordinates and groups of one rank, step by step");
+  add_number(*command, "R", "the rank", [options](std::int64_t rank) { options->rank = rank; })->required();
+  options->mesh.add_to(*command);
+  options->output.add_to(*command, false);
+  command->callback([options, &status] {
+    status =
+        run({options->mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
+               print(*options, [&](bool is_json) {
+                 return is_json ? rankmesh::report::explain_rank_json(plan, options->rank)
+                                : rankmesh::report::explain_rank_text(plan, options->rank);
+               });
+               return ok;
+             }});
+  });
+}
+
+void add_explain_order(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("order", "which dimension varies fastest, and who is next to whom");
+  options->mesh.add_to(*command);
+  options->output.add_to(*command, false);
+  command->callback([options, &status] {
+    status =
+        run({options->mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
+               print(*options, [&](bool is_json) {
+                 return is_json ? rankmesh::report::explain_order_json(plan)
+                                : rankmesh::report::explain_order_text(plan);
+               });
+               return ok;
+             }});
+  });
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("explain", "the arithmetic behind a rank, or behind the order");
+  command->require_subcommand(1);
+  add_explain_rank(*command, status);
+  add_explain_order(*command, status);
+}
+
+}  // namespace meshinfo
