@@ -55,7 +55,10 @@ nlohmann::ordered_json json_of(const PlanCounts::PerRank& figure) {
 
 std::string count_text(const MeshPlan& plan, const PlanCounts& counts, bool colour) {
   std::string views = views_text(plan);
-  if (views.size() > 400) views = views.substr(0, 400) + "...";
+  if (views.size() > 400) {
+    views.resize(400);
+    views += "...";
+  }
   std::string text = fmt::format("{}  {}   {} rank{}\n\n", detail::bold("count", colour), views,
                                  counts.world_size, counts.world_size == 1 ? "" : "s");
   text += fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",

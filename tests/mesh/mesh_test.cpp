@@ -235,3 +235,14 @@ TEST_CASE("a mesh that was moved from says so") {
   CHECK_NOTHROW(mesh.close());                      // NOLINT
   moved.close();
 }
+
+TEST_CASE("a partial name leaves ranks out, and serves those that it has") {
+  if (size() < 3) return;
+  Mesh mesh{MPI_COMM_WORLD, "megatron:tp=1,pp=" + std::to_string(size())};
+  if (rank() == 0 || rank() == size() - 1)
+    CHECK(sum_of(mesh["embd"], 1) == 2);
+  else
+    CHECK_THROWS_WITH_AS((void)mesh["embd"], doctest::Contains("is in no group of 'embd'"), NotMember);
+  CHECK(sum_of(mesh["pp"], 1) == size());
+  mesh.close();
+}
