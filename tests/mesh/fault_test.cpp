@@ -18,7 +18,7 @@ int last() { return size() - 1; }
 
 MeshOptions short_timeout() {
   MeshOptions options;
-  options.timeout = Deadline::Duration{0.7};
+  options.timeout = Deadline::Duration{0.5};
   return options;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a rank that never comes is named, with its coordinates") {
       CHECK(error.missing() == std::vector<Rank>{last()});
       CHECK(contains(error.message(),
                      "missing rank " + std::to_string(last()) + " (tp=" + std::to_string(last()) + ")"));
-      CHECK(contains(error.message(), "within 0.7 s"));
+      CHECK(contains(error.message(), "within 0.5 s"));
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -129,14 +129,14 @@ TEST_CASE("a member of a dynamic group that never comes is named; a later attemp
 
 TEST_CASE("a rank that comes after the others have given up does not hang") {
   const MPI_Comm world = spare_world();
-  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{2500});
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
   CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout()}), TimeoutError);
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.7};
+  options.deadline = Deadline::Duration{0.5};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<Rank> everyone;
   for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
@@ -168,7 +168,7 @@ TEST_CASE("one bad list in a batch: nothing is made on any rank") {
 TEST_CASE("collectives of two names in another order: the deadline names who waits where") {
   if (size() != 4) return;
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.7};
+  options.deadline = Deadline::Duration{0.5};
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2", options};
   std::vector<int> value{1};
   std::string message;
@@ -191,7 +191,7 @@ TEST_CASE("collectives of two names in another order: the deadline names who wai
 
 TEST_CASE("a collective that one member leaves out ends for all others with one message") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.7};
+  options.deadline = Deadline::Duration{0.5};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<double> values(1000, 1.0);
   if (rank() != last()) {
