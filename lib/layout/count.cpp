@@ -22,6 +22,7 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
 
 // What is asked of a family again and again, asked once: the coverage of lists costs their length.
 struct Known {
+  std::size_t index;
   const GroupFamily* family;
   Coverage coverage;
   RankSet first;
@@ -31,9 +32,11 @@ struct Known {
 class Counter {
  public:
   explicit Counter(const MeshPlan& plan) : plan_{plan} {
-    for (const GroupFamily& family : plan.families())
-      families_.push_back({&family, family.coverage(plan.world_size()),
+    for (std::size_t f = 0; f < plan.families().size(); ++f) {
+      const GroupFamily& family = plan.families()[f];
+      families_.push_back({f, &family, family.coverage(plan.world_size()),
                            family.group_count() > 0 ? family.group(0) : RankSet{}});
+    }
   }
 
   PlanCounts run() {
@@ -42,6 +45,7 @@ class Counter {
     for (std::size_t f = 0; f < families_.size(); ++f) {
       add_sizes(families_[f]);
       counts_.splits += plan_.needs_creation(f) ? 1 : 0;
+      if (plan_.has_communicators(f)) counts_.splits += isolated(families_[f]);
     }
     // Partitions first: they need no enumeration, and what comes later is compared with one of each kind.
     for (const Known& known : families_)
@@ -80,15 +84,32 @@ class Counter {
   // strides, and translates of one set tile the world in one way only.
   void add_partition(const Known& known) {
     ++same_groups_;
-    const bool is_repeat = std::ranges::any_of(seen_, [&](const Known* earlier) {
+    const auto repeats = [&](const Known* earlier) {
       return known.family->is_same_partition(*earlier->family, plan_.world_size());
-    });
-    if (is_repeat) return;
+    };
+    const std::int64_t groups = known.family->group_count();
+    if (std::ranges::none_of(seen_, repeats)) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+    const bool is_served = std::ranges::any_of(
+        seen_, [&](const Known* earlier) { return can_share(known, *earlier) && repeats(earlier); });
     seen_.push_back(&known);
-    counts_.distinct_groups = sum(counts_.distinct_groups, known.family->group_count());
     if (known.family->group_size() < 2) return;
-    counts_.communicators = sum(counts_.communicators, known.family->group_count());
-    ++same_communicators_;
+    const std::int64_t made = isolated(known) + (is_served ? 0 : 1);
+    add_communicators(known, product(groups, made), known.family->group_size());
+    same_communicators_ += made;
+  }
+
+  [[nodiscard]] bool can_share(const Known& a, const Known& b) const {
+    return plan_.options(a.index).can_share(plan_.options(b.index));
+  }
+
+  // Further communicators of each group.
+  [[nodiscard]] std::int64_t isolated(const Known& known) const {
+    return static_cast<std::int64_t>(plan_.options(known.index).isolated.size());
+  }
+
+  void add_communicators(const Known& known, std::int64_t number, std::int64_t ranks) {
+    counts_.communicators = sum(counts_.communicators, number);
+    counts_.unique_ids = sum(counts_.unique_ids, product(number, plan_.unique_ids(known.index, ranks)));
   }
 
   // Whether some group of both could be the same, as far as a look at their first groups tells.
@@ -118,30 +139,33 @@ class Counter {
     }
     const bool needs_walk = covers_all_ || is_listed || (!is_repeat && !rivals.empty());
     if (!needs_walk) {
-      if (!is_repeat) add_new(groups, is_executed && family.group_size() > 1);
+      if (!is_repeat) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+      if (is_executed && family.group_size() > 1)
+        add_communicators(known, product(groups, isolated(known) + (is_repeat ? 0 : 1)), family.group_size());
       return;
     }
     for (std::int64_t g = 0; g < groups; ++g) {
       const RankSet ranks = family.group(g);
-      const bool is_new = !is_repeat && (!is_listed || family.find_group(ranks) == g) &&
-                          std::ranges::none_of(rivals, [&](const Known* rival) {
-                            return rival->family->find_group(ranks).has_value();
-                          });
-      const bool makes_communicator = is_new && is_executed && ranks.size() > 1;
-      if (is_new) add_new(1, makes_communicator);
-      if (covers_all_) mark(ranks, makes_communicator);
+      const auto has_it = [&](const Known* rival) { return rival->family->find_group(ranks).has_value(); };
+      const bool is_first_here = !is_repeat && (!is_listed || family.find_group(ranks) == g);
+      if (is_first_here && std::ranges::none_of(rivals, has_it))
+        counts_.distinct_groups = sum(counts_.distinct_groups, 1);
+      std::int64_t made = 0;
+      if (is_executed && ranks.size() > 1) {
+        const bool is_served = !is_first_here || std::ranges::any_of(rivals, [&](const Known* rival) {
+          return can_share(known, *rival) && has_it(rival);
+        });
+        made = isolated(known) + (is_served ? 0 : 1);
+        add_communicators(known, made, ranks.size());
+      }
+      if (covers_all_) mark(ranks, made);
     }
   }
 
-  void add_new(std::int64_t groups, bool makes_communicators) {
-    counts_.distinct_groups = sum(counts_.distinct_groups, groups);
-    if (makes_communicators) counts_.communicators = sum(counts_.communicators, groups);
-  }
-
-  void mark(const RankSet& ranks, bool makes_communicator) {
+  void mark(const RankSet& ranks, std::int64_t communicators) {
     for (const Rank rank : ranks) {
       ++extra_groups_[static_cast<std::size_t>(rank.value())];
-      if (makes_communicator) ++extra_communicators_[static_cast<std::size_t>(rank.value())];
+      extra_communicators_[static_cast<std::size_t>(rank.value())] += static_cast<std::uint16_t>(communicators);
     }
   }
 

@@ -30,7 +30,7 @@ std::vector<std::string> split_product(std::string_view product) {
 }
 
 MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vector<GroupFamily> families)
-    : world_size_{world_size}, views_{std::move(views)}, families_{std::move(families)} {
+    : world_size_{world_size}, views_{std::move(views)}, families_{std::move(families)}, options_(families_.size()) {
   auto names = names_of(families_);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
@@ -129,21 +129,32 @@ std::vector<CommunicatorUse> MeshPlan::communicators(Rank rank) const {
   for (Membership& membership : memberships(rank)) {
     if (membership.ranks.size() < 2) continue;
     if (families_[membership.family].coverage(world_size_) == Coverage::overlapping) continue;
-    const auto same = std::ranges::find(result, membership.ranks, &CommunicatorUse::ranks);
+    const GroupOptions& wanted = options_[membership.family];
+    const auto same = std::ranges::find_if(result, [&](const CommunicatorUse& use) {
+      return use.isolation.empty() && use.ranks == membership.ranks &&
+             options_[use.families.front()].can_share(wanted);
+    });
     if (same != result.end())
       same->families.push_back(membership.family);
     else
-      result.push_back({std::move(membership.ranks), {membership.family}});
+      result.push_back({membership.ranks, {membership.family}, {}});
+    for (const std::string& key : wanted.isolated)
+      result.push_back({membership.ranks, {membership.family}, key});
   }
   return result;
 }
 
+bool MeshPlan::has_communicators(std::size_t family) const {
+  return families_[family].group_size() > 1 && families_[family].coverage(world_size_) != Coverage::overlapping;
+}
+
 bool MeshPlan::needs_creation(std::size_t family) const {
+  if (!has_communicators(family)) return false;
   const GroupFamily& groups = families_[family];
-  if (groups.group_size() < 2 || groups.coverage(world_size_) == Coverage::overlapping) return false;
   std::vector<const GroupFamily*> earlier;
   for (std::size_t f = 0; f < family; ++f) {
     if (families_[f].coverage(world_size_) == Coverage::overlapping) continue;
+    if (!options_[f].can_share(options_[family])) continue;
     if (groups.is_same_partition(families_[f], world_size_)) return false;
     earlier.push_back(&families_[f]);
   }
@@ -172,6 +183,66 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
     break;
   }
   return (sum + static_cast<std::int64_t>(family)) % ranks.size();
+}
+
+std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const {
+  const GroupOptions& wanted = options_[family];
+  if (!wanted.split_from.empty()) return 0;
+  return wanted.ranks_per_id == 0 ? 1 : (ranks + wanted.ranks_per_id - 1) / wanted.ranks_per_id;
+}
+
+void MeshPlan::set_options(std::string_view name, GroupOptions options) {
+  const std::size_t family = index_of(name);
+  const auto refuse = [&](const std::string& reason, const std::string& hint) {
+    throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
+  };
+  if (options.ranks_per_id < 0) refuse("ranks_per_id is negative", "0 is one unique ID for all ranks");
+  if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
+    refuse(fmt::format("cga_cluster_size is {}", *options.cga_cluster_size), "it is 0 .. 8");
+  for (const auto& ctas : {options.min_ctas, options.max_ctas})
+    if (ctas && (*ctas < 1 || *ctas > 64)) refuse(fmt::format("{} CTAs", *ctas), "there are 1 .. 64");
+  if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
+    refuse("min_ctas is more than max_ctas", "exchange them");
+  if (options.share_resources && options.split_from.empty())
+    refuse("share_resources without split_from", "name the parent whose resources are shared");
+  if (options.blocking && !options.split_from.empty())
+    refuse("blocking and split_from", "a split is polled: leave one of them out");
+  auto keys = options.isolated;
+  std::ranges::sort(keys);
+  if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
+    refuse("a key of 'isolated' is empty or stands twice", "give each communicator a key of its own");
+  if (!options.split_from.empty()) {
+    const std::size_t parent = index_of(options.split_from);
+    const bool is_parent = std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
+    if (parent == family || is_parent || !options_[parent].split_from.empty())
+      refuse(fmt::format("its parent '{}' is split itself", options.split_from),
+             "a parent is made from unique IDs");
+    if (!has_communicators(parent))
+      refuse(fmt::format("its parent '{}' has no communicators", options.split_from), "choose another name");
+    // Translates of one another: the first group speaks for all of a strided name, lists are looked at whole.
+    const GroupFamily& children = families_[family];
+    const std::int64_t looked_at = children.is_strided() ? std::min<std::int64_t>(1, children.group_count())
+                                                         : children.group_count();
+    for (std::int64_t g = 0; g < looked_at; ++g) {
+      const RankSet ranks = children.group(g);
+      const auto place = families_[parent].find(ranks.front());
+      for (const Rank rank : ranks) {
+        const auto other = families_[parent].find(rank);
+        if (!place || !other || other->group != place->group)
+          refuse(fmt::format("group {} is no part of one group of '{}'", ranks.to_string(40), options.split_from),
+                 "split from a name that holds every group whole");
+      }
+    }
+  }
+  options_[family] = std::move(options);
+}
+
+std::string MeshPlan::options_text() const {
+  std::string text;
+  for (std::size_t f = 0; f < families_.size(); ++f)
+    if (options_[f] != GroupOptions{})
+      text += fmt::format("{}{}({})", text.empty() ? "" : " ", families_[f].name(), options_[f].to_string());
+  return text;
 }
 
 std::string MeshPlan::canonical_text() const {

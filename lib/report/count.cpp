@@ -40,7 +40,7 @@ detail::Table figures(const PlanCounts& counts) {
   table.add({fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
              range(counts.communicators_per_rank), range(counts.groups_per_rank)});
   table.add({"communicators in all", number(counts.communicators), groups});
-  table.add({"unique IDs", number(counts.unique_ids()), groups});
+  table.add({"unique IDs", number(counts.unique_ids), groups});
   table.add({"broadcasts of an ID", number(counts.broadcasts()), groups});
   return table;
 }
@@ -86,7 +86,7 @@ std::string count_json(const MeshPlan& plan, const PlanCounts& counts) {
                                     {"creations", in_all(counts.splits, counts.world_size)},
                                     {"communicators_per_rank", json_of(counts.communicators_per_rank)},
                                     {"communicators", counts.communicators},
-                                    {"unique_ids", counts.unique_ids()},
+                                    {"unique_ids", counts.unique_ids},
                                     {"broadcasts", counts.broadcasts()},
                                     {"every_group_on_every_rank",
                                      {{"creations_per_rank", counts.naive_creations_per_rank()},

@@ -122,6 +122,38 @@ TEST_CASE("a partial name whose groups exist already is served by them; one that
   CHECK(plan.communicators(2).size() == 1);
 }
 
+TEST_CASE("options decide which equal groups share a communicator") {
+  const MeshPlan base = plan_of({{"dp", 2}, {"cp", 1}, {"tp", 2}});
+  MeshPlan plan{4, base.views(), {base.groups("dp"), base.groups("tp"), base.groups_of_product("dp*tp")}};
+  plan.set_options("dp", {.isolated = {"side"}});
+  plan.set_options("tp", {.split_from = "dp*tp"});
+  CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}), doctest::Contains("is split itself"),
+                       rankmesh::SpecError);
+  const auto options = [](int max_ctas) { return rankmesh::GroupOptions{.max_ctas = max_ctas}; };
+  CHECK(options(4).can_share(options(4)));
+  CHECK(!options(4).can_share(options(8)));
+  CHECK(rankmesh::GroupOptions{.lazy = true}.can_share({}));
+  CHECK(plan.options_text() == "dp(isolated=side) tp(split_from=dp*tp)");
+}
+
+TEST_CASE("options that mean nothing are refused") {
+  MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
+  using rankmesh::GroupOptions;
+  const auto refused = [&](const GroupOptions& options, const char* reason) {
+    CHECK_THROWS_WITH_AS(plan.set_options("dp", options), doctest::Contains(reason), rankmesh::SpecError);
+  };
+  refused({.split_from = "dp"}, "its parent 'dp' is split itself");
+  refused({.split_from = "pp"}, "group 0,2 is no part of one group of 'pp'");
+  refused({.share_resources = true}, "share_resources without split_from");
+  refused({.ranks_per_id = -1}, "negative");
+  refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is more than max_ctas");
+  refused({.max_ctas = 0}, "0 CTAs");
+  refused({.cga_cluster_size = 9}, "cga_cluster_size is 9");
+  refused({.isolated = {"a", "a"}}, "stands twice");
+  CHECK_THROWS_AS(plan.set_options("zz", {}), rankmesh::UnknownName);
+  CHECK(plan.options_text().empty());
+}
+
 TEST_CASE("unknown names say which exist") {
   const MeshPlan plan = plan_of({{"dp", 2}, {"tp", 2}});
   try {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -18,20 +19,30 @@ namespace {
 PlanCounts enumerated(const MeshPlan& plan) {
   PlanCounts counts;
   std::set<std::vector<rankmesh::Rank>> distinct;
-  std::set<std::vector<rankmesh::Rank>> executed;
+  std::set<std::pair<std::vector<rankmesh::Rank>, std::string>> executed;  // and what tells equal groups apart
   counts.world_size = plan.world_size();
   counts.names = static_cast<std::int64_t>(plan.families().size());
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
     const auto& family = plan.families()[f];
     const bool overlaps = family.coverage(plan.world_size()) == Coverage::overlapping;
+    rankmesh::GroupOptions options = plan.options(f);
+    const auto isolated = std::exchange(options.isolated, {});
+    options.lazy = false;
+    const auto execute = [&](const std::vector<rankmesh::Rank>& ranks, const std::string& key) {
+      if (executed.emplace(ranks, key).second)
+        counts.unique_ids += plan.unique_ids(f, static_cast<std::int64_t>(ranks.size()));
+    };
     counts.splits += plan.needs_creation(f) ? 1 : 0;
+    if (plan.has_communicators(f)) counts.splits += static_cast<std::int64_t>(isolated.size());
     for (std::int64_t g = 0; g < family.group_count(); ++g) {
       const auto ranks = family.group(g).to_vector();
       ++counts.groups;
       counts.groups_of_one += ranks.size() == 1 ? 1 : 0;
       counts.overlapping_groups += overlaps ? 1 : 0;
       distinct.insert(ranks);
-      if (!overlaps && ranks.size() > 1) executed.insert(ranks);
+      if (overlaps || ranks.size() < 2) continue;
+      execute(ranks, options.to_string());
+      for (const std::string& key : isolated) execute(ranks, family.name() + "/" + key);
     }
   }
   counts.distinct_groups = static_cast<std::int64_t>(distinct.size());
@@ -55,6 +66,7 @@ void check_count(const MeshPlan& plan) {
   CHECK(found.distinct_groups == expected.distinct_groups);
   CHECK(found.communicators == expected.communicators);
   CHECK(found.splits == expected.splits);
+  CHECK(found.unique_ids == expected.unique_ids);
   CHECK(found.groups_per_rank.least == expected.groups_per_rank.least);
   CHECK(found.groups_per_rank.most == expected.groups_per_rank.most);
   CHECK(found.communicators_per_rank.least == expected.communicators_per_rank.least);
@@ -97,6 +109,25 @@ TEST_CASE("counts of random meshes are those of an enumeration") {
                       ",tp=" + std::to_string(tp) + ",pp=" + std::to_string(pp) + ",cp=" + std::to_string(cp);
     CAPTURE(text);
     check_count(MeshSpec::parse_string(text).plan());
+  }
+}
+
+TEST_CASE("options that keep equal groups apart are counted") {
+  std::mt19937 random{7};
+  for (int round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    MeshPlan plan = MeshSpec::parse_string(round % 2 == 0 ? "megatron:world_size=32,tp=2,pp=2,cp=2,ep=2"
+                                                          : "pp=2,dp=1,cp=4,tp=2 | pp=2,ep=8 ; dp_cp=dp*cp, mp=dp*cp*tp")
+                        .plan();
+    for (const auto& family : plan.families()) {
+      rankmesh::GroupOptions options;
+      if (random() % 3 == 0) options.max_ctas = 4;
+      if (random() % 3 == 0) options.lazy = true;
+      if (random() % 3 == 0) options.ranks_per_id = 4;
+      if (random() % 3 == 0) options.isolated = {"a", "b"};
+      plan.set_options(family.name(), options);
+    }
+    check_count(plan);
   }
 }
 

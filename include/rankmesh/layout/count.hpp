@@ -25,14 +25,16 @@ struct PlanCounts {
   std::int64_t groups_of_one = 0;       ///< those of them with one rank
   std::int64_t distinct_groups = 0;     ///< as lists of ranks, in order; groups of one included
   std::int64_t overlapping_groups = 0;  ///< of names that are printed but never executed
-  std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is executed
+  std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is executed, and
+                                        ///< one more per key of isolation
   std::int64_t splits = 0;              ///< MPI creations that every rank takes part in: names that need one
+  std::int64_t unique_ids = 0;          ///< NCCL's, on all ranks together: one per communicator, or more, or none
+                                        ///< where it is split from another
   PerRank groups_per_rank;
   PerRank communicators_per_rank;
 
-  /// NCCL unique IDs, one per communicator, each broadcast once in its group.
-  [[nodiscard]] std::int64_t unique_ids() const { return communicators; }
-  [[nodiscard]] std::int64_t broadcasts() const { return communicators; }
+  /// Each unique ID is broadcast once in its group.
+  [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
   /// Groups whose list of ranks another group has already.
   [[nodiscard]] std::int64_t repeated_groups() const { return groups - distinct_groups; }
   /// What creating every group on every rank would take: one creation per group of every name, on each rank.
