@@ -5,6 +5,7 @@
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/mesh/mesh.hpp"
+#include "rankmesh/mesh/nccl_group.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rankmesh/version.hpp"

@@ -4,24 +4,65 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
 namespace rankmesh::device {
+namespace {
 
-int choose(std::optional<int> wanted, int local_rank, int visible) {
+// The one thing that meshes of a process must share without knowing each other.
+struct Claimed {
+  std::mutex mutex;
+  std::weak_ptr<const int> device;
+};
+
+Claimed& process() {
+  static Claimed claimed;
+  return claimed;
+}
+
+}  // namespace
+
+Claim::Claim(int device) {
+  const std::lock_guard lock{process().mutex};
+  device_ = process().device.lock();
+  if (device_ && *device_ != device)
+    throw UsageError{fmt::format("device {} is wanted, another mesh of this process drives device {}", device, *device_),
+                     "use one device per rank: close the other mesh first, or give both the same"};
+  if (device_ == nullptr) process().device = device_ = std::make_shared<const int>(device);
+}
+
+std::optional<int> claimed() {
+  const std::lock_guard lock{process().mutex};
+  const auto device = process().device.lock();
+  return device ? std::optional{*device} : std::nullopt;
+}
+
+void require_current(int device) {
+  int current = 0;
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  if (current != device)
+    throw UsageError{fmt::format("device {} is current, the mesh drives device {}", current, device),
+                     fmt::format("call cudaSetDevice({}) before", device)};
+}
+
+Claim choose(std::optional<int> wanted, int local_rank, int visible) {
   if (wanted && (*wanted < 0 || *wanted >= visible))
     throw UsageError{fmt::format("device {} is wanted, {} are visible", *wanted, visible),
                      "look at CUDA_VISIBLE_DEVICES"};
   int device = 0;
-  if (wanted) {
+  if (const auto other = claimed(); !wanted && other) {
+    device = *other;
+  } else if (wanted) {
     device = *wanted;
   } else {
     check(cudaGetDevice(&device), "cudaGetDevice");
     if (device == 0) device = local_rank % visible;
   }
+  Claim claim{device};
   check(cudaSetDevice(device), "cudaSetDevice");
-  return device;
+  return claim;
 }
 
 Identity identity_of(int device) {

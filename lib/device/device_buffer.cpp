@@ -1,5 +1,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 
+#include "rankmesh/device/cuda.hpp"
+
 namespace rankmesh::device::detail {
 
 void* allocate(std::size_t bytes) {
@@ -12,9 +14,10 @@ void release(void* memory) noexcept {
   if (memory != nullptr) (void)cudaFree(memory);
 }
 
-void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamRef stream) {
+void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream) {
   if (bytes == 0) return;
   auto* native = static_cast<cudaStream_t>(stream.native());
+  const auto kind = direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
   check(cudaMemcpyAsync(to, from, bytes, kind, native), "cudaMemcpyAsync");
   check(cudaStreamSynchronize(native), "cudaStreamSynchronize");
 }

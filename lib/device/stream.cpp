@@ -1,5 +1,6 @@
 #include "rankmesh/device/stream.hpp"
 
+#include <future>
 #include <thread>
 
 #include <fmt/format.h>
@@ -38,6 +39,22 @@ void Stream::wait(const Deadline& deadline) const {
                          {}};
     std::this_thread::yield();
   }
+}
+
+void drain(const Deadline& deadline) {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  std::promise<cudaError_t> promise;
+  auto result = promise.get_future();
+  std::thread{[device, promise = std::move(promise)]() mutable {
+    const cudaError_t set = cudaSetDevice(device);
+    promise.set_value(set == cudaSuccess ? cudaDeviceSynchronize() : set);
+  }}.detach();
+  if (result.wait_for(deadline.left()) != std::future_status::ready)
+    throw TimeoutError{fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
+                       "a kernel or a collective on it waits: look at what its peers do",
+                       {}};
+  check(result.get(), "cudaDeviceSynchronize");
 }
 
 Event::Event() {

@@ -36,6 +36,39 @@ MPI_Comm GroupCoordinator::native_mpi() const {
   return channel_->comm.native();
 }
 
+Transport& GroupCoordinator::device_transport(std::string_view what) const {
+  if (channel_->device != nullptr) return *channel_->device;
+  if (!services_->no_device.empty())
+    throw NoDeviceError{
+        fmt::format("{}.{} on device memory: there is no device transport: {}", name_, what, services_->no_device),
+        "use host memory, or a machine with CUDA and NCCL"};
+  if (channel_->families.empty())
+    throw NoDeviceError{fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
+                                    name_, what),
+                        "give adopt() the ncclComm_t too, or use host memory"};
+  throw NoDeviceError{fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, what),
+                      fmt::format("open it with mesh.open({{\"{}\"}}), or leave the option 'lazy' out", name_)};
+}
+
+ncclComm* GroupCoordinator::native_nccl() const {
+  if (services_->closed || !channel_->comm || !channel_->broken.empty())
+    throw ClosedError{fmt::format("'{}' is closed or broken", name_), "take the handle before"};
+  (void)device_transport("native_nccl");
+  return channel_->device_facts.native;
+}
+
+StreamRef GroupCoordinator::stream() const {
+  if (services_->closed || !channel_->comm)
+    throw ClosedError{fmt::format("'{}' is closed", name_), "its stream went with it"};
+  (void)device_transport("stream");
+  return channel_->device_facts.stream();
+}
+
+const BootstrapReport* GroupCoordinator::bootstrap() const noexcept {
+  const auto& report = channel_->device_facts.bootstrap;
+  return report ? &*report : nullptr;
+}
+
 void GroupCoordinator::run(const Call& call) {
   const detail::CallGuard guard{*services_};
   if (services_->closed || !channel_->comm)
@@ -46,13 +79,10 @@ void GroupCoordinator::run(const Call& call) {
         fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
   const bool on_device = detail::is_on_device(call);
-  if (on_device && channel_->device == nullptr) {
-    const std::string& why = services_->no_device;
-    throw NoDeviceError{
-        fmt::format("{}.{} on device memory: there is no device transport: {}", name_,
-                    to_string(call.operation), why.empty() ? "adopted groups have none" : why),
-        "use host memory, or a machine with CUDA and NCCL"};
-  }
+  if (on_device) (void)device_transport(to_string(call.operation));
+  if (!on_device && services_->in_batch)
+    throw UsageError{fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+                     "end the group first: its operations have not been issued, and a peer may wait for them"};
   detail::check_call(call, name_, rank_in_group_, size_);
   if (on_device)
     run_on_device(call);

@@ -66,7 +66,10 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 }  // namespace
 
 void Agreement::add(std::string field, Hash128 hash, std::string text) {
-  if (text.size() > max_text) text = text.substr(0, max_text) + "...";
+  if (text.size() > max_text) {
+    text.resize(max_text);
+    text += "...";
+  }
   fields_.push_back({std::move(field), hash, std::move(text)});
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/agreement.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mesh/mesh.hpp"
@@ -39,6 +40,9 @@ void Mesh::close(GroupCoordinator& group) {
     throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
                      "names of the mesh are closed with it, by close()"};
   const auto channel = std::ranges::find_if(state.channels, [&](const auto& c) { return group.uses(*c); });
+  if (state.device)
+    if (const std::string graphs = state.device->living_graphs(channel->get()); !graphs.empty())
+      throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs), "destroy the graphs first"};
   if ((*channel)->owned) {
     try {
       meet((*channel)->owned.view(), state, "close of " + group.name(), group.ranks());
@@ -57,14 +61,25 @@ void Mesh::close() {
   if (is_closed()) return;
   if (!mpi::is_active())
     throw UsageError{"close() after MPI_Finalize", "close the mesh before MPI is finalised"};
-  const detail::CallGuard guard{*state_->services};
-  state_->services->closed = true;  // also where the others do not come: then MPI_Finalize frees what is left
-  const auto everyone = RankSet::range(0, state_->plan.world_size());
-  meet(state_->control.view(), *state_, "close of the mesh", everyone);
-  if (state_->device) state_->device->close(state_->deadline());
-  for (const auto& channel : state_->channels) free_channel(*channel);
-  state_->services->roll_call.reset();
-  state_->control.free();
+  detail::MeshState& state = open_state("close");
+  const detail::CallGuard guard{*state.services};
+  detail::Agreement agreement;  // as cheap as a barrier, and a rank can say no
+  if (state.device)
+    if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
+      agreement.fail(fmt::format("{}: destroy them first", graphs));
+  try {
+    agreement.settle(state.control.view(), *state.services->roll_call, "close of the mesh", state.deadline());
+  } catch (const MismatchError&) {
+    throw;  // the mesh stays open
+  } catch (...) {
+    state.services->closed = true;  // MPI_Finalize frees what is left
+    throw;
+  }
+  state.services->closed = true;
+  if (state.device) state.device->close(state.deadline());
+  for (const auto& channel : state.channels) free_channel(*channel);
+  state.services->roll_call.reset();
+  state.control.free();
 }
 
 void Mesh::abort() {

@@ -14,12 +14,14 @@ namespace {
 
 std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name,
                                               std::string identity, RankSet ranks, mpi::Communicator owned,
-                                              mpi::CommunicatorView adopted = {}) {
-  const bool is_adopted = static_cast<bool>(adopted);
-  auto channel = state.add_channel(std::move(identity), std::move(ranks), std::move(owned), adopted);
-  if (state.device != nullptr && !is_adopted) {
+                                              mpi::CommunicatorView adopted = {}, ncclComm* nccl = nullptr) {
+  auto channel = state.add_channel(std::move(identity), name, std::move(ranks), std::move(owned), adopted);
+  if (state.device != nullptr) {
     try {
-      state.device->open(*channel);
+      if (!adopted)
+        state.device->open(*channel);
+      else if (nccl != nullptr)
+        state.device->adopt(*channel, nccl);
     } catch (...) {
       state.channels.pop_back();
       throw;
@@ -104,13 +106,16 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(std::span<const 
   return result;
 }
 
-std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name) {
+std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
   detail::MeshState& state = open_state("adopt");
+  if (nccl != nullptr && state.device == nullptr)
+    throw NoDeviceError{fmt::format("adopt '{}' with an NCCL communicator: {}", name, state.services->no_device),
+                        "adopt the MPI communicator alone"};
   const detail::CallGuard guard{*state.services};
   const mpi::CommunicatorView view{comm};
   std::string identity = "adopted " + name;
   return add_dynamic(state, std::move(name), std::move(identity),
-                     RankSet::of(members_of(view, state.control.view())), {}, view);
+                     RankSet::of(members_of(view, state.control.view())), {}, view, nccl);
 }
 
 }  // namespace rankmesh

@@ -1,5 +1,6 @@
 #include "rankmesh/mesh/mesh.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -41,6 +42,8 @@ detail::MeshState& Mesh::state() const {
 detail::MeshState& Mesh::open_state(const char* what) const {
   if (state().services->closed)
     throw ClosedError{fmt::format("{} on a mesh that is closed", what), "close the mesh last"};
+  if (state_->services->in_batch)
+    throw UsageError{fmt::format("{} inside an NcclGroup", what), "end the group first"};
   return *state_;
 }
 
@@ -54,6 +57,21 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
   throw NotMember{
       fmt::format("rank {} ({}) is in no group of '{}'", rank().value(), plan().describe(rank()), name),
       fmt::format("its first group is {}", family.group(0).to_string(60))};
+}
+
+GroupCoordinator& Mesh::isolated(std::string_view name, std::string_view key) {
+  const GroupOptions& options = plan().options(plan().index_of(name));
+  if (std::ranges::find(options.isolated, key) == options.isolated.end())
+    throw UnknownName{fmt::format("'{}' has no isolated communicator '{}'", name, key),
+                      fmt::format("list the key in the options of '{}': GroupOptions::isolated, or isolated = [\"{}\"] in "
+                                  "its table of a spec file",
+                                  name, key)};
+  const auto found = state().named.find(detail::isolated_name(name, key));
+  return found != state().named.end() ? *found->second : (*this)[name];  // which throws NotMember
+}
+
+std::optional<int> Mesh::device() const {
+  return state().device == nullptr ? std::nullopt : state().services->device;
 }
 
 const MeshPlan& Mesh::plan() const { return state().plan; }

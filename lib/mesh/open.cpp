@@ -35,6 +35,7 @@ Local plan_locally(int ranks, const MeshOptions& options, const std::function<Me
       throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
                        "it is 1 .. 2^31-1"};
     local.plan = parse().plan(ranks);
+    for (const auto& [name, of_name] : options.names) local.plan->set_options(name, of_name);
   } catch (const Error& error) {
     local.failure = std::current_exception();
     local.message = error.message();
@@ -68,6 +69,7 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
+  if (local.plan) agreement.add("options of names", local.plan->options_text());
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
@@ -84,34 +86,65 @@ void meet(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, const std
   roll_call.wait({&request, 1}, step, deadline);
 }
 
+// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a split is the plan's
+// to say; a rank that is not served passes no colour.
+mpi::Communicator split(const MeshState& state, const std::optional<GroupIndex>& place, bool takes_part) {
+  return takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
+                                 static_cast<int>(place->rank_in_group.value()))
+                    : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
+}
+
+void add_coordinator(MeshState& state, const std::string& name, const std::shared_ptr<Channel>& channel) {
+  state.named.emplace(name, std::make_unique<GroupCoordinator>(name, channel, state.services));
+}
+
 // One split per name that needs it; names whose groups exist already share their communicators.
-void open_names(MeshState& state) {
-  for (std::size_t f = 0; f < state.plan.families().size(); ++f) {
-    const GroupFamily& family = state.plan.families()[f];
-    if (family.coverage(state.plan.world_size()) == Coverage::overlapping) continue;
-    const auto place = family.find(state.services->rank);
-    const RankSet ranks = place ? family.group(place->group) : RankSet{};
-    std::shared_ptr<Channel> channel;
-    if (place) {
-      const auto same =
-          std::ranges::find_if(state.channels, [&](const auto& c) { return c->ranks == ranks; });
-      if (same != state.channels.end()) channel = *same;
-    }
-    if (state.plan.needs_creation(f)) {
-      const bool takes_part = place && ranks.size() > 1 && channel == nullptr;
-      auto comm = takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
-                                          static_cast<int>(place->rank_in_group.value()))
-                             : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
-      if (takes_part) {
-        channel = state.add_channel(family.name(), ranks, std::move(comm));
-        channel->leader = state.plan.leader(f, place->group);
-      }
-    }
-    if (!place) continue;
-    if (channel == nullptr) channel = state.add_channel(family.name(), ranks, {});  // a group of one
-    state.named.emplace(family.name(),
-                        std::make_unique<GroupCoordinator>(family.name(), channel, state.services));
+void open_name(MeshState& state, std::size_t f) {
+  const GroupFamily& family = state.plan.families()[f];
+  const GroupOptions& options = state.plan.options(f);
+  const auto place = family.find(state.services->rank);
+  const RankSet ranks = place ? family.group(place->group) : RankSet{};
+  const auto leader = [&](std::size_t number) {
+    return (state.plan.leader(f, place->group).value() + static_cast<std::int64_t>(number)) % ranks.size();
+  };
+  std::shared_ptr<Channel> channel;
+  if (place) {
+    const auto same = std::ranges::find_if(state.channels, [&](const auto& c) {
+      return c->ranks == ranks && c->isolation.empty() && state.options_of(*c).can_share(options);
+    });
+    if (same != state.channels.end()) channel = *same;
   }
+  if (state.plan.needs_creation(f)) {
+    const bool takes_part = place && ranks.size() > 1 && channel == nullptr;
+    auto comm = split(state, place, takes_part);
+    if (takes_part) {
+      channel = state.add_channel(family.name(), family.name(), ranks, std::move(comm));
+      channel->leader = leader(0);
+    }
+  }
+  if (place) {
+    if (channel == nullptr) channel = state.add_channel(family.name(), family.name(), ranks, {});  // a group of one
+    channel->families.push_back(f);
+    add_coordinator(state, family.name(), channel);
+  }
+  for (std::size_t k = 0; k < options.isolated.size() && state.plan.has_communicators(f); ++k) {
+    const std::string name = isolated_name(family.name(), options.isolated[k]);
+    const bool takes_part = place && ranks.size() > 1;
+    auto comm = split(state, place, takes_part);
+    if (!place) continue;
+    auto further = state.add_channel(name, name, ranks, std::move(comm));
+    further->leader = leader(k + 1);
+    further->families.push_back(f);
+    further->isolation = options.isolated[k];
+    add_coordinator(state, name, further);
+  }
+  if (place && !state.plan.has_communicators(f))  // groups of one rank: nothing to isolate
+    for (const std::string& key : options.isolated) add_coordinator(state, isolated_name(family.name(), key), channel);
+}
+
+void open_names(MeshState& state) {
+  for (std::size_t f = 0; f < state.plan.families().size(); ++f)
+    if (state.plan.families()[f].coverage(state.plan.world_size()) != Coverage::overlapping) open_name(state, f);
 }
 
 }  // namespace
@@ -120,8 +153,15 @@ void MeshState::log(LogLevel level, const std::string& message) const {
   if (services->log) services->log(level, message);
 }
 
-std::shared_ptr<Channel> MeshState::add_channel(std::string identity, RankSet ranks, mpi::Communicator owned,
-                                                mpi::CommunicatorView adopted) {
+std::string isolated_name(std::string_view name, std::string_view key) { return fmt::format("{}[{}]", name, key); }
+
+const GroupOptions& MeshState::options_of(const Channel& channel) const {
+  static const GroupOptions plain;
+  return channel.families.empty() ? plain : plan.options(channel.families.front());
+}
+
+std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::string name, RankSet ranks,
+                                                mpi::Communicator owned, mpi::CommunicatorView adopted) {
   auto channel = std::make_shared<Channel>();
   if (owned)
     channel->comm = owned.view();
@@ -129,6 +169,7 @@ std::shared_ptr<Channel> MeshState::add_channel(std::string identity, RankSet ra
     channel->comm = adopted ? adopted : mpi::CommunicatorView{MPI_COMM_SELF};
   channel->owned = std::move(owned);
   channel->identity = std::move(identity);
+  channel->name = std::move(name);
   channel->ranks = std::move(ranks);
   if (channel->ranks.size() == 1)
     channel->host = std::make_unique<LocalTransport>();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/stream.hpp"
 
 namespace rankmesh {
@@ -179,10 +180,16 @@ class Issue {
 
 class StreamPending final : public Pending {
  public:
-  explicit StreamPending(StreamRef stream) { event_.record(stream); }
-  bool test() override { return event_.query(); }
+  // @param comm  null for copies.
+  StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} { event_.record(stream); }
+  bool test() override {
+    if (event_.query()) return true;
+    if (comm_ != nullptr) (void)comm_->is_settled();  // what will never end says so
+    return false;
+  }
 
  private:
+  const nccl::Communicator* comm_;
   device::Event event_;
 };
 
@@ -201,14 +208,19 @@ void NcclTransport::run(const Call& call) {
   if (reduces(call.operation) && element_of(call.in.type).per_element != 1)
     throw UnsupportedError{fmt::format("NCCL does no arithmetic on {}", to_string(call.in.type)),
                            "use 32-bit integers"};
-  (void)comm_.is_settled();  // an earlier operation's failure surfaces here
+  device::require_current(device_);
+  if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
+  graphs_.note(call.stream, comm_.name());
   Issue{call, comm_, rank_, size_}();
-  comm_.settle(Deadline{timeout_});
+  if (batch_.is_open())
+    batch_.add(comm_);
+  else
+    comm_.settle(Deadline{timeout_});
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   run(call);
-  return std::make_unique<StreamPending>(call.stream);
+  return std::make_unique<StreamPending>(call.stream, &comm_);
 }
 
 bool LocalDeviceTransport::supports(const Call& call) const {
@@ -226,7 +238,7 @@ void LocalDeviceTransport::run(const Call& call) {
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
   run(call);
-  return std::make_unique<StreamPending>(call.stream);
+  return std::make_unique<StreamPending>(call.stream, nullptr);
 }
 
 }  // namespace rankmesh

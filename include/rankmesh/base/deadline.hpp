@@ -1,6 +1,7 @@
 // A point in time after which waiting ends with a TimeoutError.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "rankmesh/export.hpp"
@@ -19,6 +20,10 @@ class Deadline {
                                     : Clock::time_point::max()} {}
 
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
+  /// What is left of it; at most thirty years.
+  [[nodiscard]] Duration left() const {
+    return at_ == Clock::time_point::max() ? Duration{longest} : std::max(Duration{0}, Duration{at_ - Clock::now()});
+  }
   /// The time that was granted, for messages.
   [[nodiscard]] double seconds() const { return after_.count(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,16 +13,35 @@
 
 namespace rankmesh::device {
 
+/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of one process must
+/// agree, since one rank drives at most one device. Copies share the claim.
+class RANKMESH_API Claim {
+ public:
+  Claim() = default;
+  /// @throws UsageError where another device is claimed already.
+  explicit Claim(int device);
+  [[nodiscard]] int device() const { return *device_; }
+
+ private:
+  std::shared_ptr<const int> device_;
+};
+
+/// The device that is claimed by this process; nothing where none is.
+RANKMESH_API std::optional<int> claimed();
+
+/// @throws UsageError where the calling thread's current device is another: NCCL would take the call for it.
+RANKMESH_API void require_current(int device);
+
 /// What tells one device from all others; MIG instances have their own UUID.
 struct Identity {
   unsigned char uuid[16] = {};
   char bus_id[16] = {};
 };
 
-/// The device for this rank: `wanted`; else one that is already current (not number 0, which is current where
+/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is already current (not number 0, which is current where
 /// nobody chose); else the launcher's node-local rank modulo the visible devices. Makes it current. Local.
-/// @throws UsageError where `wanted` does not exist.
-RANKMESH_API int choose(std::optional<int> wanted, int local_rank, int visible);
+/// @throws UsageError where `wanted` does not exist, or another mesh of the process drives another device.
+RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible);
 
 /// The current device's. @throws CudaError.
 RANKMESH_API Identity identity_of(int device);

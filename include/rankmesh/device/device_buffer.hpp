@@ -1,22 +1,27 @@
 // Device memory that is owned.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/stream_ref.hpp"
-#include "rankmesh/device/cuda.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh::device {
 
 namespace detail {
 RANKMESH_API void* allocate(std::size_t bytes);
 RANKMESH_API void release(void* memory) noexcept;
-RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, StreamRef stream);
+enum class Direction { to_device, to_host };
+RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream);
 }  // namespace detail
 
+/// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws NoDeviceError.
+///
 /// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may wait for
 /// the whole device: do it while nothing waits for a peer.
 template <Element T>
@@ -47,12 +52,12 @@ class DeviceBuffer {
   /// Copies in stream order and waits for it. `values` has at most size() elements.
   void upload(std::span<const T> values, StreamRef stream) {
     if (values.size() > count_) throw UsageError{"upload of more elements than the buffer has"};
-    detail::copy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
+    detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device, stream);
   }
   /// The elements, once what the stream holds has run. The host waits.
   [[nodiscard]] std::vector<T> download(StreamRef stream) const {
     std::vector<T> values(count_);
-    detail::copy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost, stream);
+    detail::copy(values.data(), data_, count_ * sizeof(T), detail::Direction::to_host, stream);
     return values;
   }
 

@@ -42,6 +42,11 @@ class RANKMESH_API Stream {
   bool owned_ = false;
 };
 
+/// Waits until the current device has nothing left to do, whoever put it there. A thread of its own sits in
+/// cudaDeviceSynchronize, which knows no deadline; it stays behind where the deadline passes.
+/// @throws TimeoutError, CudaError.
+RANKMESH_API void drain(const Deadline& deadline);
+
 /// A mark in a stream, without timing. Move-only.
 class RANKMESH_API Event {
  public:

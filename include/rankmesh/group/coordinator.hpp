@@ -4,15 +4,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/group/bootstrap_report.hpp"
 #include "rankmesh/group/peer.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/transport/call.hpp"
 
+struct ncclComm;  // what an ncclComm_t points to
+
 namespace rankmesh {
+
+class Transport;
 
 namespace detail {
 struct Channel;
@@ -66,6 +72,16 @@ class RANKMESH_API GroupCoordinator {
   /// The group's communicator (MPI_COMM_SELF for a group of one), owned by the mesh. Collectives that the
   /// caller issues on it count in the order of issue; point-to-point tags are the caller's below 16384.
   [[nodiscard]] MPI_Comm native_mpi() const;
+
+  /// The group's NCCL communicator (an ncclComm_t), owned by the mesh; null for a group of one. Unless the name's
+  /// options say `blocking`, it is non-blocking: after a call of your own poll ncclCommGetAsyncError to success before
+  /// the next call of either side. @throws NoDeviceError where there is none, or it is not open yet.
+  [[nodiscard]] ncclComm* native_nccl() const;
+  /// The group's own stream, with the priority that the name's options give; made when first asked for, and destroyed
+  /// by close(). @throws NoDeviceError.
+  [[nodiscard]] StreamRef stream() const;
+  /// How the NCCL communicator came to be; null where there is none.
+  [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
 
   /// Returns when all members have come.
   void barrier() { run({.operation = Operation::barrier}); }
@@ -222,6 +238,7 @@ class RANKMESH_API GroupCoordinator {
     return {buffer.data, buffer.count, buffer.type, buffer.kind};
   }
 
+  [[nodiscard]] Transport& device_transport(std::string_view what) const;
   void run_on_device(const Call& call);
   void run_with_deadline(const Call& call);
 

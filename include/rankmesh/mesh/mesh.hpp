@@ -1,7 +1,9 @@
 // A mesh that works: the plan carried out over a communicator.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,13 +54,29 @@ class RANKMESH_API Mesh {
   ///         overlaps and has no coordinator.
   GroupCoordinator& operator[](std::string_view name);
 
+  /// A further communicator of this rank's group of that name, for work on another stream. Local. The keys are those
+  /// that the name's options list (GroupOptions::isolated), so the plan counts them and construction makes them.
+  /// @throws UnknownName (the hint says where keys are listed), NotMember.
+  GroupCoordinator& isolated(std::string_view name, std::string_view key);
+
   [[nodiscard]] const MeshPlan& plan() const;
   [[nodiscard]] Rank rank() const;
   [[nodiscard]] std::int64_t size() const;
   /// This rank's coordinate along a dimension.
   [[nodiscard]] Coordinate coordinate(std::string_view dimension) const;
+  /// The CUDA device that this rank drives; nothing where the mesh has no devices.
+  [[nodiscard]] std::optional<int> device() const;
   /// Which node every rank is on; discovered once, at construction.
   [[nodiscard]] const Placement& placement() const;
+
+  /// Opens the NCCL communicators of names that are lazy (GroupOptions::lazy); those that are open stay as they are.
+  /// Collective over all ranks of these names' groups, which pass the same names; blocks. Waits until the device has
+  /// nothing to do, since no communicator may be made while another is at work. Does nothing where the mesh has no
+  /// devices.
+  /// @throws UnknownName; MismatchError where ranks pass other names or one of them failed, and nothing is opened;
+  ///         TimeoutError naming the ranks that did not come.
+  void open(std::span<const std::string_view> names);
+  void open(std::initializer_list<std::string_view> names) { open(std::span{names.begin(), names.size()}); }
 
   /// A group of any ranks, in the given order. Collective over those ranks alone, which must make overlapping
   /// groups in one order that is consistent across all members. The members meet first: k-1 messages of 24
@@ -73,15 +91,20 @@ class RANKMESH_API Mesh {
   /// cannot wait for each other in a circle. Lists without this rank are skipped (null in the result).
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(std::span<const std::vector<Rank>> groups);
   /// Closes one dynamic or adopted group. Collective over it; waits for its members (with the timeout).
-  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another mesh.
+  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another mesh, or a CUDA graph
+  ///         that holds its operations is alive.
   void close(GroupCoordinator& group);
 
-  /// A coordinator on a communicator of the user's, whose ranks must all be ranks of the mesh. Local. The
-  /// communicator is not freed; it must outlive its use here.
-  std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name);
+  /// A coordinator on communicators of the user's, whose ranks must all be ranks of the mesh. Local. The
+  /// communicators are not freed; they must outlive their use here.
+  /// @param nccl  an ncclComm_t of the same ranks in the same order on the mesh's device, for device memory.
+  /// @throws UsageError where they do not fit; NoDeviceError for `nccl` where the mesh has no devices.
+  std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name, ncclComm* nccl = nullptr);
 
   /// Ends the mesh: waits for all ranks (with the timeout), then frees every communicator in one order.
   /// Collective over the world; must come before MPI_Finalize. A second call does nothing.
+  /// @throws MismatchError, the same on every rank, where CUDA graphs that hold operations of the mesh are alive on
+  ///         one (destroy them first; the mesh stays open); TimeoutError naming ranks that did not come.
   void close();
   [[nodiscard]] bool is_closed() const;
   /// Ends all NCCL communicators at once, in one group call, whatever their peers do; every group is broken
@@ -89,6 +112,7 @@ class RANKMESH_API Mesh {
   void abort();
 
  private:
+  friend class NcclGroup;
   explicit Mesh(std::unique_ptr<detail::MeshState> state);
   [[nodiscard]] detail::MeshState& state() const;                       // throws ClosedError after a move
   [[nodiscard]] detail::MeshState& open_state(const char* what) const;  // and after close()

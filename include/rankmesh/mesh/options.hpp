@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/log.hpp"
+#include "rankmesh/layout/group_options.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
 
 namespace rankmesh {
@@ -33,6 +36,8 @@ struct MeshOptions {
   std::optional<int> device{};
   /// Allows several ranks on one device.
   bool share_devices = false;
+  /// How the communicators of single names are made; replaces what a spec file says of the same name.
+  std::map<std::string, GroupOptions> names{};
   /// Elements handed to MPI in one count; tests make it small.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

@@ -21,12 +21,28 @@ struct Packet {
 
 using Request = BootstrapRequest;
 
-mpi::RollCall::Step step_of(const Request& request, std::string_view phase) {
+mpi::RollCall::Step step_of(const std::string& name, const std::string& identity, const RankSet& ranks,
+                            std::string_view phase) {
   mpi::RollCall::Step step;
-  step.activity = fmt::format("NCCL bootstrap of '{}': {}", request.name, phase);
-  step.key = hash_bytes(step.activity + request.ranks.to_string()).low;
-  for (const Rank rank : request.ranks) step.members.push_back(static_cast<int>(rank.value()));
+  step.activity = fmt::format("NCCL bootstrap of '{}': {}", name, phase);
+  step.key = hash_bytes(fmt::format("{}|{}|{}", identity, phase, ranks.to_string())).low;
+  for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
   return step;
+}
+
+mpi::RollCall::Step step_of(const Request& request, std::string_view phase) {
+  return step_of(request.name, request.identity, request.ranks, phase);
+}
+
+mpi::RollCall::Step step_of(const SplitRequest& request) {
+  return step_of(request.name, request.identity, request.parent_ranks, "split");
+}
+
+template <class Phase>
+void timed(double& seconds, Phase&& phase) {
+  const auto begin = std::chrono::steady_clock::now();
+  phase();
+  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 class Bootstrap {
@@ -37,8 +53,13 @@ class Bootstrap {
         requests_{requests},
         roll_call_{roll_call},
         deadline_{deadline},
-        agree_{agree},
-        packets_{std::make_unique<std::vector<Packet>>(requests.size())} {}
+        agree_{agree} {
+    for (const Request& request : requests) {
+      first_.push_back(owner_.size());
+      for (int k = 0; k < request.ids; ++k) owner_.push_back(&request);
+    }
+    packets_ = std::make_unique<std::vector<Packet>>(owner_.size());
+  }
 
   std::vector<std::unique_ptr<Communicator>> run(BootstrapTimes& times) {
     timed(times.unique_ids, [&] { make_ids(); });
@@ -52,11 +73,12 @@ class Bootstrap {
   }
 
  private:
-  template <class Phase>
-  static void timed(double& seconds, Phase&& phase) {
-    const auto begin = std::chrono::steady_clock::now();
-    phase();
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  // Who makes the packet's ID.
+  [[nodiscard]] int leader_of(std::size_t packet) const {
+    const Request& request = *owner_[packet];
+    const auto k = static_cast<std::int64_t>(packet - first_[static_cast<std::size_t>(&request - requests_.data())]);
+    const std::int64_t size = request.comm.size();
+    return static_cast<int>((request.leader + k * size / request.ids) % size);
   }
 
   // A failure does not stop this rank: the others wait for its part in the phases that follow.
@@ -68,41 +90,40 @@ class Bootstrap {
 
   void make_ids() {
     const char* fixed = std::getenv("NCCL_COMM_ID");
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i].comm.rank() != requests_[i].leader) continue;
+    for (std::size_t p = 0; p < owner_.size(); ++p) {
+      if (owner_[p]->comm.rank() != leader_of(p)) continue;
       try {
         if (fixed != nullptr)
           throw UsageError{fmt::format(
               "NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it", fixed)};
-        library_.check(library_.GetUniqueId(&(*packets_)[i].id), "ncclGetUniqueId");
-        (*packets_)[i].valid = 1;
+        library_.check(library_.GetUniqueId(&(*packets_)[p].id), "ncclGetUniqueId");
+        (*packets_)[p].valid = 1;
       } catch (const Error& error) {
-        note(requests_[i], "unique ID", error.message());
+        note(*owner_[p], "unique ID", error.message());
       }
     }
   }
 
   void broadcast() {
-    std::vector<MPI_Request> pending(requests_.size(), MPI_REQUEST_NULL);
-    for (std::size_t i = 0; i < requests_.size(); ++i)
-      mpi::check(MPI_Ibcast(&(*packets_)[i], sizeof(Packet), MPI_BYTE, requests_[i].leader,
-                            requests_[i].comm.native(), &pending[i]),
+    std::vector<MPI_Request> pending(owner_.size(), MPI_REQUEST_NULL);
+    for (std::size_t p = 0; p < owner_.size(); ++p)
+      mpi::check(MPI_Ibcast(&(*packets_)[p], sizeof(Packet), MPI_BYTE, leader_of(p), owner_[p]->comm.native(),
+                            &pending[p]),
                  "MPI_Ibcast");
-    wait(pending, "broadcast of the unique ID");
+    // All are in flight; testing one lets MPI progress the others.
+    for (std::size_t p = 0; p < owner_.size(); ++p) wait(pending[p], *owner_[p], "broadcast of the unique ID");
   }
 
   void meet() {
     std::vector<MPI_Request> pending(requests_.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < requests_.size(); ++i)
       mpi::check(MPI_Ibarrier(requests_[i].comm.native(), &pending[i]), "MPI_Ibarrier");
-    wait(pending, "barrier before init");
+    for (std::size_t i = 0; i < requests_.size(); ++i) wait(pending[i], requests_[i], "barrier before init");
   }
 
-  // All are in flight; testing one lets MPI progress the others.
-  void wait(std::vector<MPI_Request>& pending, std::string_view phase) {
+  void wait(MPI_Request& pending, const Request& request, std::string_view phase) {
     try {
-      for (std::size_t i = 0; i < pending.size(); ++i)
-        roll_call_.wait({&pending[i], 1}, step_of(requests_[i], phase), deadline_);
+      roll_call_.wait({&pending, 1}, step_of(request, phase), deadline_);
     } catch (const TimeoutError&) {
       (void)packets_.release();  // NOLINT: lent to MPI until the process ends
       throw;
@@ -110,17 +131,16 @@ class Bootstrap {
   }
 
   void check_ids() {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if ((*packets_)[i].valid == 0 && requests_[i].comm.rank() != requests_[i].leader)
-        note(requests_[i], "unique ID",
-             fmt::format("its leader, rank {}, made none",
-                         requests_[i].ranks.at(requests_[i].leader).value()));
-      for (std::size_t j = 0; j < i; ++j)
-        if ((*packets_)[i].valid != 0 && (*packets_)[j].valid != 0 &&
-            std::memcmp(&(*packets_)[i].id, &(*packets_)[j].id, sizeof(ncclUniqueId)) == 0)
-          note(requests_[i], "unique ID",
-               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?",
-                           requests_[j].name));
+    for (std::size_t p = 0; p < owner_.size(); ++p) {
+      const Request& request = *owner_[p];
+      if ((*packets_)[p].valid == 0 && request.comm.rank() != leader_of(p))
+        note(request, "unique ID",
+             fmt::format("its leader, rank {}, made none", request.ranks.at(leader_of(p)).value()));
+      for (std::size_t q = 0; q < p; ++q)
+        if ((*packets_)[p].valid != 0 && (*packets_)[q].valid != 0 &&
+            std::memcmp(&(*packets_)[p].id, &(*packets_)[q].id, sizeof(ncclUniqueId)) == 0)
+          note(request, "unique ID",
+               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?", owner_[q]->name));
     }
   }
 
@@ -128,8 +148,10 @@ class Bootstrap {
     for (std::size_t i = 0; i < requests_.size() && failure_.empty(); ++i) {
       const Request& request = requests_[i];
       try {
-        comms_.push_back(Communicator::begin(library_, {&(*packets_)[i].id, 1}, request.comm.size(),
-                                             request.comm.rank(), request.name, request.config));
+        std::vector<ncclUniqueId> ids;
+        for (int k = 0; k < request.ids; ++k) ids.push_back((*packets_)[first_[i] + static_cast<std::size_t>(k)].id);
+        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(), request.comm.rank(), request.name,
+                                             request.options));
       } catch (const Error& error) {
         note(request, "init", error.message());
         tell(error.message());
@@ -155,6 +177,8 @@ class Bootstrap {
   mpi::RollCall& roll_call_;
   const Deadline& deadline_;
   const Agree& agree_;
+  std::vector<std::size_t> first_;      // per request: its first packet
+  std::vector<const Request*> owner_;  // per packet
   std::unique_ptr<std::vector<Packet>> packets_;
   std::vector<std::unique_ptr<Communicator>> comms_;
   std::string failure_;
@@ -167,6 +191,41 @@ std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                      mpi::RollCall& roll_call, const Deadline& deadline,
                                                      const Agree& agree, BootstrapTimes& times) {
   return Bootstrap{library, requests, roll_call, deadline, agree}.run(times);
+}
+
+std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
+                                                 mpi::RollCall& roll_call, const Deadline& deadline,
+                                                 const Agree& agree, BootstrapTimes& times) {
+  std::vector<std::unique_ptr<Communicator>> children;
+  std::string failure;
+  timed(times.splits, [&] {
+    for (const SplitRequest& request : requests) {
+      try {
+        children.push_back(
+            Communicator::split(*request.parent, request.colour, request.key, request.name, request.options));
+        const auto step = step_of(request);
+        roll_call.wait([&] { return request.parent->is_settled(); }, step, deadline);
+        // NCCL gives the child's handle when the parent has settled.
+        if (Communicator* child = children.back().get())
+          roll_call.wait([&] { return child->is_settled(); }, step, deadline);
+      } catch (const Error& error) {
+        failure = fmt::format("split of '{}' ({}): {}", request.name, request.parent_ranks.to_string(40),
+                              error.message());
+        break;
+      }
+    }
+  });
+  // Who failed leaves the others waiting in this split or a later one.
+  if (!failure.empty())
+    for (const SplitRequest& request : requests)
+      roll_call.give_up(step_of(request), failure);
+  try {
+    agree("the split NCCL communicators", failure);
+  } catch (...) {
+    for (const SplitRequest& request : requests) request.parent->abort();  // before the children's memory goes
+    throw;
+  }
+  return children;
 }
 
 }  // namespace rankmesh::nccl

@@ -9,10 +9,11 @@
 namespace rankmesh::nccl {
 namespace {
 
-ncclConfig_t native_config(const Config& wanted, const std::string& name) {
+ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) {
   ncclConfig_t config{};  // zero first: the initialiser of an older header leaves newer fields alone
   config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = wanted.blocking ? 1 : 0;
+  config.splitShare = wanted.share_resources ? 1 : 0;
   if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
   if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
   if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
@@ -35,7 +36,7 @@ Communicator::Communicator(const Library& library, ncclComm_t native, std::strin
 
 std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::span<const ncclUniqueId> ids,
                                                   int ranks, int rank, std::string name,
-                                                  const Config& wanted) {
+                                                  const GroupOptions& wanted) {
   int device = 0;
   // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask first.
   if (cudaGetDevice(&device) != cudaSuccess)
@@ -58,6 +59,22 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::s
   return comm;
 }
 
+std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::optional<int> colour, int key,
+                                                  std::string name, const GroupOptions& wanted) {
+  const Library& library = parent.library();
+  if (!colour) {
+    ncclComm_t none = nullptr;
+    library.check(library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &none, nullptr), "ncclCommSplit",
+                  parent.native_);
+    return nullptr;
+  }
+  std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  ncclConfig_t config = native_config(wanted, *comm->name_);
+  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config), "ncclCommSplit",
+                parent.native_);
+  return comm;
+}
+
 std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclComm_t native,
                                                   std::string name) {
   return std::unique_ptr<Communicator>{new Communicator{library, native, std::move(name), false}};
@@ -65,7 +82,26 @@ std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclCo
 
 Communicator::~Communicator() { abort(); }
 
+int Communicator::size() const {
+  int size = 0;
+  library_->check(library_->CommCount(native_, &size), "ncclCommCount", native_);
+  return size;
+}
+
+int Communicator::rank() const {
+  int rank = 0;
+  library_->check(library_->CommUserRank(native_, &rank), "ncclCommUserRank", native_);
+  return rank;
+}
+
+int Communicator::device() const {
+  int device = 0;
+  library_->check(library_->CommCuDevice(native_, &device), "ncclCommCuDevice", native_);
+  return device;
+}
+
 bool Communicator::is_settled() const {
+  if (native_ == nullptr) return true;  // ended
   ncclResult_t state = ncclSuccess;
   library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
   if (state == ncclInProgress) return false;
@@ -85,7 +121,7 @@ void Communicator::settle(const Deadline& deadline) const {
 }
 
 void Communicator::finalize() {
-  if (owned_) library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
+  if (owned_ && native_ != nullptr) library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
 }
 
 void Communicator::destroy() {

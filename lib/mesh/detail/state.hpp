@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device_side.hpp"
@@ -32,7 +33,7 @@ struct MeshState {
   std::shared_ptr<MeshServices> services = std::make_shared<MeshServices>();
   std::vector<std::shared_ptr<Channel>>
       channels;  ///< in the order of creation, which is the order of freeing
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;  ///< isolated ones as name[key]
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
   std::unique_ptr<DeviceSide> device;  ///< null where there is none
@@ -40,10 +41,15 @@ struct MeshState {
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   void log(LogLevel level, const std::string& message) const;
   /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
-  /// one.
-  std::shared_ptr<Channel> add_channel(std::string identity, RankSet ranks, mpi::Communicator owned,
-                                       mpi::CommunicatorView adopted = {});
+  /// one. `identity` is the same on all members and of no other channel, `name` is for people.
+  std::shared_ptr<Channel> add_channel(std::string identity, std::string name, RankSet ranks,
+                                       mpi::Communicator owned, mpi::CommunicatorView adopted = {});
+  /// Of the first name that it serves; the default for dynamic groups.
+  [[nodiscard]] const GroupOptions& options_of(const Channel& channel) const;
 };
+
+/// How an isolated communicator is called.
+std::string isolated_name(std::string_view name, std::string_view key);
 
 /// Agreement, control communicator, node discovery, then the names. Collective over `world`.
 /// @param description  the mesh in words, for messages.

@@ -1,21 +1,26 @@
 // Device memory over NCCL.
 #pragma once
 
+#include "rankmesh/device/captured_graphs.hpp"
+#include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
 #include "rankmesh/transport/transport.hpp"
 
 namespace rankmesh {
 
 /// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken the
-/// operation (the communicator is settled); the stream, not the host, waits for its end. gather, scatter and
-/// all_to_all are grouped sends and receives. A barrier is refused: it is the host that waits at one.
+/// operation (the communicator is settled), or, inside a batch, once it is part of that; the stream, not the host,
+/// waits for its end. gather, scatter and all_to_all are grouped sends and receives. A barrier is refused: it is the
+/// host that waits at one.
 ///
 /// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
 class NcclTransport final : public Transport {
  public:
   /// @param rank, size  of this process in the group.
-  NcclTransport(nccl::Communicator& comm, int rank, int size, Deadline::Duration timeout)
-      : comm_{comm}, rank_{rank}, size_{size}, timeout_{timeout} {}
+  /// @param batch, graphs  of the mesh.
+  NcclTransport(nccl::Communicator& comm, int rank, int size, int device, Deadline::Duration timeout,
+                nccl::Batch& batch, device::CapturedGraphs& graphs)
+      : comm_{comm}, rank_{rank}, size_{size}, device_{device}, timeout_{timeout}, batch_{batch}, graphs_{graphs} {}
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -25,8 +30,10 @@ class NcclTransport final : public Transport {
 
  private:
   nccl::Communicator& comm_;
-  int rank_, size_;
+  int rank_, size_, device_;
   Deadline::Duration timeout_;
+  nccl::Batch& batch_;
+  device::CapturedGraphs& graphs_;
 };
 
 /// Groups of one on device memory: copies on the call's stream.

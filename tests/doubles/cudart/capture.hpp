@@ -22,6 +22,7 @@ struct Capture {
   std::thread::id thread;
   std::uint64_t number = 0;
   bool invalid = false;
+  cudaGraph_t graph = nullptr;              // what it becomes; the end of the capture owns it
   std::vector<FakeCudaPrepare> operations;  // of all its streams, in the order of the calls
   Coverage recorded;
   std::map<CUstream_st*, Coverage> covers;  // per stream: what it has recorded or waited for

@@ -1,6 +1,8 @@
 // Stream capture and graphs: the operations are kept in the order of the calls and queued again, in
 // that order, on the stream that the graph is launched on.
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <set>
 
 #include "common/settings.hpp"
@@ -9,12 +11,29 @@
 #include "error.hpp"
 #include "stream.hpp"
 
+// Counted by hand, as CUDA's are.
+struct CUuserObject_st {
+  void* data;
+  cudaHostFn_t destroy;
+  std::atomic<unsigned> references;
+  void release(unsigned count) {
+    if (references.fetch_sub(count) != count) return;
+    destroy(data);
+    delete this;
+  }
+};
+
+// A graph's references to one object, let go with the last graph that came of it.
+using RetainedObject = std::shared_ptr<CUuserObject_st>;
+
 struct CUgraph_st {
   std::vector<FakeCudaPrepare> operations;
+  std::vector<RetainedObject> objects;
 };
 
 struct CUgraphExec_st {
   std::vector<FakeCudaPrepare> operations;
+  std::vector<RetainedObject> objects;
 };
 
 using namespace fake;
@@ -97,6 +116,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   if (stream->is_default) return record(cudaErrorStreamCaptureUnsupported);
   if (stream->capture) return record(cudaErrorIllegalState);
   const auto capture = std::make_shared<Capture>();
+  capture->graph = new CUgraph_st;
   capture->origin = stream.get();
   capture->mode = mode;
   capture->thread = std::this_thread::get_id();
@@ -119,9 +139,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id())
     return record(cudaErrorStreamCaptureWrongThread);
   leave(capture);
+  std::unique_ptr<CUgraph_st> made{capture->graph};
   if (capture->invalid) return record(cudaErrorStreamCaptureInvalidated);
   if (!capture->all_joined() && !broken("capture_join")) return record(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{capture->operations};
+  made->operations = capture->operations;
+  *graph = made.release();
   std::lock_guard own(all().mutex);
   all().graphs.insert(*graph);
   return cudaSuccess;
@@ -143,7 +165,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
             : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                        : cudaStreamCaptureStatusActive;
   if (number != nullptr) *number = stream->capture ? stream->capture->number : 0;
-  if (graph != nullptr) *graph = nullptr;  // the graph is made at the end of the capture
+  if (graph != nullptr) *graph = stream->capture ? stream->capture->graph : nullptr;
   if (dependencies != nullptr) *dependencies = nullptr;
   if (edges != nullptr) *edges = nullptr;
   if (count != nullptr) *count = 0;
@@ -159,7 +181,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   std::lock_guard lock(all().mutex);
   if (exec == nullptr || all().graphs.count(graph) == 0) return record(cudaErrorInvalidValue);
-  *exec = new CUgraphExec_st{graph->operations};
+  *exec = new CUgraphExec_st{graph->operations, graph->objects};
   all().execs.insert(*exec);
   return cudaSuccess;
 }
@@ -178,6 +200,36 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
   if (count == nullptr || nodes != nullptr || all().graphs.count(graph) == 0)
     return record(cudaErrorInvalidValue);
   *count = graph->operations.size();
+  return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy, unsigned references,
+                                 unsigned flags) {
+  if (object == nullptr || destroy == nullptr || references == 0 || flags != cudaUserObjectNoDestructorSync)
+    return record(cudaErrorInvalidValue);
+  *object = new CUuserObject_st{data, destroy, {references}};
+  return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
+  if (object == nullptr || count == 0) return record(cudaErrorInvalidValue);
+  object->release(count);
+  return cudaSuccess;
+}
+
+// Graphs, and those that are still being captured.
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags) {
+  if (object == nullptr || count == 0) return record(cudaErrorInvalidValue);
+  std::lock_guard issue(issue_mutex());
+  std::lock_guard lock(all().mutex);
+  const bool is_captured = std::any_of(all().captures.begin(), all().captures.end(),
+                                       [&](const auto& capture) { return capture->graph == graph; });
+  if (!is_captured && all().graphs.count(graph) == 0) return record(cudaErrorInvalidValue);
+  if ((flags & cudaGraphUserObjectMove) == 0) object->references += count;
+  if (!broken("graph_objects"))
+    graph->objects.emplace_back(object, [count](CUuserObject_st* held) { held->release(count); });
+  else
+    object->release(count);
   return cudaSuccess;
 }
 

@@ -29,6 +29,7 @@ CUDA = {  # behaviour: pattern of the test case that must fail
     "free_waits": "free waits for queued work*",
     "capture_records": "a capture records*",
     "capture_join": "a capture spreads*",
+    "graph_objects": "a user object lives*",
     "capture_guard": "waiting for a captured stream*",
 }
 NCCL = {

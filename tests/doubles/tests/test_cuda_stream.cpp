@@ -227,6 +227,39 @@ TEST_CASE("a capture records instead of running, and a graph runs again at each 
   });
 }
 
+TEST_CASE("a user object lives as long as the last graph that came of a capture") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    static int destroyed = 0;
+    const auto retain = [&] {
+      cudaStreamCaptureStatus status;
+      cudaGraph_t captured;
+      REQUIRE_SAME(cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr), 0);
+      cudaUserObject_t object;
+      REQUIRE_SAME(cudaUserObjectCreate(
+                       &object, &destroyed, [](void* p) { ++*static_cast<int*>(p); }, 1, cudaUserObjectNoDestructorSync),
+                   0);
+      REQUIRE_SAME(cudaGraphRetainUserObject(captured, object, 1, cudaGraphUserObjectMove), 0);
+    };
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    retain();
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+    REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+    REQUIRE_SAME(cudaGraphDestroy(graph), 0);
+    REQUIRE_SAME(destroyed, 0);
+    REQUIRE_SAME(cudaGraphExecDestroy(exec), 0);
+    REQUIRE_SAME(destroyed, 1);
+    // A capture that comes to nothing lets its objects go.
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    retain();
+    REQUIRE_SAME(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(destroyed, 2);
+  });
+}
+
 TEST_CASE("a capture spreads by events and must be joined again") {
   CHECK_RANKS(1, Settings{}, [](Rank) {
     const auto a = new_stream(), b = new_stream();

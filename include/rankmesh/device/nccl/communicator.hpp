@@ -9,20 +9,13 @@
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/layout/group_options.hpp"
 
 namespace rankmesh::nccl {
 
-/// What a communicator is made with; the same on all its ranks. Unset: NCCL's own choice. Options that the
-/// loaded NCCL does not know are ignored by it.
-struct Config {
-  std::optional<int> min_ctas{};
-  std::optional<int> max_ctas{};
-  std::optional<int> cga_cluster_size{};
-  std::optional<int> traffic_class{};
-};
-
-/// Non-blocking: a call may answer *in progress*, and nothing else may follow on it, be recorded behind it or
-/// end a capture until settle() has seen success. Move-only through unique_ptr. One thread.
+/// Non-blocking (unless its options say otherwise): a call may answer *in progress*, and nothing else may follow
+/// on it, be recorded behind it or end a capture until settle() has seen success. Held by unique_ptr: NCCL keeps
+/// pointers into it. One thread.
 class RANKMESH_API Communicator {
  public:
   /// Begins an init; returns at once. Collective over the `ranks` members, which pass the same IDs in the
@@ -30,7 +23,13 @@ class RANKMESH_API Communicator {
   /// @param ids   one per several ranks: more than one needs NCCL 2.23.
   /// @param name  shows in NCCL's own logs (2.27); kept alive with the communicator.
   static std::unique_ptr<Communicator> begin(const Library& library, std::span<const ncclUniqueId> ids,
-                                             int ranks, int rank, std::string name, const Config& config);
+                                             int ranks, int rank, std::string name,
+                                             const GroupOptions& options);
+  /// Begins to split a settled communicator; settle it first, then the child. Collective over the parent's ranks.
+  /// @param colour  the child's number; nothing where this rank is in none: then null is returned.
+  /// @param key     orders the ranks of one child.
+  static std::unique_ptr<Communicator> split(Communicator& parent, std::optional<int> colour, int key,
+                                             std::string name, const GroupOptions& options);
   /// One that the user made; never finalised, destroyed or aborted here.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native, std::string name);
   /// Aborts, locally and without waiting, what was not destroyed.
@@ -41,6 +40,12 @@ class RANKMESH_API Communicator {
   [[nodiscard]] ncclComm_t native() const noexcept { return native_; }
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
+
+  /// Ranks, and this process's number among them, as NCCL has them. Settled ones only.
+  [[nodiscard]] int size() const;
+  [[nodiscard]] int rank() const;
+  /// The CUDA device that it was made on.
+  [[nodiscard]] int device() const;
 
   /// Whether the last call is through. @throws NcclError where it, or an earlier operation, failed.
   [[nodiscard]] bool is_settled() const;

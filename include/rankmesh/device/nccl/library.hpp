@@ -15,7 +15,8 @@
       required(CommFinalize) required(CommDestroy) required(CommAbort) required(CommGetAsyncError)          \
           required(GetErrorString) required(GetLastError) required(AllReduce) required(Reduce)              \
               required(Broadcast) required(AllGather) required(ReduceScatter) required(Send) required(Recv) \
-                  required(GroupStart) required(GroupEnd) optional(CommInitRankScalable)
+                  required(GroupStart) required(GroupEnd) required(CommCount) required(CommUserRank)        \
+                      required(CommCuDevice) optional(CommInitRankScalable)
 
 namespace rankmesh::nccl {
 

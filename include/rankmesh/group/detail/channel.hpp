@@ -7,14 +7,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/log.hpp"
+#include "rankmesh/base/stream_ref.hpp"
+#include "rankmesh/group/bootstrap_report.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
 #include "rankmesh/transport/transport.hpp"
+
+struct ncclComm;
 
 namespace rankmesh::detail {
 
@@ -26,6 +31,7 @@ struct MeshServices {
       deadline;               ///< of blocking host operations; nothing: MPI's blocking functions
   std::optional<int> device;  ///< that this rank drives
   std::string no_device;      ///< why there is no device transport
+  bool in_batch = false;      ///< an NcclGroup is open: only device operations may be issued
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
@@ -33,16 +39,27 @@ struct MeshServices {
   bool closed = false;
 };
 
+/// What device/ knows of a channel, without CUDA's headers.
+struct DeviceFacts {
+  std::optional<BootstrapReport> bootstrap;
+  ncclComm* native = nullptr;      ///< null where there is none
+  std::function<StreamRef()> stream;  ///< the group's own, made when first asked for
+};
+
 /// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
 struct Channel {
   std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
                          ///< or a meeting
+  std::string name;                   ///< of the first coordinator
+  std::vector<std::size_t> families;  ///< the plan's names that it serves; empty for dynamic groups
+  std::string isolation;              ///< key of a further communicator of the same group
   RankSet ranks;         ///< of the world
   mpi::Communicator owned;     ///< empty for groups of one and adopted communicators
   RankInGroup leader{};        ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;  ///< MPI_COMM_SELF for groups of one
   std::unique_ptr<Transport> host;
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
+  DeviceFacts device_facts;
   std::uint64_t collectives = 0;      ///< issued so far, for roll calls
   std::string broken;                 ///< why it cannot be used any more; empty while it can
 };

@@ -1,0 +1,79 @@
+#include "rankmesh/device/captured_graphs.hpp"
+
+#include <mutex>
+
+#include "rankmesh/device/cuda.hpp"
+
+namespace rankmesh::device {
+
+struct CapturedGraphs::State {
+  std::mutex mutex;  // CUDA calls back from a thread of its own
+  std::map<std::string, int> alive;
+
+  // What hangs on a graph.
+  struct Token {
+    std::shared_ptr<State> state;
+    std::string name;
+  };
+
+  static void CUDART_CB release(void* pointer) {
+    const std::unique_ptr<Token> token{static_cast<Token*>(pointer)};
+    const std::lock_guard lock{token->state->mutex};
+    if (--token->state->alive[token->name] == 0) token->state->alive.erase(token->name);
+  }
+};
+
+namespace {
+
+struct Capture {
+  unsigned long long number = 0;
+  cudaGraph_t graph = nullptr;
+};
+
+Capture capture_of(cudaStream_t stream) {
+  Capture capture;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+#if CUDART_VERSION >= 13000
+  check(cudaStreamGetCaptureInfo(stream, &status, &capture.number, &capture.graph, nullptr, nullptr, nullptr),
+        "cudaStreamGetCaptureInfo");
+#else
+  check(cudaStreamGetCaptureInfo_v2(stream, &status, &capture.number, &capture.graph, nullptr, nullptr),
+        "cudaStreamGetCaptureInfo");
+#endif
+  return capture;
+}
+
+}  // namespace
+
+CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()} {}
+
+void CapturedGraphs::note(StreamRef stream, const std::string& name) {
+  auto* native = static_cast<cudaStream_t>(stream.native());
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(native, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusActive) [[likely]]
+    return;
+  const Capture capture = capture_of(native);
+  const auto [last, is_new] = last_capture_.try_emplace(name, capture.number);
+  if (!is_new && last->second == capture.number) return;
+  last->second = capture.number;
+  auto token = std::make_unique<State::Token>(State::Token{state_, name});
+  cudaUserObject_t object = nullptr;
+  check(cudaUserObjectCreate(&object, token.get(), &State::release, 1, cudaUserObjectNoDestructorSync),
+        "cudaUserObjectCreate");
+  {
+    const std::lock_guard lock{state_->mutex};
+    ++state_->alive[name];
+  }
+  (void)token.release();  // NOLINT: CUDA's now
+  const cudaError_t retained = cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
+  if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);
+  check(retained, "cudaGraphRetainUserObject");
+}
+
+std::map<std::string, int> CapturedGraphs::alive() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->alive;
+}
+
+}  // namespace rankmesh::device

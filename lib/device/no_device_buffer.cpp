@@ -1,0 +1,23 @@
+// DeviceBuffer where the headers of CUDA are missing.
+#include "rankmesh/device/device_buffer.hpp"
+
+namespace rankmesh::device::detail {
+namespace {
+
+[[noreturn]] void fail() {
+  throw NoDeviceError{"device memory: this rankmesh was built without the headers of CUDA and NCCL",
+                      "use host memory, or build rankmesh where they are"};
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  if (bytes > 0) fail();
+  return nullptr;
+}
+void release(void*) noexcept {}
+void copy(void*, const void*, std::size_t bytes, Direction, StreamRef) {
+  if (bytes > 0) fail();
+}
+
+}  // namespace rankmesh::device::detail

@@ -1,0 +1,61 @@
+// The NCCL communicators of one mesh.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device_side.hpp"
+#include "rankmesh/device/captured_graphs.hpp"
+#include "rankmesh/device/choice.hpp"
+#include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/bootstrap.hpp"
+#include "rankmesh/device/stream.hpp"
+
+namespace rankmesh::detail {
+
+class NcclSide final : public DeviceSide {
+ public:
+  NcclSide(MeshState& state, const nccl::Library& library, device::Claim claim);
+
+  void open(const std::vector<bool>& names, const Settle& settle) override;
+  void open(Channel& channel) override;
+  void adopt(Channel& channel, ncclComm* native) override;
+  void drain(const Deadline& deadline) override { device::drain(deadline); }
+  [[nodiscard]] std::string living_graphs(const Channel* only) const override;
+  void close(Channel& channel, const Deadline& deadline) override;
+  void close(const Deadline& deadline) override;
+  void abort() noexcept override;
+  void begin_batch() override { batch_.begin(); }
+  void end_batch(const Deadline& deadline) override;
+
+ private:
+  struct Member {
+    Channel* channel;
+    std::unique_ptr<nccl::Communicator> comm;
+  };
+
+  void bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times);
+  void split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times);
+  void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times, std::int64_t free_before);
+  void undo(std::size_t first) noexcept;
+  void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
+  void give_stream(Channel& channel);
+  [[nodiscard]] nccl::Communicator* communicator_of(const Channel* channel) const;
+  [[nodiscard]] Channel* channel_of(std::size_t family, const std::string& isolation) const;
+  [[nodiscard]] std::string identity(const Channel& channel) const;
+
+  MeshState& state_;
+  const nccl::Library& library_;
+  device::Claim claim_;
+  nccl::Batch batch_;
+  device::CapturedGraphs graphs_;
+  std::vector<Member> members_;                        // in the order of opening
+  std::map<const Channel*, device::Stream> streams_;  // made when asked for
+  std::vector<bool> split_;                            // names whose splits were made
+  std::uint64_t attempts_ = 0;                         // tells a bootstrap from an earlier one that failed
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,320 @@
+#include "detail/nccl_side.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/agreement.hpp"
+#include "detail/state.hpp"
+#include "transport/detail/nccl_transport.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::int64_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  device::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
+}
+
+// NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the
+// program's first collectives in another.
+void warm_up(Channel& channel, RankInGroup self, float* value, const device::Stream& stream,
+             const Deadline& deadline) {
+  const std::int64_t size = channel.ranks.size();
+  const Buffer buffer{reinterpret_cast<std::byte*>(value), 1, DataType::float32, MemoryKind::device};
+  channel.device->run(
+      {.operation = Operation::all_reduce, .in = buffer.as_input(), .out = buffer, .stream = stream});
+  Buffer received = buffer;
+  received.data += sizeof(float);
+  for (const std::int64_t step : {std::int64_t{1}, size - 1})  // both ways around the ring
+    channel.device->run({.operation = Operation::send_recv,
+                         .in = buffer.as_input(),
+                         .out = received,
+                         .destination = (self.value() + step) % size,
+                         .source = (self.value() + size - step) % size,
+                         .stream = stream});
+  stream.wait(deadline);
+}
+
+std::string method_of(const Channel& channel, const GroupOptions& options, std::int64_t ids) {
+  if (!options.split_from.empty() && !channel.families.empty()) return fmt::format("split of '{}'", options.split_from);
+  return ids == 1 ? "unique ID" : fmt::format("{} unique IDs", ids);
+}
+
+}  // namespace
+
+NcclSide::NcclSide(MeshState& state, const nccl::Library& library, device::Claim claim)
+    : state_{state},
+      library_{library},
+      claim_{std::move(claim)},
+      batch_{library},
+      split_(state.plan.families().size()) {}
+
+nccl::Communicator* NcclSide::communicator_of(const Channel* channel) const {
+  const auto found = std::ranges::find(members_, channel, &Member::channel);
+  return found == members_.end() ? nullptr : found->comm.get();
+}
+
+Channel* NcclSide::channel_of(std::size_t family, const std::string& isolation) const {
+  for (const auto& channel : state_.channels)
+    if (channel->isolation == isolation && std::ranges::find(channel->families, family) != channel->families.end())
+      return channel.get();
+  return nullptr;
+}
+
+// Verdicts of an earlier attempt must not end a later one.
+std::string NcclSide::identity(const Channel& channel) const {
+  return channel.families.empty() ? channel.identity : fmt::format("{}#{}", channel.identity, attempts_);
+}
+
+void NcclSide::give_stream(Channel& channel) {
+  const int priority = state_.options_of(channel).priority;
+  channel.device_facts.stream = [this, &channel, priority] {
+    auto& stream = streams_[&channel];
+    if (stream.native() == nullptr) stream = device::Stream::create(priority);
+    return StreamRef{stream};
+  };
+}
+
+void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm) {
+  channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(),
+                                                   *state_.services->device, state_.timeout, batch_, graphs_);
+  channel.device_facts.native = comm->native();
+  give_stream(channel);
+  members_.push_back({&channel, std::move(comm)});
+}
+
+// Leaves the members from `first` on as if they had never been opened.
+void NcclSide::undo(std::size_t first) noexcept {
+  if (members_.size() == first) return;
+  (void)library_.GroupStart();
+  for (std::size_t m = first; m < members_.size(); ++m) members_[m].comm->abort();
+  (void)library_.GroupEnd();
+  for (std::size_t m = first; m < members_.size(); ++m) {
+    members_[m].channel->device.reset();
+    members_[m].channel->device_facts = {};
+  }
+  members_.resize(first);
+}
+
+// All groups at once in each phase.
+void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times) {
+  std::vector<nccl::BootstrapRequest> requests;
+  for (const Channel* channel : channels) {
+    const GroupOptions& options = state_.options_of(*channel);
+    const bool has_scalable = library_.CommInitRankScalable != nullptr;
+    const std::int64_t ids = channel->families.empty() || !has_scalable
+                                 ? 1
+                                 : state_.plan.unique_ids(channel->families.front(), channel->ranks.size());
+    requests.push_back({channel->name, identity(*channel), channel->ranks, channel->comm,
+                        static_cast<int>(channel->leader.value()), static_cast<int>(ids), options});
+  }
+  auto comms = nccl::bootstrap(library_, requests, *state_.services->roll_call, state_.deadline(), settle, times);
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    channels[i]->device_facts.bootstrap =
+        BootstrapReport{.method = method_of(*channels[i], requests[i].options, requests[i].ids)};
+    add_member(*channels[i], std::move(comms[i]));
+  }
+}
+
+// Every rank of a parent takes part in its split, with a child or without.
+void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times) {
+  std::vector<nccl::SplitRequest> requests;
+  std::vector<Channel*> children;
+  std::string failure;
+  bool is_asked = false;  // the same on every rank
+  for (std::size_t f = 0; f < names.size(); ++f) {
+    const GroupOptions& options = state_.plan.options(f);
+    if (!names[f] || split_[f] || options.split_from.empty() || !state_.plan.has_communicators(f)) continue;
+    is_asked = true;
+    Channel* parent = channel_of(state_.plan.index_of(options.split_from), {});
+    if (parent == nullptr || parent->ranks.size() == 1) continue;
+    nccl::Communicator* comm = communicator_of(parent);
+    if (comm == nullptr) {
+      failure = fmt::format("'{}' is to be split from '{}', which is not open", state_.plan.families()[f].name(),
+                            options.split_from);
+      break;
+    }
+    const auto place = state_.plan.families()[f].find(state_.services->rank);
+    std::vector<std::string> keys = options.isolated;
+    if (state_.plan.needs_creation(f)) keys.insert(keys.begin(), std::string{});
+    for (const std::string& key : keys) {
+      Channel* child = place ? channel_of(f, key) : nullptr;
+      const bool is_made = child != nullptr && child->ranks.size() > 1 && child->device == nullptr;
+      requests.push_back({state_.plan.families()[f].name(), fmt::format("{}#{}#{}", f, key, attempts_), comm,
+                          parent->ranks, is_made ? std::optional{static_cast<int>(place->group)} : std::nullopt,
+                          is_made ? static_cast<int>(place->rank_in_group.value()) : 0, options});
+      children.push_back(is_made ? child : nullptr);
+    }
+  }
+  if (!is_asked) return;
+  settle("the splits of NCCL communicators", failure);
+  auto comms = nccl::split(requests, *state_.services->roll_call, state_.deadline(), settle, times);
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    if (comms[i] == nullptr) continue;
+    children[i]->device_facts.bootstrap = BootstrapReport{.method = method_of(*children[i], requests[i].options, 0)};
+    add_member(*children[i], std::move(comms[i]));
+  }
+  for (std::size_t f = 0; f < names.size(); ++f)
+    if (names[f]) split_[f] = true;
+}
+
+void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
+                      std::int64_t free_before) {
+  std::string failure;
+  const auto opened = static_cast<std::int64_t>(members_.size() - first);
+  try {
+    const std::int64_t by_inits = opened == 0 ? 0 : (free_before - free_memory()) / opened;
+    const device::Stream stream = device::Stream::create();
+    float* value = nullptr;
+    device::check(cudaMalloc(&value, 4 * sizeof(float)), "cudaMalloc");
+    const std::unique_ptr<float, void (*)(float*)> owner{value, [](float* p) { (void)cudaFree(p); }};
+    device::check(cudaMemsetAsync(value, 0, 4 * sizeof(float), stream.native()), "cudaMemsetAsync");
+    // In the order of the channels, which is the plan's: the same for any two ranks.
+    for (const auto& channel : state_.channels) {
+      const auto member = std::find_if(members_.begin() + static_cast<std::ptrdiff_t>(first), members_.end(),
+                                       [&](const Member& m) { return m.channel == channel.get(); });
+      if (member == members_.end()) continue;
+      const std::int64_t before = free_memory();
+      const auto begin = std::chrono::steady_clock::now();
+      warm_up(*channel, *channel->ranks.index_of(state_.services->rank), value, stream, state_.deadline());
+      BootstrapReport& report = *channel->device_facts.bootstrap;
+      report = {report.method, opened, times.unique_ids, times.broadcasts, times.barriers, times.inits, times.splits};
+      report.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      report.device_memory =
+          std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
+    }
+  } catch (const Error& error) {
+    failure = error.message();
+  }
+  settle("the end of the NCCL bootstrap", failure);
+  state_.log(LogLevel::info,
+             fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts {:.4f} s, barriers "
+                         "{:.4f} s, inits {:.4f} s, splits {:.4f} s",
+                         state_.services->rank.value(), opened, times.unique_ids, times.broadcasts, times.barriers,
+                         times.inits, times.splits));
+}
+
+void NcclSide::open(const std::vector<bool>& names, const Settle& settle) {
+  ++attempts_;
+  std::vector<Channel*> channels;
+  for (const auto& channel : state_.channels) {
+    const bool is_asked = std::ranges::any_of(channel->families, [&](std::size_t f) { return names[f]; });
+    if (!is_asked || channel->device != nullptr) continue;
+    if (channel->ranks.size() == 1) {
+      channel->device = std::make_unique<LocalDeviceTransport>();
+      give_stream(*channel);
+    } else if (state_.options_of(*channel).split_from.empty()) {
+      channels.push_back(channel.get());
+    }
+  }
+  const std::size_t first = members_.size();
+  try {
+    nccl::BootstrapTimes times;
+    const std::int64_t free_before = free_memory();
+    bootstrap(channels, settle, times);
+    split(names, settle, times);
+    finish(first, settle, times, free_before);
+  } catch (...) {
+    undo(first);
+    // A failed split takes its parent along.
+    for (const Member& member : members_)
+      if (member.comm->native() == nullptr) member.channel->broken = "a split of its communicator failed";
+    throw;
+  }
+}
+
+void NcclSide::open(Channel& channel) {
+  if (channel.ranks.size() == 1) {
+    channel.device = std::make_unique<LocalDeviceTransport>();
+    give_stream(channel);
+    return;
+  }
+  // Only the members take part: they settle on their own communicator.
+  mpi::RollCall roll_call{
+      channel.comm, mpi::RollCall::Audience::own,
+      [&](Rank rank) { return state_.services->describe(channel.ranks.at(rank.value())); }};
+  const Settle settle = [&](const std::string& phase, const std::string& failure) {
+    Agreement agreement;
+    if (!failure.empty()) agreement.fail(failure);
+    agreement.settle(channel.comm, roll_call, phase, state_.deadline());
+  };
+  const std::size_t first = members_.size();
+  Channel* const one[] = {&channel};
+  try {
+    nccl::BootstrapTimes times;
+    const std::int64_t free_before = free_memory();
+    bootstrap(one, settle, times);
+    finish(first, settle, times, free_before);
+  } catch (...) {
+    undo(first);
+    throw;
+  }
+}
+
+void NcclSide::adopt(Channel& channel, ncclComm* native) {
+  auto comm = nccl::Communicator::adopt(library_, native, channel.name);
+  if (comm->size() != channel.ranks.size() || comm->rank() != channel.comm.rank())
+    throw UsageError{fmt::format("adopt '{}': this process is rank {} of {} in the NCCL communicator, {} of {} in the "
+                                 "MPI communicator",
+                                 channel.name, comm->rank(), comm->size(), channel.comm.rank(), channel.ranks.size()),
+                     "adopt communicators of the same ranks in the same order"};
+  if (comm->device() != *state_.services->device)
+    throw UsageError{fmt::format("adopt '{}': the NCCL communicator is on device {}, the mesh drives device {}",
+                                 channel.name, comm->device(), *state_.services->device),
+                     "one rank drives one device"};
+  channel.device_facts.bootstrap = BootstrapReport{.method = "adopted"};
+  add_member(channel, std::move(comm));
+}
+
+std::string NcclSide::living_graphs(const Channel* only) const {
+  std::vector<std::string> names;
+  for (const auto& [name, count] : graphs_.alive())
+    if (only == nullptr || only->name == name) names.push_back(fmt::format("{} of '{}'", count, name));
+  return names.empty() ? "" : fmt::format("CUDA graphs that hold its operations are alive: {}", fmt::join(names, ", "));
+}
+
+void NcclSide::close(Channel& channel, const Deadline& deadline) {
+  channel.device.reset();
+  const auto member = std::ranges::find(members_, &channel, &Member::channel);
+  if (member != members_.end()) {
+    member->comm->finalize();
+    member->comm->settle(deadline);
+    member->comm->destroy();
+    members_.erase(member);
+  }
+  streams_.erase(&channel);
+}
+
+void NcclSide::close(const Deadline& deadline) {
+  for (const Member& member : members_) member.comm->finalize();
+  for (const Member& member : members_) member.comm->settle(deadline);
+  for (const Member& member : members_) member.comm->destroy();
+  members_.clear();
+  streams_.clear();
+}
+
+// One group for all: aborting one after the other can wait for a peer that has not come to it yet.
+void NcclSide::abort() noexcept {
+  if (members_.empty()) return;
+  (void)library_.GroupStart();
+  for (const Member& member : members_) member.comm->abort();
+  (void)library_.GroupEnd();
+}
+
+void NcclSide::end_batch(const Deadline& deadline) {
+  try {
+    batch_.end(deadline);
+  } catch (const Error& error) {
+    for (const nccl::Communicator* comm : batch_.members())
+      for (const Member& member : members_)
+        if (member.comm.get() == comm) member.channel->broken = error.message();
+    throw;
+  }
+}
+
+}  // namespace rankmesh::detail
