@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "device/ground.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -125,7 +126,7 @@ std::vector<std::string> meshes() {
 
 TEST_CASE("every collective x reduction x type on devices equals the host's") {
   for (const std::string& text : meshes()) {
-    Mesh mesh{MPI_COMM_WORLD, text};
+    Mesh mesh{MPI_COMM_WORLD, text, ground::options()};
     const device::Stream stream = device::Stream::create();
     for (const GroupFamily& family : mesh.plan().families()) {
       GroupCoordinator& group = mesh[family.name()];
@@ -151,7 +152,7 @@ TEST_CASE("every collective x reduction x type on devices equals the host's") {
 }
 
 TEST_CASE("contracts hold on devices too") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   auto& tp = mesh["tp"];
   DeviceBuffer<float> two{2};
   DeviceBuffer<float> three{3};

@@ -39,7 +39,7 @@ bool parse(const std::string& text, std::vector<Fault>& list) {
     Fault fault;
     const auto colon = entry.find(':');
     fault.kind = entry.substr(0, colon);
-    if (fault.kind != "id" && fault.kind != "init" && fault.kind != "late" && fault.kind != "async")
+    if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" && fault.kind != "late" && fault.kind != "async")
       return false;
     std::stringstream keys(colon == std::string::npos ? "" : entry.substr(colon + 1));
     for (std::string pair; std::getline(keys, pair, ',');) {
@@ -90,6 +90,8 @@ std::vector<Fault> faults_of(const char* kind, const Comm* comm) {
 }  // namespace
 
 Outcome injected_id_failure() {
+  for (const Fault& fault : faults_of("id_late", nullptr))
+    std::this_thread::sleep_for(std::chrono::milliseconds(fault.ms));
   for (const Fault& fault : faults_of("id", nullptr))
     return failed(static_cast<ncclResult_t>(fault.code), "injected: ncclGetUniqueId fails");
   return {};
