@@ -217,8 +217,9 @@ void MeshPlan::set_options(std::string_view name, GroupOptions options) {
     if (parent == family || is_parent || !options_[parent].split_from.empty())
       refuse(fmt::format("its parent '{}' is split itself", options.split_from),
              "a parent is made from unique IDs");
-    if (!has_communicators(parent))
-      refuse(fmt::format("its parent '{}' has no communicators", options.split_from), "choose another name");
+    if (families_[parent].coverage(world_size_) == Coverage::overlapping)
+      refuse(fmt::format("its parent '{}' overlaps and has no communicators", options.split_from),
+             "choose another name");
     // Translates of one another: the first group speaks for all of a strided name, lists are looked at whole.
     const GroupFamily& children = families_[family];
     const std::int64_t looked_at = children.is_strided() ? std::min<std::int64_t>(1, children.group_count())

@@ -1,0 +1,206 @@
+// What is issued: batches, captured graphs, communicators of the user's, every type.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "device/ground.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+namespace {
+
+// A program's own narrow types: bits, and which type they are.
+struct Half {
+  std::uint16_t bits;
+};
+struct BrainHalf {
+  std::uint16_t bits;
+};
+struct Eighth {
+  std::uint8_t bits;
+};
+
+}  // namespace
+
+template <>
+struct rankmesh::DataTypeOf<Half> {
+  static constexpr DataType value = DataType::float16;
+};
+template <>
+struct rankmesh::DataTypeOf<BrainHalf> {
+  static constexpr DataType value = DataType::bfloat16;
+};
+template <>
+struct rankmesh::DataTypeOf<Eighth> {
+  static constexpr DataType value = DataType::float8_e4m3;
+};
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using device::Stream;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+template <class T>
+DeviceBuffer<T> on_device(const std::vector<T>& host) {
+  return DeviceBuffer<T>{std::span<const T>{host}};
+}
+
+}  // namespace
+
+TEST_CASE("a batch goes out together: sends before receives, over several groups, in one launch each") {
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto mine = on_device<std::int32_t>({rank()});
+  const auto sum = on_device<std::int32_t>({1});
+  DeviceBuffer<std::int32_t> received{1};
+  const FakeNcclCounters before = ground::nccl();
+  NcclGroup together{mesh};
+  if (tp.size() > 1) {
+    tp.send(mine.span(), next, 0, stream);  // everybody sends first: one by one this would wait for ever
+    tp.recv(received.span(), prev, 0, stream);
+  }
+  mesh["dp"].all_reduce(sum.span(), stream);
+  std::vector<int> host{1};
+  CHECK_THROWS_WITH_AS(tp.all_reduce(host), doctest::Contains("inside an NcclGroup"), UsageError);
+  CHECK_THROWS_AS(mesh.close(), UsageError);
+  CHECK_THROWS_AS((NcclGroup{mesh}), UsageError);
+  together.end();
+  together.end();  // does nothing
+  if (ground::is_double())
+    CHECK(ground::nccl().launches - before.launches == (tp.size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0));
+  if (tp.size() > 1) CHECK(received.download(stream) == std::vector{static_cast<std::int32_t>(tp.prev().value())});
+  CHECK(sum.download(stream) == std::vector{static_cast<std::int32_t>(mesh["dp"].size())});
+  tp.all_reduce(host);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  mesh.close();
+}
+
+TEST_CASE("a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  const auto one = on_device<float>({1});
+  try {
+    const NcclGroup together{mesh};
+    mesh["tp"].all_reduce(one.span());
+    throw std::runtime_error{"user code fails"};
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(one.download(StreamRef{}) == std::vector{static_cast<float>(size())});
+  mesh["tp"].all_reduce(one.span());
+  CHECK(one.download(StreamRef{}) == std::vector{static_cast<float>(size() * size())});
+  mesh.close();
+}
+
+TEST_CASE("operations are captured into graphs, which the mesh knows: it closes only after them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  tp.all_reduce(value.span(), stream);  // once before, as every program does
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  tp.all_reduce(value.span(), stream);
+  tp.all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  float expected = static_cast<float>(size());
+  for (int launch = 0; launch < 2; ++launch) {
+    REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+    expected *= static_cast<float>(size() * size());
+  }
+  CHECK(value.download(stream) == std::vector{expected});
+  if (size() > 1) {
+    CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
+                         MismatchError);
+    CHECK(!mesh.is_closed());
+    tp.all_reduce(value.span(), stream);  // it goes on working
+    stream.wait(Deadline{Deadline::Duration{30}});
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
+
+TEST_CASE("a dynamic group is kept by its graphs alike") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  group->all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  CHECK_THROWS_WITH_AS(mesh.close(*group), doctest::Contains("1 of 'mine'"), UsageError);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  mesh.close(*group);
+  mesh.close();
+}
+
+TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone") {
+  if (size() < 2) return;
+  Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  const long before = ground::nccl().communicators;
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", ground::options()};
+    ncclComm* theirs = owner["tp"].native_nccl();
+    const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", theirs);
+    CHECK(adopted->native_nccl() == theirs);
+    CHECK(adopted->bootstrap()->method == "adopted");
+    const auto value = on_device<float>({1});
+    adopted->all_reduce(value.span());
+    CHECK(value.download(StreamRef{}) == std::vector{static_cast<float>(size())});
+    // One whose ranks are others is refused.
+    MPI_Comm reversed = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank(), &reversed);
+    if (2 * rank() + 1 != size())
+      CHECK_THROWS_WITH_AS(mesh.adopt(reversed, "reversed", theirs), doctest::Contains("in the NCCL communicator"),
+                           UsageError);
+    // Without one, device memory is refused with the reason.
+    const auto host_only = mesh.adopt(MPI_COMM_WORLD, "host only");
+    CHECK_THROWS_WITH_AS(host_only->all_reduce(value.span()), doctest::Contains("adopted without"), NoDeviceError);
+    mesh.close();
+    MPI_Comm_free(&reversed);
+  }
+  CHECK(ground::nccl().communicators == before);
+  const auto value = on_device<float>({1});
+  owner["tp"].all_reduce(value.span());  // still alive
+  CHECK(value.download(StreamRef{}) == std::vector{static_cast<float>(size())});
+  owner.close();
+}
+
+TEST_CASE("half types are reduced and moved") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  auto& tp = mesh["tp"];
+  // 1.0 as a bit pattern, and small whole numbers that both types hold exactly.
+  const auto check = [&]<class T>(std::uint16_t one, const std::vector<std::uint16_t>& numbers) {
+    const std::vector<T> ones(3, T{one});
+    const auto value = on_device<T>(ones);
+    tp.all_reduce(value.span());
+    for (const T& sum : value.download(StreamRef{})) CHECK(sum.bits == numbers.at(static_cast<std::size_t>(size())));
+    const auto largest = on_device<T>(std::vector<T>{T{numbers.at(static_cast<std::size_t>(rank()))}});
+    tp.all_reduce(largest.span(), ReduceOp::max);
+    CHECK(largest.download(StreamRef{}).front().bits == numbers.at(static_cast<std::size_t>(size() - 1)));
+  };
+  if (size() <= 8) {
+    check.operator()<Half>(0x3c00, {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800});
+    check.operator()<BrainHalf>(0x3f80, {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100});
+  }
+  const std::vector<Eighth> eighths(2, Eighth{static_cast<std::uint8_t>(0x38 + rank() % 4)});
+  const auto mine = on_device(eighths);
+  DeviceBuffer<Eighth> all{2 * static_cast<std::size_t>(size())};
+  tp.all_gather(mine.span(), all.span());
+  const auto gathered = all.download(StreamRef{});
+  for (std::size_t k = 0; k < gathered.size(); ++k)
+    CHECK(gathered[k].bits == static_cast<std::uint8_t>(0x38 + (k / 2) % 4));
+  mesh.close();
+}

@@ -1,0 +1,219 @@
+// How single names are opened: several IDs, splits, later, more than once.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include "device/ground.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/layout/count.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+// The sum of the members' ranks, computed by the group.
+void check_sum(GroupCoordinator& group) {
+  CAPTURE(group.name());
+  const DeviceBuffer<float> value{std::span<const float>{std::vector<float>{static_cast<float>(group.rank().value())}}};
+  group.all_reduce(value.span());
+  float expected = 0;
+  for (const Rank member : group.ranks()) expected += static_cast<float>(member.value());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{expected});
+}
+
+std::string square() { return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"; }
+
+}  // namespace
+
+TEST_CASE("several unique IDs per communicator, made by ranks that are spread over it") {
+  MeshOptions options = ground::options();
+  options.names["tp"].ranks_per_id = 4;
+  options.names["all"].ranks_per_id = 4;
+  const FakeNcclCounters before = ground::nccl();
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  long made = ground::nccl().unique_ids - before.unique_ids;
+  check_sum(mesh["tp"]);
+  check_sum(mesh["all"]);
+  const std::int64_t ids = mesh.plan().unique_ids(mesh.plan().index_of("all"), size());
+  CHECK(ids == (size() + 3) / 4);
+  if (size() > 1)
+    CHECK(mesh["all"].bootstrap()->method == (ids == 1 ? "unique ID" : std::to_string(ids) + " unique IDs"));
+  mesh.close();
+  if (!ground::is_double()) return;
+  MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(made == count(mesh.plan()).unique_ids);
+}
+
+TEST_CASE("names that are split from a parent take no unique ID") {
+  MeshOptions options = ground::options();
+  options.names["tp"].split_from = "all";
+  options.names["dp"] = {.split_from = "all", .share_resources = true, .isolated = {"side"}};
+  const FakeNcclCounters before = ground::nccl();
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  long made = ground::nccl().unique_ids - before.unique_ids;
+  for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
+  check_sum(mesh.isolated("dp", "side"));
+  if (mesh["tp"].size() > 1 && mesh["tp"].size() < size()) CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
+  mesh.close();
+  if (!ground::is_double()) return;
+  MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(made == count(mesh.plan()).unique_ids);
+  CHECK(ground::nccl().communicators == before.communicators);
+  CHECK(ground::nccl().segments == before.segments);
+}
+
+TEST_CASE("a split that fails on one rank: all throw, all undo") {
+  if (size() < 4 || size() % 2 != 0 || !ground::is_double()) return;
+  MeshOptions options = ground::short_timeout();
+  options.names["tp"].split_from = "all";
+  const long before = ground::nccl().communicators;
+  if (rank() == 1) ground::inject("init:name=tp,code=3");
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}), doctest::Contains("split of 'tp'"), MismatchError);
+  if (rank() == 1) ground::inject("");
+  CHECK(ground::nccl().communicators == before);
+}
+
+TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
+  MeshOptions options = ground::short_timeout();
+  options.names["tp"].lazy = true;
+  options.names["dp"].lazy = true;
+  const long before = ground::nccl().communicators;
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  check_sum(mesh["all"]);
+  const bool is_shared = size() % 2 != 0;  // tp is all, which is eager
+  const DeviceBuffer<float> one{1};
+  if (!is_shared) {
+    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(one.span()), doctest::Contains("is not open"), NoDeviceError);
+    CHECK(mesh["tp"].bootstrap() == nullptr);
+  }
+  mesh.open({"tp", "dp"});
+  check_sum(mesh["tp"]);
+  check_sum(mesh["dp"]);
+  mesh.open({"tp", "dp"});  // nothing is left to open
+  check_sum(mesh["tp"]);
+  CHECK_THROWS_AS(mesh.open({"zz"}), UnknownName);
+  mesh.close();
+  CHECK(ground::nccl().communicators == before);
+}
+
+TEST_CASE("two ranks that open names in different order are told at once, and can do it right afterwards") {
+  if (size() % 2 != 0) return;
+  MeshOptions options = ground::short_timeout();
+  options.names["tp"].lazy = true;
+  options.names["dp"].lazy = true;
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  const char* first = rank() == 0 ? "tp" : "dp";
+  CHECK_THROWS_WITH_AS(mesh.open({first}), doctest::Contains("names to open"), MismatchError);
+  mesh.open({"tp"});
+  mesh.open({"dp"});
+  check_sum(mesh["tp"]);
+  check_sum(mesh["dp"]);
+  mesh.close();
+}
+
+TEST_CASE("an opening that fails leaves the mesh as it was") {
+  if (size() < 2 || !ground::is_double()) return;
+  MeshOptions options = ground::short_timeout();
+  options.names["tp"].lazy = true;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  if (rank() == 1) ground::inject("init:code=3");
+  CHECK_THROWS_AS(mesh.open({"tp"}), MismatchError);
+  if (rank() == 1) ground::inject("");
+  mesh.open({"tp"});
+  check_sum(mesh["tp"]);
+  mesh.close();
+}
+
+TEST_CASE("a partial name is opened by its own ranks alone") {
+  if (size() % 4 != 0) return;
+  MeshOptions options = ground::short_timeout();
+  const std::string preset = "megatron:pp=4,world_size=" + std::to_string(size());
+  options.names["embd"].lazy = true;
+  Mesh mesh{MPI_COMM_WORLD, preset, options};
+  const bool is_member = mesh.plan().groups("embd").find(mesh.rank()).has_value();
+  if (is_member) {
+    mesh.open({"embd"});
+    check_sum(mesh["embd"]);
+  } else {
+    CHECK_THROWS_AS(mesh.open({"embd"}), NotMember);
+  }
+  mesh.close();
+}
+
+TEST_CASE("isolated communicators are the same group on another communicator") {
+  MeshOptions options = ground::options();
+  options.names["tp"].isolated = {"side", "third"};
+  const FakeNcclCounters before = ground::nccl();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  if (ground::is_double())
+    CHECK(ground::nccl().communicators - before.communicators ==
+          static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
+  GroupCoordinator& side = mesh.isolated("tp", "side");
+  CHECK(side.name() == "tp[side]");
+  CHECK(side.ranks() == mesh["tp"].ranks());
+  check_sum(side);
+  check_sum(mesh.isolated("tp", "third"));
+  check_sum(mesh["tp"]);
+  std::vector<int> host{1};
+  side.all_reduce(host);
+  CHECK(host.front() == size());
+  if (size() > 1) {
+    CHECK(side.native_nccl() != mesh["tp"].native_nccl());
+    int result = 0;
+    MPI_Comm_compare(side.native_mpi(), mesh["tp"].native_mpi(), &result);
+    CHECK(result == MPI_CONGRUENT);
+  }
+  CHECK_THROWS_WITH_AS(mesh.isolated("tp", "zz"), doctest::Contains("no isolated communicator 'zz'"), UnknownName);
+  mesh.close();
+}
+
+TEST_CASE("NCCL's options and the stream's priority are those of the name") {
+  MeshOptions options = ground::options();
+  options.names["tp"] = {.priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
+  options.names["all"].blocking = true;
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  check_sum(mesh["tp"]);
+  check_sum(mesh["all"]);
+  int priority = 0;
+  CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) == cudaSuccess);
+  if (mesh["tp"].size() > 1 && ground::is_double()) {
+    CHECK(priority == -1);
+    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    FakeNcclConfig config{};
+    REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
+    CHECK(config.blocking == 0);
+    CHECK(config.min_ctas == 1);
+    CHECK(config.max_ctas == 2);
+    CHECK(config.cga_cluster_size == 2);
+    CHECK(config.traffic_class == 3);
+    REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
+    CHECK(config.blocking == 1);
+    CHECK(std::string{ground::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(mesh["all"].native_nccl())} ==
+          "all");
+  }
+  mesh.close();
+}
+
+TEST_CASE("the coordinator tells how its communicator came to be") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  const BootstrapReport* report = mesh["tp"].bootstrap();
+  REQUIRE(report != nullptr);
+  CHECK(report->opened_together == 1);
+  CHECK(report->inits > 0);
+  CHECK(report->warm_up > 0);
+  if (ground::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
+  mesh.close();
+}
+
+TEST_CASE("options differ between ranks: found before anything is made") {
+  if (size() < 2) return;
+  MeshOptions options = ground::short_timeout();
+  if (rank() == 1) options.names["tp"].max_ctas = 4;
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}), doctest::Contains("options of names"),
+                       MismatchError);
+}
