@@ -64,11 +64,13 @@ void add_live(const CommPtr& comm) {
 }
 
 void remove_live(const CommPtr& comm) {
+  std::function<void()> undelivered;
   {
     std::lock_guard lock(comm->mutex);
     if (comm->gone) return;
     comm->gone = true;
     comm->progress.launches.clear();
+    undelivered.swap(comm->progress.deliver);
     comm->changed.notify_all();
   }
   if (broken("release")) return;

@@ -108,12 +108,19 @@ Outcome child_config(const Comm& parent, const ncclConfig_t* given, Config& conf
 }
 
 ncclResult_t add_child_job(const CommPtr& parent, ncclComm_t* out, std::function<Outcome(CommPtr&)> make) {
-  const auto child = std::make_shared<CommPtr>();
+  // A child whose handle was never given out, since the parent ended before, ends too.
+  const std::shared_ptr<CommPtr> child{new CommPtr, [](CommPtr* made) {
+                                         if (*made) remove_live(*made);
+                                         delete made;
+                                       }};
   Job job;
   job.comm = parent;
   job.blocking = parent->config.blocking;
   job.body = [child, make = std::move(make)] { return make(*child); };
-  job.deliver = [child, out] { *out = child->get(); };  // until then the handle stays null
+  job.deliver = [child, out] {  // until then the handle stays null
+    *out = child->get();
+    child->reset();
+  };
   return add({}, std::move(job));
 }
 
