@@ -74,6 +74,8 @@ std::optional<int> Mesh::device() const {
   return state().device == nullptr ? std::nullopt : state().services->device;
 }
 
+const std::string& Mesh::why_no_device() const { return state().services->no_device; }
+
 const MeshPlan& Mesh::plan() const { return state().plan; }
 Rank Mesh::rank() const { return state().services->rank; }
 std::int64_t Mesh::size() const { return state().plan.world_size(); }

@@ -14,7 +14,9 @@ constexpr std::size_t max_width = 120;
 
 std::string cell(Rank rank, const LiveFacts* live) {
   if (live == nullptr) return fmt::format("{}", rank.value());
-  return fmt::format("{} n{}", rank.value(), live->placement.node(rank));
+  if (live->devices.empty()) return fmt::format("{} n{}", rank.value(), live->placement.node(rank));
+  return fmt::format("{} n{} d{}", rank.value(), live->placement.node(rank),
+                     live->devices.at(static_cast<std::size_t>(rank.value())));
 }
 
 // The columns run along the last dimension that has more than one coordinate.

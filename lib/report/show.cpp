@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "detail/grid.hpp"
+#include "detail/live.hpp"
 #include "detail/table.hpp"
 
 namespace rankmesh::report {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::size_t max_lines = 49;
 constexpr std::size_t max_names = 24;
-constexpr std::size_t max_nodes = 8;
 constexpr std::size_t max_rank_text = 28;
 constexpr std::size_t max_field = 1000;  // of JSON and CSV
 
@@ -65,6 +65,11 @@ detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size
     columns.push_back({"in one node", right});
     columns.push_back({"most nodes", right});
   }
+  const bool has_devices = live != nullptr && !live->opened.empty();
+  if (has_devices) {
+    columns.push_back({"warm-up ms", right});
+    columns.push_back({"device MiB", right});
+  }
   detail::Table table{std::move(columns)};
   for (std::size_t f = 0; f < std::min(most, plan.families().size()); ++f) {
     const GroupFamily& family = plan.families()[f];
@@ -79,6 +84,12 @@ detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size
       row.push_back(fmt::format("{}", spread.inside));
       row.push_back(fmt::format("{}", spread.most_nodes));
     }
+    if (has_devices) {
+      const LiveFacts::Opened& opened = live->opened.at(f);
+      const bool is_open = opened.device_memory >= 0;
+      row.push_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
+      row.push_back(is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20)) : "-");
+    }
     table.add(std::move(row));
   }
   return table;
@@ -91,24 +102,6 @@ std::optional<std::string> fastest(const MeshPlan& plan) {
     if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
   if (best == nullptr) return std::nullopt;
   return best->name;
-}
-
-// Per node its ranks and their processes, both in the order of the local ranks.
-std::string nodes_text(const LiveFacts& live) {
-  std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
-  std::vector<std::vector<Rank>> processes(ranks.size());
-  for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
-    const auto node = static_cast<std::size_t>(live.placement.node(r));
-    ranks[node].push_back(r);
-    processes[node].push_back(live.process_ids.at(static_cast<std::size_t>(r)));
-  }
-  std::string text;
-  const std::size_t shown = std::min(max_nodes, ranks.size());
-  for (std::size_t n = 0; n < shown; ++n)
-    text += fmt::format("  n{} {}: ranks {}, processes {}\n", n, live.hosts.at(n),
-                        RankSet::of(ranks[n]).to_string(48), RankSet::of(processes[n]).to_string(48));
-  if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
-  return text;
 }
 
 // What holds for every rank is said of "a rank", else of rank 0.
@@ -146,7 +139,7 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
                                  to_string(plan.digest()).substr(0, 8));
   const std::size_t names = std::min(max_names, plan.families().size());
   const std::size_t nodes =
-      options.live == nullptr ? 0 : 2 + std::min<std::size_t>(max_nodes + 1, options.live->hosts.size());
+      options.live == nullptr ? 0 : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
   std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
   for (const Layout& view : plan.views()) {
     const std::size_t grid = detail::grid_lines(view, options.live);
@@ -157,7 +150,7 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
   text += "\n" + names_table(plan, options.live, names, max_rank_text).to_string(options.colour);
   if (plan.families().size() > names)
     text += fmt::format("  ... and {} more names\n", plan.families().size() - names);
-  if (options.live != nullptr) text += "\n" + nodes_text(*options.live);
+  if (options.live != nullptr) text += "\n" + detail::nodes_text(*options.live);
   return text + "\n" + communicators_text(plan);
 }
 
@@ -188,12 +181,24 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
       const Spread spread = spread_of(family, options.live->placement);
       entry["groups_in_one_node"] = spread.inside;
       entry["most_nodes"] = spread.most_nodes;
+      const std::size_t f = json.contains("names") ? json["names"].size() : 0;
+      if (f < options.live->opened.size() && options.live->opened[f].device_memory >= 0) {
+        entry["warm_up_seconds"] = options.live->opened[f].warm_up;
+        entry["device_memory"] = options.live->opened[f].device_memory;
+      }
     }
     json["names"].push_back(std::move(entry));
   }
   json["rank_0"] = {{"groups", plan.memberships(0).size()}, {"communicators", plan.communicators(0).size()}};
   if (options.live != nullptr) {
     const LiveFacts& live = *options.live;
+    if (!live.why_no_devices.empty()) json["why_no_devices"] = live.why_no_devices;
+    if (live.phases)
+      json["nccl_seconds"] = {{"unique_ids", live.phases->unique_ids},
+                              {"broadcasts", live.phases->broadcasts},
+                              {"barriers", live.phases->barriers},
+                              {"inits", live.phases->inits},
+                              {"splits", live.phases->splits}};
     for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
       nlohmann::ordered_json coordinates = nlohmann::ordered_json::object();
       for (const auto& [name, coordinate] : plan.coordinates(r)) coordinates[name] = coordinate.value();
@@ -204,6 +209,7 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
                                {"node", node},
                                {"local_rank", live.placement.local_rank(r)},
                                {"pid", live.process_ids.at(static_cast<std::size_t>(r))}});
+      if (!live.devices.empty()) json["ranks"].back()["device"] = live.devices.at(static_cast<std::size_t>(r));
     }
   }
   return json.dump(2) + "\n";

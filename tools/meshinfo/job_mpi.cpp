@@ -13,8 +13,42 @@ namespace {
 
 constexpr int host_length = 128;
 
+// The largest of all ranks, on rank 0.
+std::vector<double> most(std::vector<double> values) {
+  std::vector<double> result(values.size());
+  rankmesh::mpi::check(MPI_Reduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX, 0,
+                                  MPI_COMM_WORLD),
+                       "MPI_Reduce");
+  return result;
+}
+
+void gather_device_facts(rankmesh::Mesh& mesh, rankmesh::report::LiveFacts& facts) {
+  facts.why_no_devices = mesh.why_no_device();
+  if (!mesh.device()) return;
+  const int device = *mesh.device();
+  std::vector<int> devices(static_cast<std::size_t>(mesh.size()));
+  rankmesh::mpi::check(MPI_Gather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Gather");
+  facts.devices = std::move(devices);
+  std::vector<double> phases(5);
+  std::vector<double> opened;  // warm-up and memory of each name
+  for (std::size_t f = 0; f < mesh.plan().families().size(); ++f) {
+    const auto& family = mesh.plan().families()[f];
+    const rankmesh::BootstrapReport* report = nullptr;
+    if (mesh.plan().has_communicators(f) && family.find(mesh.rank())) report = mesh[family.name()].bootstrap();
+    opened.push_back(report == nullptr ? 0 : report->warm_up);
+    opened.push_back(report == nullptr ? -1 : static_cast<double>(report->device_memory));
+    if (report != nullptr)
+      phases = {report->unique_ids, report->broadcasts, report->barriers, report->inits, report->splits};
+  }
+  phases = most(std::move(phases));
+  opened = most(std::move(opened));
+  facts.phases = {phases[0], phases[1], phases[2], phases[3], phases[4]};
+  for (std::size_t i = 0; i < opened.size(); i += 2)
+    facts.opened.push_back({opened[i], static_cast<std::int64_t>(opened[i + 1])});
+}
+
 // What every rank says of itself, in rank order; filled on rank 0.
-rankmesh::report::LiveFacts gather_facts(const rankmesh::Mesh& mesh) {
+rankmesh::report::LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   using rankmesh::mpi::check;
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
@@ -31,11 +65,12 @@ rankmesh::report::LiveFacts gather_facts(const rankmesh::Mesh& mesh) {
       "MPI_Gather");
   check(MPI_Gather(&pid, 1, MPI_INT64_T, pids.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD), "MPI_Gather");
 
-  rankmesh::report::LiveFacts facts{mesh.placement(), {}, std::move(pids)};
+  rankmesh::report::LiveFacts facts{.placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
   facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
   if (prints)
     for (std::size_t r = 0; r < ranks; ++r)
       facts.hosts[static_cast<std::size_t>(mesh.placement().node(r))] = names.c_str() + r * host_length;
+  gather_device_facts(mesh, facts);
   return facts;
 }
 
@@ -54,7 +89,10 @@ int run_in_job(const Request& request) {
           "leave it out, or add --offline to ignore the job"};
     if (!request.wants_live)
       return rank == 0 ? request.print(rankmesh::MeshSpec::parse(request.mesh.mesh).plan(size), nullptr) : ok;
-    rankmesh::Mesh mesh{MPI_COMM_WORLD, request.mesh.mesh};
+    rankmesh::MeshOptions options;
+    options.devices = request.devices == "off" ? rankmesh::DeviceUse::off : rankmesh::DeviceUse::automatic;
+    options.share_devices = request.devices == "shared";
+    rankmesh::Mesh mesh{MPI_COMM_WORLD, request.mesh.mesh, options};
     const rankmesh::report::LiveFacts facts = gather_facts(mesh);
     mesh.close();
     return rank == 0 ? request.print(mesh.plan(), &facts) : ok;

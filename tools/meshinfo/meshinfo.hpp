@@ -72,6 +72,7 @@ struct Request {
   MeshOptions mesh;
   bool wants_live = false;
   std::function<int(const rankmesh::MeshPlan&, const rankmesh::report::LiveFacts*)> print;
+  std::string devices = "off";  // of the live mesh: auto, off or shared
 };
 int run(const Request& request);
 

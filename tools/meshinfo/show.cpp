@@ -8,12 +8,18 @@ void add_show(CLI::App& app, int& status) {
   struct Options {
     MeshOptions mesh;
     OutputOptions output;
+    std::string devices = "auto";
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("show", "the mesh as a whole: the grid where it is small, and every name");
   options->mesh.add_to(*command);
   options->output.add_to(*command);
+  command
+      ->add_option("--devices", options->devices,
+                   "in a job: open NCCL communicators too (auto), leave devices alone (off), let several ranks share "
+                   "one (shared)")
+      ->check(CLI::IsMember({"auto", "off", "shared"}));
   command->callback([options, &status] {
     using rankmesh::report::Format;
     status = run(
@@ -33,7 +39,8 @@ void add_show(CLI::App& app, int& status) {
            }
            output.finish();
            return ok;
-         }});
+         },
+         options->devices});
   });
 }
 

@@ -66,6 +66,8 @@ class RANKMESH_API Mesh {
   [[nodiscard]] Coordinate coordinate(std::string_view dimension) const;
   /// The CUDA device that this rank drives; nothing where the mesh has no devices.
   [[nodiscard]] std::optional<int> device() const;
+  /// Why the mesh has no devices; empty where it has.
+  [[nodiscard]] const std::string& why_no_device() const;
   /// Which node every rank is on; discovered once, at construction.
   [[nodiscard]] const Placement& placement() const;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,19 @@ struct LiveFacts {
   Placement placement;
   std::vector<std::string> hosts;         ///< per node
   std::vector<std::int64_t> process_ids;  ///< per rank
+  std::vector<int> devices{};             ///< per rank, by CUDA's number; empty where the mesh has none
+  std::string why_no_devices{};           ///< where it has none
+  /// NCCL's bootstrap, each the longest of all ranks, in seconds; nothing without devices.
+  struct Phases {
+    double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
+  };
+  std::optional<Phases> phases{};
+  /// Per name, the most of all ranks.
+  struct Opened {
+    double warm_up = 0;               ///< seconds
+    std::int64_t device_memory = -1;  ///< bytes per communicator; -1 where none was opened
+  };
+  std::vector<Opened> opened{};
 };
 
 }  // namespace rankmesh::report

@@ -1,0 +1,15 @@
+// What only a running job knows, as text.
+#pragma once
+
+#include <string>
+
+#include "rankmesh/report/format.hpp"
+
+namespace rankmesh::report::detail {
+
+inline constexpr std::size_t max_nodes = 8;
+
+/// At most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how NCCL was started.
+std::string nodes_text(const LiveFacts& live);
+
+}  // namespace rankmesh::report::detail
