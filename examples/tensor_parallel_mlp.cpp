@@ -1,6 +1,6 @@
 // A pipeline of tensor-parallel MLPs with data-parallel gradients, checked against one process.
 //
-//   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4"
+//   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device]
 //
 // The model is a chain of blocks y = relu(x W1) W2. W1 is split by columns and W2 by rows over `tp`, so a
 // block's forward and backward pass each end in one all_reduce. The blocks are spread over `pp`, the batch
@@ -9,10 +9,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "rankmesh/rankmesh.hpp"
+#include "wire.hpp"
 
 namespace {
 
@@ -60,21 +61,21 @@ Matrix part(int which, int first_row, int rows, int first_column, int columns) {
 struct Block {
   Matrix w1, w2, dw1, dw2, x, z;
 
-  Matrix forward(const Matrix& input, rankmesh::GroupCoordinator& tp) {
+  Matrix forward(const Matrix& input, rankmesh::GroupCoordinator& tp, const Wire& wire) {
     x = input;
     z = x * w1;
     Matrix y = relu(z) * w2;
-    tp.all_reduce(y.values);  // each rank has the sum over its part of the hidden layer
+    wire.all_reduce(tp, y.values);  // each rank has the sum over its part of the hidden layer
     return y;
   }
 
-  Matrix backward(const Matrix& dy, rankmesh::GroupCoordinator& tp) {
+  Matrix backward(const Matrix& dy, rankmesh::GroupCoordinator& tp, const Wire& wire) {
     dw2 = transposed(relu(z)) * dy;
     Matrix dz = dy * transposed(w2);
     for (std::size_t i = 0; i < dz.values.size(); ++i) dz.values[i] *= z.values[i] > 0 ? 1.0F : 0.0F;
     dw1 = transposed(x) * dz;
     Matrix dx = dz * transposed(w1);
-    tp.all_reduce(dx.values);
+    wire.all_reduce(tp, dx.values);
     return dx;
   }
 
@@ -89,7 +90,7 @@ struct Result {
   std::vector<Block> blocks;  // of this rank
 };
 
-Result train(rankmesh::Mesh& mesh) {
+Result train(rankmesh::Mesh& mesh, const Wire& wire) {
   auto& pp = mesh["pp"];
   auto& dp = mesh["dp"];
   auto& tp = mesh["tp"];
@@ -114,8 +115,8 @@ Result train(rankmesh::Mesh& mesh) {
 
   for (int step = 0; step < steps; ++step) {
     Matrix x = input;
-    if (!pp.is_first()) pp.recv(x.values, rankmesh::prev);
-    for (Block& block : result.blocks) x = block.forward(x, tp);
+    if (!pp.is_first()) wire.recv(pp, x.values, rankmesh::prev);
+    for (Block& block : result.blocks) x = block.forward(x, tp, wire);
 
     Matrix dx{rows, width};
     if (pp.is_last()) {
@@ -125,19 +126,19 @@ Result train(rankmesh::Mesh& mesh) {
         loss[0] += error * error / static_cast<float>(x.values.size());
         dx.values[i] = 2 * error / static_cast<float>(x.values.size());
       }
-      dp.all_reduce(loss, rankmesh::ReduceOp::avg);
+      wire.all_reduce(dp, loss, rankmesh::ReduceOp::avg);
       result.losses.push_back(loss[0]);
     } else {
-      pp.send(x.values, rankmesh::next);
-      pp.recv(dx.values, rankmesh::next);
+      wire.send(pp, x.values, rankmesh::next);
+      wire.recv(pp, dx.values, rankmesh::next);
     }
     for (auto block = result.blocks.rbegin(); block != result.blocks.rend(); ++block)
-      dx = block->backward(dx, tp);
-    if (!pp.is_first()) pp.send(dx.values, rankmesh::prev);
+      dx = block->backward(dx, tp, wire);
+    if (!pp.is_first()) wire.send(pp, dx.values, rankmesh::prev);
 
     for (Block& block : result.blocks)
       for (auto [weights, gradient] : {std::pair{&block.w1, &block.dw1}, std::pair{&block.w2, &block.dw2}}) {
-        dp.all_reduce(gradient->values, rankmesh::ReduceOp::avg);
+        wire.all_reduce(dp, gradient->values, rankmesh::ReduceOp::avg);
         for (std::size_t i = 0; i < weights->values.size(); ++i)
           weights->values[i] -= learning_rate * gradient->values[i];
       }
@@ -160,15 +161,18 @@ float difference(const Matrix& mine, const Matrix& whole, int first_row, int fir
   return most / scale;
 }
 
-int run(const char* layout) {
-  rankmesh::Mesh mesh{MPI_COMM_WORLD, layout};
+int run(const char* layout, bool on_devices) {
+  rankmesh::MeshOptions options;
+  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
   for (const auto& [name, whole] : {std::pair{"pp", blocks}, std::pair{"dp", batch}, std::pair{"tp", hidden}})
     if (whole % mesh.plan().groups(name).group_size() != 0)
       throw rankmesh::UsageError{std::string{name} + " does not divide " + std::to_string(whole)};
-  const Result mine = train(mesh);
+  const Result mine = train(mesh, Wire{on_devices});
 
-  rankmesh::Mesh one{MPI_COMM_SELF, "pp=1,dp=1,tp=1"};
-  const Result whole = train(one);
+  options.devices = rankmesh::DeviceUse::off;
+  rankmesh::Mesh one{MPI_COMM_SELF, "pp=1,dp=1,tp=1", options};
+  const Result whole = train(one, Wire{false});
   one.close();
 
   const auto stage = static_cast<std::size_t>(mesh.coordinate("pp").value());
@@ -190,8 +194,8 @@ int run(const char* layout) {
   losses.resize(steps);
   mesh["pp"].broadcast(losses, mesh["pp"].size() - 1);
   if (mesh.rank() == rankmesh::Rank{0}) {
-    std::printf("%d blocks, batch %d, %d steps on %s (%lld ranks)\n", blocks, batch, steps, layout,
-                static_cast<long long>(mesh.size()));
+    std::printf("%d blocks, batch %d, %d steps on %s (%lld ranks, %s memory)\n", blocks, batch, steps, layout,
+                static_cast<long long>(mesh.size()), on_devices ? "device" : "host");
     std::printf("  step   loss         one process\n");
     for (int s = 0; s < steps; ++s)
       std::printf("  %4d   %.8f   %.8f\n", s, static_cast<double>(losses[static_cast<std::size_t>(s)]),
@@ -210,7 +214,7 @@ int run(const char* layout) {
 int main(int argc, char** argv) {
   const rankmesh::mpi::Environment environment{argc, argv};
   try {
-    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4");
+    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4", argc > 2 && std::strcmp(argv[2], "device") == 0);
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "tensor_parallel_mlp: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one

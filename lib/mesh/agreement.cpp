@@ -183,7 +183,10 @@ void Agreement::settle(const mpi::CommunicatorView& comm, mpi::RollCall& roll_ca
   phase2->text.resize(static_cast<std::size_t>(phase2->head[0]));
   check(MPI_Ibcast(phase2->text.data(), phase2->head[0], MPI_BYTE, 0, comm.native(), &request), "MPI_Ibcast");
   phase2.wait(request, roll_call, step, deadline);
-  throw MismatchError{phase2->text, "start all ranks with the same mesh, options, environment and libraries",
+  const bool is_failure = most[0] != 0;
+  throw MismatchError{phase2->text,
+                      is_failure ? "mend what the failed ranks say; nothing was left open on any rank"
+                                 : "start all ranks with the same mesh, options, environment and libraries",
                       phase2->head[1] != 0};
 }
 

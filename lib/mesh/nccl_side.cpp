@@ -246,6 +246,13 @@ void NcclSide::open(Channel& channel) {
   const std::size_t first = members_.size();
   Channel* const one[] = {&channel};
   try {
+    std::string failure;
+    try {
+      drain(state_.deadline());
+    } catch (const Error& error) {
+      failure = error.message();
+    }
+    settle("the NCCL bootstrap", failure);
     nccl::BootstrapTimes times;
     const std::int64_t free_before = free_memory();
     bootstrap(one, settle, times);

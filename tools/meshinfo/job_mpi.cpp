@@ -1,6 +1,8 @@
 // meshinfo in a live job: the same mesh, built for real, joined with hosts and processes.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "meshinfo.hpp"
@@ -74,6 +76,25 @@ rankmesh::report::LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   return facts;
 }
 
+// With devices where they can be used; where not, the mapping is shown all the same, with the reason.
+rankmesh::Mesh open(const std::string& text, rankmesh::MeshOptions options, std::string& trouble) {
+  if (options.devices != rankmesh::DeviceUse::off) {
+    rankmesh::MeshOptions without = options;
+    without.devices = rankmesh::DeviceUse::off;
+    rankmesh::Mesh mesh{MPI_COMM_WORLD, text, without};  // what is wrong without devices is an error
+    try {
+      rankmesh::Mesh with_devices{MPI_COMM_WORLD, text, options};
+      mesh.close();
+      return with_devices;
+    } catch (const rankmesh::MismatchError& error) {  // the same on every rank
+      trouble = error.message();
+      std::ranges::replace(trouble, '\n', ' ');
+      return mesh;
+    }
+  }
+  return {MPI_COMM_WORLD, text, options};
+}
+
 }  // namespace
 
 int run_in_job(const Request& request) {
@@ -92,8 +113,10 @@ int run_in_job(const Request& request) {
     rankmesh::MeshOptions options;
     options.devices = request.devices == "off" ? rankmesh::DeviceUse::off : rankmesh::DeviceUse::automatic;
     options.share_devices = request.devices == "shared";
-    rankmesh::Mesh mesh{MPI_COMM_WORLD, request.mesh.mesh, options};
-    const rankmesh::report::LiveFacts facts = gather_facts(mesh);
+    std::string trouble;
+    rankmesh::Mesh mesh = open(request.mesh.mesh, options, trouble);
+    rankmesh::report::LiveFacts facts = gather_facts(mesh);
+    if (!trouble.empty()) facts.why_no_devices = trouble;
     mesh.close();
     return rank == 0 ? request.print(mesh.plan(), &facts) : ok;
   } catch (const rankmesh::TimeoutError&) {

@@ -1,0 +1,113 @@
+// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and shrinks again while the
+// odd one goes on working.
+//
+//   mpirun -n 8 growing_model [host|device]
+//
+// The even model averages its ranks' contributions into a state, step by step. Ranks that join are given the state by
+// the first; ranks that leave are done. Only the even ranks that change take part in the change: the odd ones do not
+// even know of it.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "wire.hpp"
+
+namespace {
+
+using rankmesh::Rank;
+
+constexpr int steps = 12;
+
+// How many ranks the even model has in a step: 2, then 4, then 2 again.
+std::int64_t ranks_in(int step) { return step >= 4 && step < 8 ? 4 : 2; }
+
+float contribution(std::int64_t member, int step) { return static_cast<float>(1 + member * 3 + step % 5); }
+
+// What the even model comes to, computed by one process.
+float expected_state() {
+  float state = 0;
+  for (int step = 0; step < steps; ++step) {
+    float sum = 0;
+    for (std::int64_t member = 0; member < ranks_in(step); ++member) sum += contribution(member, step);
+    state = 0.5F * state + sum / static_cast<float>(ranks_in(step));
+  }
+  return state;
+}
+
+// The even ranks: groups of the first 2 or 4 of them, made and closed as the model changes.
+float run_even(rankmesh::Mesh& world, const Wire& wire) {
+  const std::int64_t member = world.rank().value() / 2;
+  std::shared_ptr<rankmesh::GroupCoordinator> group;
+  std::vector<float> state{0};
+  for (int step = 0; step < steps; ++step) {
+    const std::int64_t now = ranks_in(step);
+    const std::int64_t before = step == 0 ? 0 : ranks_in(step - 1);
+    if (now != before) {
+      if (group) world.close(*group);  // collective over its members: those who leave take part
+      group.reset();
+      if (member < now) {
+        std::vector<Rank> ranks;
+        for (std::int64_t m = 0; m < now; ++m) ranks.emplace_back(2 * m);
+        group = world.new_group(ranks, "even model of " + std::to_string(now));
+        wire.broadcast(*group, state, 0);  // who joins gets the state
+        if (world.rank() == Rank{0}) std::printf("step %2d: the even model has %lld ranks\n", step, static_cast<long long>(now));
+      }
+    }
+    if (!group) continue;
+    std::vector<float> value{contribution(member, step)};
+    wire.all_reduce(*group, value, rankmesh::ReduceOp::avg);
+    state[0] = 0.5F * state[0] + value[0];
+  }
+  if (group) world.close(*group);
+  return state[0];
+}
+
+// The odd ranks: one group from the first step to the last.
+float run_odd(rankmesh::Mesh& world, const Wire& wire) {
+  std::vector<Rank> ranks;
+  for (std::int64_t r = 1; r < world.size(); r += 2) ranks.emplace_back(r);
+  const auto group = world.new_group(ranks, "odd model");
+  std::vector<float> state{0};
+  for (int step = 0; step < 10 * steps; ++step) {
+    std::vector<float> value{1};
+    wire.all_reduce(*group, value);
+    state[0] += value[0];
+  }
+  world.close(*group);
+  return state[0];
+}
+
+int run(bool on_devices) {
+  rankmesh::MeshOptions options;
+  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+  rankmesh::Mesh world{MPI_COMM_WORLD, "rank=auto", options};
+  if (world.size() < 8) throw rankmesh::UsageError{"the even model grows to 4 ranks", "start at least 8 ranks"};
+  const Wire wire{on_devices};
+  const std::int64_t rank = world.rank().value();
+  const bool is_even = rank % 2 == 0;
+  const float state = is_even ? run_even(world, wire) : run_odd(world, wire);
+
+  const float expected = is_even ? expected_state() : static_cast<float>(10 * steps * (world.size() / 2));
+  std::vector<float> wrong{is_even && rank >= 4 ? 0 : std::abs(state - expected) / expected};
+  world["rank"].all_reduce(wrong, rankmesh::ReduceOp::max);
+  if (rank == 0)
+    std::printf("even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: %s\n",
+                static_cast<double>(state), static_cast<double>(expected), static_cast<double>(wrong[0]),
+                wrong[0] <= 1e-5F ? "agrees" : "DIFFERS");
+  world.close();
+  return wrong[0] <= 1e-5F ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const rankmesh::mpi::Environment environment{argc, argv};
+  try {
+    return run(argc > 1 && std::strcmp(argv[1], "device") == 0);
+  } catch (const rankmesh::Error& error) {
+    std::fprintf(stderr, "growing_model: %s\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+  }
+}

@@ -1,0 +1,45 @@
+// How the examples communicate: straight from host memory, or through device memory and NCCL.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/rankmesh.hpp"
+
+/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro around each operation,
+/// where a real program's kernels would have left them.
+class Wire {
+ public:
+  explicit Wire(bool on_devices) : on_devices_{on_devices} {}
+
+  void all_reduce(rankmesh::GroupCoordinator& group, std::vector<float>& values,
+                  rankmesh::ReduceOp op = rankmesh::ReduceOp::sum) const {
+    if (!on_devices_) return group.all_reduce(values, op);
+    const Buffer buffer{std::span<const float>{values}};
+    group.all_reduce(buffer.span(), group.stream(), op);
+    values = buffer.download(group.stream());
+  }
+  void broadcast(rankmesh::GroupCoordinator& group, std::vector<float>& values, rankmesh::RankInGroup root) const {
+    if (!on_devices_) return group.broadcast(values, root);
+    const Buffer buffer{std::span<const float>{values}};
+    group.broadcast(buffer.span(), root, group.stream());
+    values = buffer.download(group.stream());
+  }
+  void send(rankmesh::GroupCoordinator& group, const std::vector<float>& values, rankmesh::Peer to) const {
+    if (!on_devices_) return group.send(values, to);
+    const Buffer buffer{std::span<const float>{values}};
+    group.send(buffer.span(), to, 0, group.stream());
+    (void)buffer.download(group.stream());  // the buffer must live until it is sent
+  }
+  void recv(rankmesh::GroupCoordinator& group, std::vector<float>& values, rankmesh::Peer from) const {
+    if (!on_devices_) return group.recv(values, from);
+    const Buffer buffer{values.size()};
+    group.recv(buffer.span(), from, 0, group.stream());
+    values = buffer.download(group.stream());
+  }
+
+ private:
+  using Buffer = rankmesh::device::DeviceBuffer<float>;
+  bool on_devices_;
+};
