@@ -1,0 +1,61 @@
+// The plan's counts against what is really created, for published layouts scaled down to 16 ranks
+// (docs/communicators.md has the table for the whole ones).
+#include <doctest/doctest.h>
+
+#include "device/ground.hpp"
+#include "rankmesh/layout/count.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::size;
+
+namespace {
+
+long broadcasts = 0;  // begun by their roots
+long creations = 0;   // of MPI communicators by this process, the two of the mesh itself included
+
+}  // namespace
+
+// MPI's profiling interface: the library's calls come through here.
+extern "C" int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  broadcasts += rank == root ? 1 : 0;
+  return PMPI_Ibcast(data, count, type, root, comm, request);
+}
+
+extern "C" int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* result) {
+  ++creations;
+  return PMPI_Comm_split(comm, colour, key, result);
+}
+
+TEST_CASE("unique IDs, broadcasts, communicators and creations are those that the plan counts") {
+  if (size() != 16 || !ground::is_double()) return;
+  for (const char* layout : {
+           "llama3:tp=2,cp=2,pp=2,dp=2",                                    // Llama 3 405B, long context
+           "llama3:tp=2,cp=1,pp=2,dp=4",                                    // Llama 3 405B, 8,192 GPUs
+           "pp=4,dp=2,tp=2",                                                // Megatron-Turing NLG 530B
+           "pp=2,dp=8 | pp=2,edp=2,ep=4",                                   // DeepSeek-V3, training
+           "dp=8,tp=2 | ep=16",                                             // DeepSeek-V3, decoding
+           "megatron:world_size=16,tp=1,pp=2,ep=4",                         // Megatron-Core's recipe for Mixtral
+           "megatron:world_size=16,tp=2,pp=2,ep=4,etp=1",                   // tp8 pp16 ep64 etp1 on 16,384
+           "megatron:world_size=16,tp=2,pp=2,cp=2,ep=2,num_dist_opt=1",
+       }) {
+    CAPTURE(layout);
+    const FakeNcclCounters before = ground::nccl();
+    broadcasts = creations = 0;
+    Mesh mesh{MPI_COMM_WORLD, layout, ground::options()};
+    const FakeNcclCounters after = ground::nccl();
+    const PlanCounts counts = count(mesh.plan());
+    // Each communicator is counted by its leader's ID; each rank holds what the plan says of it.
+    long sums[] = {after.unique_ids - before.unique_ids, broadcasts};
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sums[0] == counts.unique_ids);
+    CHECK(sums[1] == counts.broadcasts());
+    CHECK(after.communicators - before.communicators ==
+          static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
+    CHECK(creations == counts.splits);
+    mesh.close();
+  }
+}
