@@ -1,11 +1,11 @@
-// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and shrinks again while the
-// odd one goes on working.
+// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and shrinks again
+// while the odd one goes on working.
 //
 //   mpirun -n 8 growing_model [host|device]
 //
-// The even model averages its ranks' contributions into a state, step by step. Ranks that join are given the state by
-// the first; ranks that leave are done. Only the even ranks that change take part in the change: the odd ones do not
-// even know of it.
+// The even model averages its ranks' contributions into a state, step by step. Ranks that join are given the
+// state by the first; ranks that leave are done. Only the even ranks that change take part in the change: the
+// odd ones do not even know of it.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -52,7 +52,8 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
         for (std::int64_t m = 0; m < now; ++m) ranks.emplace_back(2 * m);
         group = world.new_group(ranks, "even model of " + std::to_string(now));
         wire.broadcast(*group, state, 0);  // who joins gets the state
-        if (world.rank() == Rank{0}) std::printf("step %2d: the even model has %lld ranks\n", step, static_cast<long long>(now));
+        if (world.rank() == Rank{0})
+          std::printf("step %2d: the even model has %lld ranks\n", step, static_cast<long long>(now));
       }
     }
     if (!group) continue;
@@ -83,7 +84,8 @@ int run(bool on_devices) {
   rankmesh::MeshOptions options;
   options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
   rankmesh::Mesh world{MPI_COMM_WORLD, "rank=auto", options};
-  if (world.size() < 8) throw rankmesh::UsageError{"the even model grows to 4 ranks", "start at least 8 ranks"};
+  if (world.size() < 8)
+    throw rankmesh::UsageError{"the even model grows to 4 ranks", "start at least 8 ranks"};
   const Wire wire{on_devices};
   const std::int64_t rank = world.rank().value();
   const bool is_even = rank % 2 == 0;
@@ -93,9 +95,10 @@ int run(bool on_devices) {
   std::vector<float> wrong{is_even && rank >= 4 ? 0 : std::abs(state - expected) / expected};
   world["rank"].all_reduce(wrong, rankmesh::ReduceOp::max);
   if (rank == 0)
-    std::printf("even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: %s\n",
-                static_cast<double>(state), static_cast<double>(expected), static_cast<double>(wrong[0]),
-                wrong[0] <= 1e-5F ? "agrees" : "DIFFERS");
+    std::printf(
+        "even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: %s\n",
+        static_cast<double>(state), static_cast<double>(expected), static_cast<double>(wrong[0]),
+        wrong[0] <= 1e-5F ? "agrees" : "DIFFERS");
   world.close();
   return wrong[0] <= 1e-5F ? 0 : 1;
 }

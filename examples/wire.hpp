@@ -7,8 +7,8 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro around each operation,
-/// where a real program's kernels would have left them.
+/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro around each
+/// operation, where a real program's kernels would have left them.
 class Wire {
  public:
   explicit Wire(bool on_devices) : on_devices_{on_devices} {}
@@ -20,7 +20,8 @@ class Wire {
     group.all_reduce(buffer.span(), group.stream(), op);
     values = buffer.download(group.stream());
   }
-  void broadcast(rankmesh::GroupCoordinator& group, std::vector<float>& values, rankmesh::RankInGroup root) const {
+  void broadcast(rankmesh::GroupCoordinator& group, std::vector<float>& values,
+                 rankmesh::RankInGroup root) const {
     if (!on_devices_) return group.broadcast(values, root);
     const Buffer buffer{std::span<const float>{values}};
     group.broadcast(buffer.span(), root, group.stream());

@@ -28,8 +28,9 @@ Claim::Claim(int device) {
   const std::lock_guard lock{process().mutex};
   device_ = process().device.lock();
   if (device_ && *device_ != device)
-    throw UsageError{fmt::format("device {} is wanted, another mesh of this process drives device {}", device, *device_),
-                     "use one device per rank: close the other mesh first, or give both the same"};
+    throw UsageError{
+        fmt::format("device {} is wanted, another mesh of this process drives device {}", device, *device_),
+        "use one device per rank: close the other mesh first, or give both the same"};
   if (device_ == nullptr) process().device = device_ = std::make_shared<const int>(device);
 }
 

@@ -51,9 +51,10 @@ void drain(const Deadline& deadline) {
     promise.set_value(set == cudaSuccess ? cudaDeviceSynchronize() : set);
   }}.detach();
   if (result.wait_for(deadline.left()) != std::future_status::ready)
-    throw TimeoutError{fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
-                       "a kernel or a collective on it waits: look at what its peers do",
-                       {}};
+    throw TimeoutError{
+        fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
+        "a kernel or a collective on it waits: look at what its peers do",
+        {}};
   check(result.get(), "cudaDeviceSynchronize");
 }
 

@@ -39,15 +39,17 @@ MPI_Comm GroupCoordinator::native_mpi() const {
 Transport& GroupCoordinator::device_transport(std::string_view what) const {
   if (channel_->device != nullptr) return *channel_->device;
   if (!services_->no_device.empty())
-    throw NoDeviceError{
-        fmt::format("{}.{} on device memory: there is no device transport: {}", name_, what, services_->no_device),
-        "use host memory, or a machine with CUDA and NCCL"};
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_, what,
+                                    services_->no_device),
+                        "use host memory, or a machine with CUDA and NCCL"};
   if (channel_->families.empty())
-    throw NoDeviceError{fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
-                                    name_, what),
-                        "give adopt() the ncclComm_t too, or use host memory"};
-  throw NoDeviceError{fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, what),
-                      fmt::format("open it with mesh.open({{\"{}\"}}), or leave the option 'lazy' out", name_)};
+    throw NoDeviceError{
+        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator", name_,
+                    what),
+        "give adopt() the ncclComm_t too, or use host memory"};
+  throw NoDeviceError{
+      fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, what),
+      fmt::format("open it with mesh.open({{\"{}\"}}), or leave the option 'lazy' out", name_)};
 }
 
 ncclComm* GroupCoordinator::native_nccl() const {
@@ -81,8 +83,9 @@ void GroupCoordinator::run(const Call& call) {
   const bool on_device = detail::is_on_device(call);
   if (on_device) (void)device_transport(to_string(call.operation));
   if (!on_device && services_->in_batch)
-    throw UsageError{fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
-                     "end the group first: its operations have not been issued, and a peer may wait for them"};
+    throw UsageError{
+        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+        "end the group first: its operations have not been issued, and a peer may wait for them"};
   detail::check_call(call, name_, rank_in_group_, size_);
   if (on_device)
     run_on_device(call);

@@ -165,7 +165,8 @@ class Counter {
   void mark(const RankSet& ranks, std::int64_t communicators) {
     for (const Rank rank : ranks) {
       ++extra_groups_[static_cast<std::size_t>(rank.value())];
-      extra_communicators_[static_cast<std::size_t>(rank.value())] += static_cast<std::uint16_t>(communicators);
+      extra_communicators_[static_cast<std::size_t>(rank.value())] +=
+          static_cast<std::uint16_t>(communicators);
     }
   }
 

@@ -22,7 +22,8 @@ std::string GroupOptions::to_string() const {
   };
   if (!split_from.empty()) parts.push_back("split_from=" + split_from);
   flag("share_resources", share_resources);
-  if (ranks_per_id != GroupOptions{}.ranks_per_id) parts.push_back(fmt::format("ranks_per_id={}", ranks_per_id));
+  if (ranks_per_id != GroupOptions{}.ranks_per_id)
+    parts.push_back(fmt::format("ranks_per_id={}", ranks_per_id));
   flag("lazy", lazy);
   flag("blocking", blocking);
   if (priority != 0) parts.push_back(fmt::format("priority={}", priority));

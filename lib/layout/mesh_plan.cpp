@@ -30,7 +30,10 @@ std::vector<std::string> split_product(std::string_view product) {
 }
 
 MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vector<GroupFamily> families)
-    : world_size_{world_size}, views_{std::move(views)}, families_{std::move(families)}, options_(families_.size()) {
+    : world_size_{world_size},
+      views_{std::move(views)},
+      families_{std::move(families)},
+      options_(families_.size()) {
   auto names = names_of(families_);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
@@ -145,7 +148,8 @@ std::vector<CommunicatorUse> MeshPlan::communicators(Rank rank) const {
 }
 
 bool MeshPlan::has_communicators(std::size_t family) const {
-  return families_[family].group_size() > 1 && families_[family].coverage(world_size_) != Coverage::overlapping;
+  return families_[family].group_size() > 1 &&
+         families_[family].coverage(world_size_) != Coverage::overlapping;
 }
 
 bool MeshPlan::needs_creation(std::size_t family) const {
@@ -222,15 +226,16 @@ void MeshPlan::set_options(std::string_view name, GroupOptions options) {
              "choose another name");
     // Translates of one another: the first group speaks for all of a strided name, lists are looked at whole.
     const GroupFamily& children = families_[family];
-    const std::int64_t looked_at = children.is_strided() ? std::min<std::int64_t>(1, children.group_count())
-                                                         : children.group_count();
+    const std::int64_t looked_at =
+        children.is_strided() ? std::min<std::int64_t>(1, children.group_count()) : children.group_count();
     for (std::int64_t g = 0; g < looked_at; ++g) {
       const RankSet ranks = children.group(g);
       const auto place = families_[parent].find(ranks.front());
       for (const Rank rank : ranks) {
         const auto other = families_[parent].find(rank);
         if (!place || !other || other->group != place->group)
-          refuse(fmt::format("group {} is no part of one group of '{}'", ranks.to_string(40), options.split_from),
+          refuse(fmt::format("group {} is no part of one group of '{}'", ranks.to_string(40),
+                             options.split_from),
                  "split from a name that holds every group whole");
       }
     }

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "detail/agreement.hpp"
+#include "detail/nccl_side.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/device/choice.hpp"
-#include "detail/nccl_side.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {

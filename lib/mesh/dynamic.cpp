@@ -109,8 +109,9 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(std::span<const 
 std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
-    throw NoDeviceError{fmt::format("adopt '{}' with an NCCL communicator: {}", name, state.services->no_device),
-                        "adopt the MPI communicator alone"};
+    throw NoDeviceError{
+        fmt::format("adopt '{}' with an NCCL communicator: {}", name, state.services->no_device),
+        "adopt the MPI communicator alone"};
   const detail::CallGuard guard{*state.services};
   const mpi::CommunicatorView view{comm};
   std::string identity = "adopted " + name;

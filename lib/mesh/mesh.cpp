@@ -62,10 +62,11 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
 GroupCoordinator& Mesh::isolated(std::string_view name, std::string_view key) {
   const GroupOptions& options = plan().options(plan().index_of(name));
   if (std::ranges::find(options.isolated, key) == options.isolated.end())
-    throw UnknownName{fmt::format("'{}' has no isolated communicator '{}'", name, key),
-                      fmt::format("list the key in the options of '{}': GroupOptions::isolated, or isolated = [\"{}\"] in "
-                                  "its table of a spec file",
-                                  name, key)};
+    throw UnknownName{
+        fmt::format("'{}' has no isolated communicator '{}'", name, key),
+        fmt::format("list the key in the options of '{}': GroupOptions::isolated, or isolated = [\"{}\"] in "
+                    "its table of a spec file",
+                    name, key)};
   const auto found = state().named.find(detail::isolated_name(name, key));
   return found != state().named.end() ? *found->second : (*this)[name];  // which throws NotMember
 }

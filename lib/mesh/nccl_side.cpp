@@ -41,7 +41,8 @@ void warm_up(Channel& channel, RankInGroup self, float* value, const device::Str
 }
 
 std::string method_of(const Channel& channel, const GroupOptions& options, std::int64_t ids) {
-  if (!options.split_from.empty() && !channel.families.empty()) return fmt::format("split of '{}'", options.split_from);
+  if (!options.split_from.empty() && !channel.families.empty())
+    return fmt::format("split of '{}'", options.split_from);
   return ids == 1 ? "unique ID" : fmt::format("{} unique IDs", ids);
 }
 
@@ -61,7 +62,8 @@ nccl::Communicator* NcclSide::communicator_of(const Channel* channel) const {
 
 Channel* NcclSide::channel_of(std::size_t family, const std::string& isolation) const {
   for (const auto& channel : state_.channels)
-    if (channel->isolation == isolation && std::ranges::find(channel->families, family) != channel->families.end())
+    if (channel->isolation == isolation &&
+        std::ranges::find(channel->families, family) != channel->families.end())
       return channel.get();
   return nullptr;
 }
@@ -102,7 +104,8 @@ void NcclSide::undo(std::size_t first) noexcept {
 }
 
 // All groups at once in each phase.
-void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times) {
+void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settle,
+                         nccl::BootstrapTimes& times) {
   std::vector<nccl::BootstrapRequest> requests;
   for (const Channel* channel : channels) {
     const GroupOptions& options = state_.options_of(*channel);
@@ -113,7 +116,8 @@ void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settl
     requests.push_back({channel->name, identity(*channel), channel->ranks, channel->comm,
                         static_cast<int>(channel->leader.value()), static_cast<int>(ids), options});
   }
-  auto comms = nccl::bootstrap(library_, requests, *state_.services->roll_call, state_.deadline(), settle, times);
+  auto comms =
+      nccl::bootstrap(library_, requests, *state_.services->roll_call, state_.deadline(), settle, times);
   for (std::size_t i = 0; i < comms.size(); ++i) {
     channels[i]->device_facts.bootstrap =
         BootstrapReport{.method = method_of(*channels[i], requests[i].options, requests[i].ids)};
@@ -135,8 +139,8 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
     if (parent == nullptr || parent->ranks.size() == 1) continue;
     nccl::Communicator* comm = communicator_of(parent);
     if (comm == nullptr) {
-      failure = fmt::format("'{}' is to be split from '{}', which is not open", state_.plan.families()[f].name(),
-                            options.split_from);
+      failure = fmt::format("'{}' is to be split from '{}', which is not open",
+                            state_.plan.families()[f].name(), options.split_from);
       break;
     }
     const auto place = state_.plan.families()[f].find(state_.services->rank);
@@ -146,7 +150,8 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
       Channel* child = place ? channel_of(f, key) : nullptr;
       const bool is_made = child != nullptr && child->ranks.size() > 1 && child->device == nullptr;
       requests.push_back({state_.plan.families()[f].name(), fmt::format("{}#{}#{}", f, key, attempts_), comm,
-                          parent->ranks, is_made ? std::optional{static_cast<int>(place->group)} : std::nullopt,
+                          parent->ranks,
+                          is_made ? std::optional{static_cast<int>(place->group)} : std::nullopt,
                           is_made ? static_cast<int>(place->rank_in_group.value()) : 0, options});
       children.push_back(is_made ? child : nullptr);
     }
@@ -156,7 +161,8 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
   auto comms = nccl::split(requests, *state_.services->roll_call, state_.deadline(), settle, times);
   for (std::size_t i = 0; i < comms.size(); ++i) {
     if (comms[i] == nullptr) continue;
-    children[i]->device_facts.bootstrap = BootstrapReport{.method = method_of(*children[i], requests[i].options, 0)};
+    children[i]->device_facts.bootstrap =
+        BootstrapReport{.method = method_of(*children[i], requests[i].options, 0)};
     add_member(*children[i], std::move(comms[i]));
   }
   for (std::size_t f = 0; f < names.size(); ++f)
@@ -183,7 +189,8 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
       const auto begin = std::chrono::steady_clock::now();
       warm_up(*channel, *channel->ranks.index_of(state_.services->rank), value, stream, state_.deadline());
       BootstrapReport& report = *channel->device_facts.bootstrap;
-      report = {report.method, opened, times.unique_ids, times.broadcasts, times.barriers, times.inits, times.splits};
+      report = {report.method,  opened,      times.unique_ids, times.broadcasts,
+                times.barriers, times.inits, times.splits};
       report.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       report.device_memory =
           std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
@@ -192,11 +199,12 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
     failure = error.message();
   }
   settle("the end of the NCCL bootstrap", failure);
-  state_.log(LogLevel::info,
-             fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts {:.4f} s, barriers "
-                         "{:.4f} s, inits {:.4f} s, splits {:.4f} s",
-                         state_.services->rank.value(), opened, times.unique_ids, times.broadcasts, times.barriers,
-                         times.inits, times.splits));
+  state_.log(
+      LogLevel::info,
+      fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts {:.4f} s, barriers "
+                  "{:.4f} s, inits {:.4f} s, splits {:.4f} s",
+                  state_.services->rank.value(), opened, times.unique_ids, times.broadcasts, times.barriers,
+                  times.inits, times.splits));
 }
 
 void NcclSide::open(const std::vector<bool>& names, const Settle& settle) {
@@ -235,9 +243,9 @@ void NcclSide::open(Channel& channel) {
     return;
   }
   // Only the members take part: they settle on their own communicator.
-  mpi::RollCall roll_call{
-      channel.comm, mpi::RollCall::Audience::own,
-      [&](Rank rank) { return state_.services->describe(channel.ranks.at(rank.value())); }};
+  mpi::RollCall roll_call{channel.comm, mpi::RollCall::Audience::own, [&](Rank rank) {
+                            return state_.services->describe(channel.ranks.at(rank.value()));
+                          }};
   const Settle settle = [&](const std::string& phase, const std::string& failure) {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);
@@ -266,14 +274,16 @@ void NcclSide::open(Channel& channel) {
 void NcclSide::adopt(Channel& channel, ncclComm* native) {
   auto comm = nccl::Communicator::adopt(library_, native, channel.name);
   if (comm->size() != channel.ranks.size() || comm->rank() != channel.comm.rank())
-    throw UsageError{fmt::format("adopt '{}': this process is rank {} of {} in the NCCL communicator, {} of {} in the "
-                                 "MPI communicator",
-                                 channel.name, comm->rank(), comm->size(), channel.comm.rank(), channel.ranks.size()),
-                     "adopt communicators of the same ranks in the same order"};
+    throw UsageError{
+        fmt::format("adopt '{}': this process is rank {} of {} in the NCCL communicator, {} of {} in the "
+                    "MPI communicator",
+                    channel.name, comm->rank(), comm->size(), channel.comm.rank(), channel.ranks.size()),
+        "adopt communicators of the same ranks in the same order"};
   if (comm->device() != *state_.services->device)
-    throw UsageError{fmt::format("adopt '{}': the NCCL communicator is on device {}, the mesh drives device {}",
-                                 channel.name, comm->device(), *state_.services->device),
-                     "one rank drives one device"};
+    throw UsageError{
+        fmt::format("adopt '{}': the NCCL communicator is on device {}, the mesh drives device {}",
+                    channel.name, comm->device(), *state_.services->device),
+        "one rank drives one device"};
   channel.device_facts.bootstrap = BootstrapReport{.method = "adopted"};
   add_member(channel, std::move(comm));
 }
@@ -282,7 +292,9 @@ std::string NcclSide::living_graphs(const Channel* only) const {
   std::vector<std::string> names;
   for (const auto& [name, count] : graphs_.alive())
     if (only == nullptr || only->name == name) names.push_back(fmt::format("{} of '{}'", count, name));
-  return names.empty() ? "" : fmt::format("CUDA graphs that hold its operations are alive: {}", fmt::join(names, ", "));
+  return names.empty()
+             ? ""
+             : fmt::format("CUDA graphs that hold its operations are alive: {}", fmt::join(names, ", "));
 }
 
 void NcclSide::close(Channel& channel, const Deadline& deadline) {

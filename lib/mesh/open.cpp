@@ -86,8 +86,8 @@ void meet(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, const std
   roll_call.wait({&request, 1}, step, deadline);
 }
 
-// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a split is the plan's
-// to say; a rank that is not served passes no colour.
+// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a split is
+// the plan's to say; a rank that is not served passes no colour.
 mpi::Communicator split(const MeshState& state, const std::optional<GroupIndex>& place, bool takes_part) {
   return takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
                                  static_cast<int>(place->rank_in_group.value()))
@@ -123,7 +123,8 @@ void open_name(MeshState& state, std::size_t f) {
     }
   }
   if (place) {
-    if (channel == nullptr) channel = state.add_channel(family.name(), family.name(), ranks, {});  // a group of one
+    if (channel == nullptr)
+      channel = state.add_channel(family.name(), family.name(), ranks, {});  // a group of one
     channel->families.push_back(f);
     add_coordinator(state, family.name(), channel);
   }
@@ -139,12 +140,14 @@ void open_name(MeshState& state, std::size_t f) {
     add_coordinator(state, name, further);
   }
   if (place && !state.plan.has_communicators(f))  // groups of one rank: nothing to isolate
-    for (const std::string& key : options.isolated) add_coordinator(state, isolated_name(family.name(), key), channel);
+    for (const std::string& key : options.isolated)
+      add_coordinator(state, isolated_name(family.name(), key), channel);
 }
 
 void open_names(MeshState& state) {
   for (std::size_t f = 0; f < state.plan.families().size(); ++f)
-    if (state.plan.families()[f].coverage(state.plan.world_size()) != Coverage::overlapping) open_name(state, f);
+    if (state.plan.families()[f].coverage(state.plan.world_size()) != Coverage::overlapping)
+      open_name(state, f);
 }
 
 }  // namespace
@@ -153,7 +156,9 @@ void MeshState::log(LogLevel level, const std::string& message) const {
   if (services->log) services->log(level, message);
 }
 
-std::string isolated_name(std::string_view name, std::string_view key) { return fmt::format("{}[{}]", name, key); }
+std::string isolated_name(std::string_view name, std::string_view key) {
+  return fmt::format("{}[{}]", name, key);
+}
 
 const GroupOptions& MeshState::options_of(const Channel& channel) const {
   static const GroupOptions plain;

@@ -46,8 +46,9 @@ void Mesh::open(std::span<const std::string_view> names) {
 
   const std::vector<int> members = ranks_of(plan(), asked);
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
-    throw NotMember{fmt::format("open of {} on rank {}, which is in none of their groups", text, rank().value()),
-                    "only the members open a group"};
+    throw NotMember{
+        fmt::format("open of {} on rank {}, which is in none of their groups", text, rank().value()),
+        "only the members open a group"};
   // Who takes part settles on a communicator of exactly these ranks.
   mpi::Communicator part;
   std::optional<mpi::RollCall> of_part;

@@ -23,12 +23,14 @@ std::string devices_text(const LiveFacts& live, const std::vector<Rank>& ranks) 
 
 // How NCCL was started, or why not.
 std::string phases_text(const LiveFacts& live) {
-  if (!live.phases) return live.why_no_devices.empty() ? "" : fmt::format("  no devices: {}\n", live.why_no_devices);
+  if (!live.phases)
+    return live.why_no_devices.empty() ? "" : fmt::format("  no devices: {}\n", live.why_no_devices);
   const LiveFacts::Phases& p = *live.phases;
   return fmt::format(
-      "  NCCL was started in {:.1f} ms: unique IDs {:.1f}, broadcasts {:.1f}, barriers {:.1f}, inits {:.1f}, splits {:.1f}\n",
-      1e3 * (p.unique_ids + p.broadcasts + p.barriers + p.inits + p.splits), 1e3 * p.unique_ids, 1e3 * p.broadcasts,
-      1e3 * p.barriers, 1e3 * p.inits, 1e3 * p.splits);
+      "  NCCL was started in {:.1f} ms: unique IDs {:.1f}, broadcasts {:.1f}, barriers {:.1f}, inits {:.1f}, "
+      "splits {:.1f}\n",
+      1e3 * (p.unique_ids + p.broadcasts + p.barriers + p.inits + p.splits), 1e3 * p.unique_ids,
+      1e3 * p.broadcasts, 1e3 * p.barriers, 1e3 * p.inits, 1e3 * p.splits);
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size
       const LiveFacts::Opened& opened = live->opened.at(f);
       const bool is_open = opened.device_memory >= 0;
       row.push_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
-      row.push_back(is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20)) : "-");
+      row.push_back(is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20))
+                            : "-");
     }
     table.add(std::move(row));
   }
@@ -139,7 +140,8 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
                                  to_string(plan.digest()).substr(0, 8));
   const std::size_t names = std::min(max_names, plan.families().size());
   const std::size_t nodes =
-      options.live == nullptr ? 0 : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
+      options.live == nullptr ? 0
+                              : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
   std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
   for (const Layout& view : plan.views()) {
     const std::size_t grid = detail::grid_lines(view, options.live);
@@ -209,7 +211,8 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
                                {"node", node},
                                {"local_rank", live.placement.local_rank(r)},
                                {"pid", live.process_ids.at(static_cast<std::size_t>(r))}});
-      if (!live.devices.empty()) json["ranks"].back()["device"] = live.devices.at(static_cast<std::size_t>(r));
+      if (!live.devices.empty())
+        json["ranks"].back()["device"] = live.devices.at(static_cast<std::size_t>(r));
     }
   }
   return json.dump(2) + "\n";

@@ -1,4 +1,5 @@
-// A mesh with devices that outlives MPI: it ends its NCCL communicators by itself, and its later close says why not.
+// A mesh with devices that outlives MPI: it ends its NCCL communicators by itself, and its later close says
+// why not.
 #include <cstdio>
 #include <optional>
 

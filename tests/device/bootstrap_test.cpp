@@ -208,8 +208,8 @@ TEST_CASE("a call while another device is current is refused, and does no harm")
   if (size() > 1) {
     const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
     (void)cudaSetDevice((*mesh.device() + 1) % 16);
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()), doctest::Contains("is current, the mesh drives device"),
-                         UsageError);
+    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                         doctest::Contains("is current, the mesh drives device"), UsageError);
     (void)cudaSetDevice(*mesh.device());
     mesh["tp"].all_reduce(value.span());
     CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
@@ -243,7 +243,8 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
   // The whole thousand at few ranks, where that takes seconds.
   const int rounds = size() == 2 ? 1000 : 20;
   const auto descriptors = [] {
-    return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, std::filesystem::directory_iterator{});
+    return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"},
+                         std::filesystem::directory_iterator{});
   };
   const auto open_before = descriptors();
   for (int round = 0; round < rounds; ++round) {

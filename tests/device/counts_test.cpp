@@ -18,7 +18,8 @@ long creations = 0;   // of MPI communicators by this process, the two of the me
 }  // namespace
 
 // MPI's profiling interface: the library's calls come through here.
-extern "C" int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+extern "C" int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                          MPI_Request* request) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   broadcasts += rank == root ? 1 : 0;
@@ -33,13 +34,13 @@ extern "C" int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* resu
 TEST_CASE("unique IDs, broadcasts, communicators and creations are those that the plan counts") {
   if (size() != 16 || !ground::is_double()) return;
   for (const char* layout : {
-           "llama3:tp=2,cp=2,pp=2,dp=2",                                    // Llama 3 405B, long context
-           "llama3:tp=2,cp=1,pp=2,dp=4",                                    // Llama 3 405B, 8,192 GPUs
-           "pp=4,dp=2,tp=2",                                                // Megatron-Turing NLG 530B
-           "pp=2,dp=8 | pp=2,edp=2,ep=4",                                   // DeepSeek-V3, training
-           "dp=8,tp=2 | ep=16",                                             // DeepSeek-V3, decoding
-           "megatron:world_size=16,tp=1,pp=2,ep=4",                         // Megatron-Core's recipe for Mixtral
-           "megatron:world_size=16,tp=2,pp=2,ep=4,etp=1",                   // tp8 pp16 ep64 etp1 on 16,384
+           "llama3:tp=2,cp=2,pp=2,dp=2",                   // Llama 3 405B, long context
+           "llama3:tp=2,cp=1,pp=2,dp=4",                   // Llama 3 405B, 8,192 GPUs
+           "pp=4,dp=2,tp=2",                               // Megatron-Turing NLG 530B
+           "pp=2,dp=8 | pp=2,edp=2,ep=4",                  // DeepSeek-V3, training
+           "dp=8,tp=2 | ep=16",                            // DeepSeek-V3, decoding
+           "megatron:world_size=16,tp=1,pp=2,ep=4",        // Megatron-Core's recipe for Mixtral
+           "megatron:world_size=16,tp=2,pp=2,ep=4,etp=1",  // tp8 pp16 ep64 etp1 on 16,384
            "megatron:world_size=16,tp=2,pp=2,cp=2,ep=2,num_dist_opt=1",
        }) {
     CAPTURE(layout);

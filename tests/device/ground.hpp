@@ -31,7 +31,8 @@ inline FakeNcclCounters nccl() {
 
 inline FakeCudaCounters cuda() {
   FakeCudaCounters result{};
-  const auto hook = reinterpret_cast<decltype(&fake_cuda_counters)>(dlsym(RTLD_DEFAULT, "fake_cuda_counters"));
+  const auto hook =
+      reinterpret_cast<decltype(&fake_cuda_counters)>(dlsym(RTLD_DEFAULT, "fake_cuda_counters"));
   if (hook != nullptr) hook(&result);
   return result;
 }

@@ -74,8 +74,10 @@ TEST_CASE("a batch goes out together: sends before receives, over several groups
   together.end();
   together.end();  // does nothing
   if (ground::is_double())
-    CHECK(ground::nccl().launches - before.launches == (tp.size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0));
-  if (tp.size() > 1) CHECK(received.download(stream) == std::vector{static_cast<std::int32_t>(tp.prev().value())});
+    CHECK(ground::nccl().launches - before.launches ==
+          (tp.size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0));
+  if (tp.size() > 1)
+    CHECK(received.download(stream) == std::vector{static_cast<std::int32_t>(tp.prev().value())});
   CHECK(sum.download(stream) == std::vector{static_cast<std::int32_t>(mesh["dp"].size())});
   tp.all_reduce(host);
   stream.wait(Deadline{Deadline::Duration{30}});
@@ -119,7 +121,8 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   }
   CHECK(value.download(stream) == std::vector{expected});
   if (size() > 1) {
-    CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
+    CHECK_THROWS_WITH_AS(mesh.close(),
+                         doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
                          MismatchError);
     CHECK(!mesh.is_closed());
     tp.all_reduce(value.span(), stream);  // it goes on working
@@ -163,11 +166,12 @@ TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone")
     MPI_Comm reversed = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank(), &reversed);
     if (2 * rank() + 1 != size())
-      CHECK_THROWS_WITH_AS(mesh.adopt(reversed, "reversed", theirs), doctest::Contains("in the NCCL communicator"),
-                           UsageError);
+      CHECK_THROWS_WITH_AS(mesh.adopt(reversed, "reversed", theirs),
+                           doctest::Contains("in the NCCL communicator"), UsageError);
     // Without one, device memory is refused with the reason.
     const auto host_only = mesh.adopt(MPI_COMM_WORLD, "host only");
-    CHECK_THROWS_WITH_AS(host_only->all_reduce(value.span()), doctest::Contains("adopted without"), NoDeviceError);
+    CHECK_THROWS_WITH_AS(host_only->all_reduce(value.span()), doctest::Contains("adopted without"),
+                         NoDeviceError);
     mesh.close();
     MPI_Comm_free(&reversed);
   }
@@ -186,14 +190,16 @@ TEST_CASE("half types are reduced and moved") {
     const std::vector<T> ones(3, T{one});
     const auto value = on_device<T>(ones);
     tp.all_reduce(value.span());
-    for (const T& sum : value.download(StreamRef{})) CHECK(sum.bits == numbers.at(static_cast<std::size_t>(size())));
+    for (const T& sum : value.download(StreamRef{}))
+      CHECK(sum.bits == numbers.at(static_cast<std::size_t>(size())));
     const auto largest = on_device<T>(std::vector<T>{T{numbers.at(static_cast<std::size_t>(rank()))}});
     tp.all_reduce(largest.span(), ReduceOp::max);
     CHECK(largest.download(StreamRef{}).front().bits == numbers.at(static_cast<std::size_t>(size() - 1)));
   };
   if (size() <= 8) {
     check.operator()<Half>(0x3c00, {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800});
-    check.operator()<BrainHalf>(0x3f80, {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100});
+    check.operator()<BrainHalf>(0x3f80,
+                                {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100});
   }
   const std::vector<Eighth> eighths(2, Eighth{static_cast<std::uint8_t>(0x38 + rank() % 4)});
   const auto mine = on_device(eighths);

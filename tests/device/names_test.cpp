@@ -18,7 +18,8 @@ namespace {
 // The sum of the members' ranks, computed by the group.
 void check_sum(GroupCoordinator& group) {
   CAPTURE(group.name());
-  const DeviceBuffer<float> value{std::span<const float>{std::vector<float>{static_cast<float>(group.rank().value())}}};
+  const DeviceBuffer<float> value{
+      std::span<const float>{std::vector<float>{static_cast<float>(group.rank().value())}}};
   group.all_reduce(value.span());
   float expected = 0;
   for (const Rank member : group.ranks()) expected += static_cast<float>(member.value());
@@ -42,7 +43,8 @@ TEST_CASE("several unique IDs per communicator, made by ranks that are spread ov
   const std::int64_t ids = mesh.plan().unique_ids(mesh.plan().index_of("all"), size());
   CHECK(ids == (size() + 3) / 4);
   if (size() > 1)
-    CHECK(mesh["all"].bootstrap()->method == (ids == 1 || !is_offered ? "unique ID" : std::to_string(ids) + " unique IDs"));
+    CHECK(mesh["all"].bootstrap()->method ==
+          (ids == 1 || !is_offered ? "unique ID" : std::to_string(ids) + " unique IDs"));
   mesh.close();
   if (!ground::is_double()) return;
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
@@ -58,7 +60,8 @@ TEST_CASE("names that are split from a parent take no unique ID") {
   long made = ground::nccl().unique_ids - before.unique_ids;
   for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
   check_sum(mesh.isolated("dp", "side"));
-  if (mesh["tp"].size() > 1 && mesh["tp"].size() < size()) CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
+  if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
+    CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
   mesh.close();
   if (!ground::is_double()) return;
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
@@ -73,7 +76,8 @@ TEST_CASE("a split that fails on one rank: all throw, all undo") {
   options.names["tp"].split_from = "all";
   const long before = ground::nccl().communicators;
   if (rank() == 1) ground::inject("init:name=tp,code=3");
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}), doctest::Contains("split of 'tp'"), MismatchError);
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}), doctest::Contains("split of 'tp'"),
+                       MismatchError);
   if (rank() == 1) ground::inject("");
   CHECK(ground::nccl().communicators == before);
 }
@@ -168,19 +172,22 @@ TEST_CASE("isolated communicators are the same group on another communicator") {
     MPI_Comm_compare(side.native_mpi(), mesh["tp"].native_mpi(), &result);
     CHECK(result == MPI_CONGRUENT);
   }
-  CHECK_THROWS_WITH_AS(mesh.isolated("tp", "zz"), doctest::Contains("no isolated communicator 'zz'"), UnknownName);
+  CHECK_THROWS_WITH_AS(mesh.isolated("tp", "zz"), doctest::Contains("no isolated communicator 'zz'"),
+                       UnknownName);
   mesh.close();
 }
 
 TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   MeshOptions options = ground::options();
-  options.names["tp"] = {.priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
+  options.names["tp"] = {
+      .priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
   options.names["all"].blocking = true;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   check_sum(mesh["tp"]);
   check_sum(mesh["all"]);
   int priority = 0;
-  CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) == cudaSuccess);
+  CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) ==
+        cudaSuccess);
   if (mesh["tp"].size() > 1 && ground::is_double()) {
     CHECK(priority == -1);
     const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");

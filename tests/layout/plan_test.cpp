@@ -127,8 +127,8 @@ TEST_CASE("options decide which equal groups share a communicator") {
   MeshPlan plan{4, base.views(), {base.groups("dp"), base.groups("tp"), base.groups_of_product("dp*tp")}};
   plan.set_options("dp", {.isolated = {"side"}});
   plan.set_options("tp", {.split_from = "dp*tp"});
-  CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}), doctest::Contains("is split itself"),
-                       rankmesh::SpecError);
+  CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}),
+                       doctest::Contains("is split itself"), rankmesh::SpecError);
   const auto options = [](int max_ctas) { return rankmesh::GroupOptions{.max_ctas = max_ctas}; };
   CHECK(options(4).can_share(options(4)));
   CHECK(!options(4).can_share(options(8)));

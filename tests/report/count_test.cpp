@@ -19,7 +19,8 @@ namespace {
 PlanCounts enumerated(const MeshPlan& plan) {
   PlanCounts counts;
   std::set<std::vector<rankmesh::Rank>> distinct;
-  std::set<std::pair<std::vector<rankmesh::Rank>, std::string>> executed;  // and what tells equal groups apart
+  std::set<std::pair<std::vector<rankmesh::Rank>, std::string>>
+      executed;  // and what tells equal groups apart
   counts.world_size = plan.world_size();
   counts.names = static_cast<std::int64_t>(plan.families().size());
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
@@ -116,9 +117,10 @@ TEST_CASE("options that keep equal groups apart are counted") {
   std::mt19937 random{7};
   for (int round = 0; round < 40; ++round) {
     CAPTURE(round);
-    MeshPlan plan = MeshSpec::parse_string(round % 2 == 0 ? "megatron:world_size=32,tp=2,pp=2,cp=2,ep=2"
-                                                          : "pp=2,dp=1,cp=4,tp=2 | pp=2,ep=8 ; dp_cp=dp*cp, mp=dp*cp*tp")
-                        .plan();
+    MeshPlan plan =
+        MeshSpec::parse_string(round % 2 == 0 ? "megatron:world_size=32,tp=2,pp=2,cp=2,ep=2"
+                                              : "pp=2,dp=1,cp=4,tp=2 | pp=2,ep=8 ; dp_cp=dp*cp, mp=dp*cp*tp")
+            .plan();
     for (const auto& family : plan.families()) {
       rankmesh::GroupOptions options;
       if (random() % 3 == 0) options.max_ctas = 4;

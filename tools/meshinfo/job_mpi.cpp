@@ -18,8 +18,8 @@ constexpr int host_length = 128;
 // The largest of all ranks, on rank 0.
 std::vector<double> most(std::vector<double> values) {
   std::vector<double> result(values.size());
-  rankmesh::mpi::check(MPI_Reduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX, 0,
-                                  MPI_COMM_WORLD),
+  rankmesh::mpi::check(MPI_Reduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+                                  MPI_MAX, 0, MPI_COMM_WORLD),
                        "MPI_Reduce");
   return result;
 }
@@ -29,14 +29,16 @@ void gather_device_facts(rankmesh::Mesh& mesh, rankmesh::report::LiveFacts& fact
   if (!mesh.device()) return;
   const int device = *mesh.device();
   std::vector<int> devices(static_cast<std::size_t>(mesh.size()));
-  rankmesh::mpi::check(MPI_Gather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Gather");
+  rankmesh::mpi::check(MPI_Gather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, 0, MPI_COMM_WORLD),
+                       "MPI_Gather");
   facts.devices = std::move(devices);
   std::vector<double> phases(5);
   std::vector<double> opened;  // warm-up and memory of each name
   for (std::size_t f = 0; f < mesh.plan().families().size(); ++f) {
     const auto& family = mesh.plan().families()[f];
     const rankmesh::BootstrapReport* report = nullptr;
-    if (mesh.plan().has_communicators(f) && family.find(mesh.rank())) report = mesh[family.name()].bootstrap();
+    if (mesh.plan().has_communicators(f) && family.find(mesh.rank()))
+      report = mesh[family.name()].bootstrap();
     opened.push_back(report == nullptr ? 0 : report->warm_up);
     opened.push_back(report == nullptr ? -1 : static_cast<double>(report->device_memory));
     if (report != nullptr)
@@ -67,7 +69,8 @@ rankmesh::report::LiveFacts gather_facts(rankmesh::Mesh& mesh) {
       "MPI_Gather");
   check(MPI_Gather(&pid, 1, MPI_INT64_T, pids.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD), "MPI_Gather");
 
-  rankmesh::report::LiveFacts facts{.placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
+  rankmesh::report::LiveFacts facts{
+      .placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
   facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
   if (prints)
     for (std::size_t r = 0; r < ranks; ++r)

@@ -22,7 +22,8 @@ class Deadline {
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
   /// What is left of it; at most thirty years.
   [[nodiscard]] Duration left() const {
-    return at_ == Clock::time_point::max() ? Duration{longest} : std::max(Duration{0}, Duration{at_ - Clock::now()});
+    return at_ == Clock::time_point::max() ? Duration{longest}
+                                           : std::max(Duration{0}, Duration{at_ - Clock::now()});
   }
   /// The time that was granted, for messages.
   [[nodiscard]] double seconds() const { return after_.count(); }

@@ -13,8 +13,8 @@
 
 namespace rankmesh::device {
 
-/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of one process must
-/// agree, since one rank drives at most one device. Copies share the claim.
+/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of one
+/// process must agree, since one rank drives at most one device. Copies share the claim.
 class RANKMESH_API Claim {
  public:
   Claim() = default;
@@ -38,8 +38,9 @@ struct Identity {
   char bus_id[16] = {};
 };
 
-/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is already current (not number 0, which is current where
-/// nobody chose); else the launcher's node-local rank modulo the visible devices. Makes it current. Local.
+/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is already
+/// current (not number 0, which is current where nobody chose); else the launcher's node-local rank modulo
+/// the visible devices. Makes it current. Local.
 /// @throws UsageError where `wanted` does not exist, or another mesh of the process drives another device.
 RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible);
 

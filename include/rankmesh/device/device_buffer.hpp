@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
-#include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
 
 namespace rankmesh::device {
@@ -20,7 +20,8 @@ enum class Direction { to_device, to_host };
 RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream);
 }  // namespace detail
 
-/// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws NoDeviceError.
+/// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws
+/// NoDeviceError.
 ///
 /// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may wait for
 /// the whole device: do it while nothing waits for a peer.

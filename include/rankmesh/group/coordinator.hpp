@@ -73,12 +73,13 @@ class RANKMESH_API GroupCoordinator {
   /// caller issues on it count in the order of issue; point-to-point tags are the caller's below 16384.
   [[nodiscard]] MPI_Comm native_mpi() const;
 
-  /// The group's NCCL communicator (an ncclComm_t), owned by the mesh; null for a group of one. Unless the name's
-  /// options say `blocking`, it is non-blocking: after a call of your own poll ncclCommGetAsyncError to success before
-  /// the next call of either side. @throws NoDeviceError where there is none, or it is not open yet.
+  /// The group's NCCL communicator (an ncclComm_t), owned by the mesh; null for a group of one. Unless the
+  /// name's options say `blocking`, it is non-blocking: after a call of your own poll ncclCommGetAsyncError
+  /// to success before the next call of either side. @throws NoDeviceError where there is none, or it is not
+  /// open yet.
   [[nodiscard]] ncclComm* native_nccl() const;
-  /// The group's own stream, with the priority that the name's options give; made when first asked for, and destroyed
-  /// by close(). @throws NoDeviceError.
+  /// The group's own stream, with the priority that the name's options give; made when first asked for, and
+  /// destroyed by close(). @throws NoDeviceError.
   [[nodiscard]] StreamRef stream() const;
   /// How the NCCL communicator came to be; null where there is none.
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;

@@ -28,8 +28,8 @@ struct PlanCounts {
   std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is executed, and
                                         ///< one more per key of isolation
   std::int64_t splits = 0;              ///< MPI creations that every rank takes part in: names that need one
-  std::int64_t unique_ids = 0;          ///< NCCL's, on all ranks together: one per communicator, or more, or none
-                                        ///< where it is split from another
+  std::int64_t unique_ids = 0;  ///< NCCL's, on all ranks together: one per communicator, or more, or none
+                                ///< where it is split from another
   PerRank groups_per_rank;
   PerRank communicators_per_rank;
 

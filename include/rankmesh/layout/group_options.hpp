@@ -11,11 +11,11 @@
 
 namespace rankmesh {
 
-/// The same on every rank. Everything but `isolated` concerns device memory and is without effect where the mesh
-/// has no devices. What is not set is NCCL's own choice; what the loaded NCCL does not know, it ignores.
+/// The same on every rank. Everything but `isolated` concerns device memory and is without effect where the
+/// mesh has no devices. What is not set is NCCL's own choice; what the loaded NCCL does not know, it ignores.
 struct GroupOptions {
-  /// The name whose NCCL communicators are split (`ncclCommSplit`) instead of making unique IDs; every group must
-  /// lie inside one group of it. Costs a ring all-gather over the parent. Empty: unique IDs.
+  /// The name whose NCCL communicators are split (`ncclCommSplit`) instead of making unique IDs; every group
+  /// must lie inside one group of it. Costs a ring all-gather over the parent. Empty: unique IDs.
   std::string split_from{};
   /// With `split_from`: share the parent's buffers and channels. Saves memory; sharers run one at a time.
   bool share_resources = false;

@@ -47,8 +47,9 @@ class RANKMESH_API MeshPlan {
   [[nodiscard]] const GroupFamily& groups(std::string_view name) const;
   [[nodiscard]] std::size_t index_of(std::string_view name) const;
 
-  /// How the communicators of a name are made. @throws UnknownName; SpecError where the options mean nothing: a
-  /// parent that is split itself or does not hold the groups, numbers out of range, a key that stands twice.
+  /// How the communicators of a name are made. @throws UnknownName; SpecError where the options mean nothing:
+  /// a parent that is split itself or does not hold the groups, numbers out of range, a key that stands
+  /// twice.
   void set_options(std::string_view name, GroupOptions options);
   [[nodiscard]] const GroupOptions& options(std::size_t family) const { return options_[family]; }
   /// Every name with options of its own, for comparing plans between ranks; empty where there is none.
@@ -66,9 +67,9 @@ class RANKMESH_API MeshPlan {
 
   /// Every group of the rank, in the order of the names.
   [[nodiscard]] std::vector<Membership> memberships(Rank rank) const;
-  /// The communicators that the rank holds: one per distinct group of two or more members, and one more for each
-  /// key of isolation; equal groups (the same ranks in the same order) share one where their options allow it.
-  /// Overlapping names have none.
+  /// The communicators that the rank holds: one per distinct group of two or more members, and one more for
+  /// each key of isolation; equal groups (the same ranks in the same order) share one where their options
+  /// allow it. Overlapping names have none.
   [[nodiscard]] std::vector<CommunicatorUse> communicators(Rank rank) const;
   /// Whether creating this name's communicators takes a step of its own: some group of it has two or more
   /// members and no earlier name serves it. The same answer on every rank.

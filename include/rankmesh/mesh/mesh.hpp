@@ -54,8 +54,9 @@ class RANKMESH_API Mesh {
   ///         overlaps and has no coordinator.
   GroupCoordinator& operator[](std::string_view name);
 
-  /// A further communicator of this rank's group of that name, for work on another stream. Local. The keys are those
-  /// that the name's options list (GroupOptions::isolated), so the plan counts them and construction makes them.
+  /// A further communicator of this rank's group of that name, for work on another stream. Local. The keys
+  /// are those that the name's options list (GroupOptions::isolated), so the plan counts them and
+  /// construction makes them.
   /// @throws UnknownName (the hint says where keys are listed), NotMember.
   GroupCoordinator& isolated(std::string_view name, std::string_view key);
 
@@ -71,11 +72,12 @@ class RANKMESH_API Mesh {
   /// Which node every rank is on; discovered once, at construction.
   [[nodiscard]] const Placement& placement() const;
 
-  /// Opens the NCCL communicators of names that are lazy (GroupOptions::lazy); those that are open stay as they are.
-  /// Collective over all ranks of these names' groups, which pass the same names; blocks. Waits until the device has
-  /// nothing to do, since no communicator may be made while another is at work. Does nothing where the mesh has no
-  /// devices.
-  /// @throws UnknownName; MismatchError where ranks pass other names or one of them failed, and nothing is opened;
+  /// Opens the NCCL communicators of names that are lazy (GroupOptions::lazy); those that are open stay as
+  /// they are. Collective over all ranks of these names' groups, which pass the same names; blocks. Waits
+  /// until the device has nothing to do, since no communicator may be made while another is at work. Does
+  /// nothing where the mesh has no devices.
+  /// @throws UnknownName; MismatchError where ranks pass other names or one of them failed, and nothing is
+  /// opened;
   ///         TimeoutError naming the ranks that did not come.
   void open(std::span<const std::string_view> names);
   void open(std::initializer_list<std::string_view> names) { open(std::span{names.begin(), names.size()}); }
@@ -93,7 +95,8 @@ class RANKMESH_API Mesh {
   /// cannot wait for each other in a circle. Lists without this rank are skipped (null in the result).
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(std::span<const std::vector<Rank>> groups);
   /// Closes one dynamic or adopted group. Collective over it; waits for its members (with the timeout).
-  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another mesh, or a CUDA graph
+  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another mesh, or a
+  /// CUDA graph
   ///         that holds its operations is alive.
   void close(GroupCoordinator& group);
 
@@ -105,7 +108,8 @@ class RANKMESH_API Mesh {
 
   /// Ends the mesh: waits for all ranks (with the timeout), then frees every communicator in one order.
   /// Collective over the world; must come before MPI_Finalize. A second call does nothing.
-  /// @throws MismatchError, the same on every rank, where CUDA graphs that hold operations of the mesh are alive on
+  /// @throws MismatchError, the same on every rank, where CUDA graphs that hold operations of the mesh are
+  /// alive on
   ///         one (destroy them first; the mesh stays open); TimeoutError naming ranks that did not come.
   void close();
   [[nodiscard]] bool is_closed() const;

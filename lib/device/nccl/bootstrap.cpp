@@ -49,11 +49,7 @@ class Bootstrap {
  public:
   Bootstrap(const Library& library, std::span<const Request> requests, mpi::RollCall& roll_call,
             const Deadline& deadline, const Agree& agree)
-      : library_{library},
-        requests_{requests},
-        roll_call_{roll_call},
-        deadline_{deadline},
-        agree_{agree} {
+      : library_{library}, requests_{requests}, roll_call_{roll_call}, deadline_{deadline}, agree_{agree} {
     for (const Request& request : requests) {
       first_.push_back(owner_.size());
       for (int k = 0; k < request.ids; ++k) owner_.push_back(&request);
@@ -76,7 +72,8 @@ class Bootstrap {
   // Who makes the packet's ID.
   [[nodiscard]] int leader_of(std::size_t packet) const {
     const Request& request = *owner_[packet];
-    const auto k = static_cast<std::int64_t>(packet - first_[static_cast<std::size_t>(&request - requests_.data())]);
+    const auto k =
+        static_cast<std::int64_t>(packet - first_[static_cast<std::size_t>(&request - requests_.data())]);
     const std::int64_t size = request.comm.size();
     return static_cast<int>((request.leader + k * size / request.ids) % size);
   }
@@ -111,7 +108,8 @@ class Bootstrap {
                             &pending[p]),
                  "MPI_Ibcast");
     // All are in flight; testing one lets MPI progress the others.
-    for (std::size_t p = 0; p < owner_.size(); ++p) wait(pending[p], *owner_[p], "broadcast of the unique ID");
+    for (std::size_t p = 0; p < owner_.size(); ++p)
+      wait(pending[p], *owner_[p], "broadcast of the unique ID");
   }
 
   void meet() {
@@ -149,9 +147,10 @@ class Bootstrap {
       const Request& request = requests_[i];
       try {
         std::vector<ncclUniqueId> ids;
-        for (int k = 0; k < request.ids; ++k) ids.push_back((*packets_)[first_[i] + static_cast<std::size_t>(k)].id);
-        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(), request.comm.rank(), request.name,
-                                             request.options));
+        for (int k = 0; k < request.ids; ++k)
+          ids.push_back((*packets_)[first_[i] + static_cast<std::size_t>(k)].id);
+        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(), request.comm.rank(),
+                                             request.name, request.options));
       } catch (const Error& error) {
         note(request, "init", error.message());
         tell(error.message());
@@ -177,7 +176,7 @@ class Bootstrap {
   mpi::RollCall& roll_call_;
   const Deadline& deadline_;
   const Agree& agree_;
-  std::vector<std::size_t> first_;      // per request: its first packet
+  std::vector<std::size_t> first_;     // per request: its first packet
   std::vector<const Request*> owner_;  // per packet
   std::unique_ptr<std::vector<Packet>> packets_;
   std::vector<std::unique_ptr<Communicator>> comms_;
@@ -217,12 +216,12 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
   });
   // Who failed leaves the others waiting in this split or a later one.
   if (!failure.empty())
-    for (const SplitRequest& request : requests)
-      roll_call.give_up(step_of(request), failure);
+    for (const SplitRequest& request : requests) roll_call.give_up(step_of(request), failure);
   try {
     agree("the split NCCL communicators", failure);
   } catch (...) {
-    for (const SplitRequest& request : requests) request.parent->abort();  // before the children's memory goes
+    for (const SplitRequest& request : requests)
+      request.parent->abort();  // before the children's memory goes
     throw;
   }
   return children;

@@ -121,7 +121,8 @@ void Communicator::settle(const Deadline& deadline) const {
 }
 
 void Communicator::finalize() {
-  if (owned_ && native_ != nullptr) library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
+  if (owned_ && native_ != nullptr)
+    library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
 }
 
 void Communicator::destroy() {

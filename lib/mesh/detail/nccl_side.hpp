@@ -39,7 +39,8 @@ class NcclSide final : public DeviceSide {
 
   void bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times);
   void split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times);
-  void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times, std::int64_t free_before);
+  void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
+              std::int64_t free_before);
   void undo(std::size_t first) noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);
@@ -52,10 +53,10 @@ class NcclSide final : public DeviceSide {
   device::Claim claim_;
   nccl::Batch batch_;
   device::CapturedGraphs graphs_;
-  std::vector<Member> members_;                        // in the order of opening
+  std::vector<Member> members_;                       // in the order of opening
   std::map<const Channel*, device::Stream> streams_;  // made when asked for
-  std::vector<bool> split_;                            // names whose splits were made
-  std::uint64_t attempts_ = 0;                         // tells a bootstrap from an earlier one that failed
+  std::vector<bool> split_;                           // names whose splits were made
+  std::uint64_t attempts_ = 0;                        // tells a bootstrap from an earlier one that failed
 };
 
 }  // namespace rankmesh::detail

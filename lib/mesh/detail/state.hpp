@@ -33,7 +33,8 @@ struct MeshState {
   std::shared_ptr<MeshServices> services = std::make_shared<MeshServices>();
   std::vector<std::shared_ptr<Channel>>
       channels;  ///< in the order of creation, which is the order of freeing
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;  ///< isolated ones as name[key]
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>>
+      named;  ///< isolated ones as name[key]
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
   std::unique_ptr<DeviceSide> device;  ///< null where there is none

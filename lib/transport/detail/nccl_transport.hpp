@@ -9,9 +9,9 @@
 namespace rankmesh {
 
 /// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken the
-/// operation (the communicator is settled), or, inside a batch, once it is part of that; the stream, not the host,
-/// waits for its end. gather, scatter and all_to_all are grouped sends and receives. A barrier is refused: it is the
-/// host that waits at one.
+/// operation (the communicator is settled), or, inside a batch, once it is part of that; the stream, not the
+/// host, waits for its end. gather, scatter and all_to_all are grouped sends and receives. A barrier is
+/// refused: it is the host that waits at one.
 ///
 /// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
 class NcclTransport final : public Transport {
@@ -20,7 +20,13 @@ class NcclTransport final : public Transport {
   /// @param batch, graphs  of the mesh.
   NcclTransport(nccl::Communicator& comm, int rank, int size, int device, Deadline::Duration timeout,
                 nccl::Batch& batch, device::CapturedGraphs& graphs)
-      : comm_{comm}, rank_{rank}, size_{size}, device_{device}, timeout_{timeout}, batch_{batch}, graphs_{graphs} {}
+      : comm_{comm},
+        rank_{rank},
+        size_{size},
+        device_{device},
+        timeout_{timeout},
+        batch_{batch},
+        graphs_{graphs} {}
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;

@@ -203,8 +203,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
   return cudaSuccess;
 }
 
-cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy, unsigned references,
-                                 unsigned flags) {
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy,
+                                 unsigned references, unsigned flags) {
   if (object == nullptr || destroy == nullptr || references == 0 || flags != cudaUserObjectNoDestructorSync)
     return record(cudaErrorInvalidValue);
   *object = new CUuserObject_st{data, destroy, {references}};
@@ -218,7 +218,8 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
 }
 
 // Graphs, and those that are still being captured.
-cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags) {
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count,
+                                      unsigned flags) {
   if (object == nullptr || count == 0) return record(cudaErrorInvalidValue);
   std::lock_guard issue(issue_mutex());
   std::lock_guard lock(all().mutex);

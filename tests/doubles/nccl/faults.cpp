@@ -39,7 +39,8 @@ bool parse(const std::string& text, std::vector<Fault>& list) {
     Fault fault;
     const auto colon = entry.find(':');
     fault.kind = entry.substr(0, colon);
-    if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" && fault.kind != "late" && fault.kind != "async")
+    if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" && fault.kind != "late" &&
+        fault.kind != "async")
       return false;
     std::stringstream keys(colon == std::string::npos ? "" : entry.substr(colon + 1));
     for (std::string pair; std::getline(keys, pair, ',');) {

@@ -234,10 +234,12 @@ TEST_CASE("a user object lives as long as the last graph that came of a capture"
     const auto retain = [&] {
       cudaStreamCaptureStatus status;
       cudaGraph_t captured;
-      REQUIRE_SAME(cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr), 0);
+      REQUIRE_SAME(cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr),
+                   0);
       cudaUserObject_t object;
       REQUIRE_SAME(cudaUserObjectCreate(
-                       &object, &destroyed, [](void* p) { ++*static_cast<int*>(p); }, 1, cudaUserObjectNoDestructorSync),
+                       &object, &destroyed, [](void* p) { ++*static_cast<int*>(p); }, 1,
+                       cudaUserObjectNoDestructorSync),
                    0);
       REQUIRE_SAME(cudaGraphRetainUserObject(captured, object, 1, cudaGraphUserObjectMove), 0);
     };

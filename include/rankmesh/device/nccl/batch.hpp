@@ -8,8 +8,8 @@
 
 namespace rankmesh::nccl {
 
-/// Between begin() and end() calls are gathered (ncclGroupStart, ncclGroupEnd); none is settled before the end. One
-/// per mesh; does not nest.
+/// Between begin() and end() calls are gathered (ncclGroupStart, ncclGroupEnd); none is settled before the
+/// end. One per mesh; does not nest.
 class RANKMESH_API Batch {
  public:
   explicit Batch(const Library& library) : library_{&library} {}
@@ -17,7 +17,8 @@ class RANKMESH_API Batch {
   void begin();
   /// A communicator that has a call in the batch.
   void add(Communicator& comm);
-  /// Issues everything, then polls all communicators of the batch. Afterwards it is closed, whatever is thrown.
+  /// Issues everything, then polls all communicators of the batch. Afterwards it is closed, whatever is
+  /// thrown.
   /// @throws NcclError, TimeoutError.
   void end(const Deadline& deadline);
   /// The communicators of the batch that is open, or was ended last.

@@ -32,7 +32,7 @@ struct SplitRequest {
   std::string name;
   std::string identity;
   Communicator* parent = nullptr;
-  RankSet parent_ranks;        ///< of the world
+  RankSet parent_ranks;         ///< of the world
   std::optional<int> colour{};  ///< nothing: this rank is in no child
   int key = 0;
   GroupOptions options{};
@@ -62,9 +62,10 @@ RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(const Library&
                                                                   const Deadline& deadline,
                                                                   const Agree& agree, BootstrapTimes& times);
 
-/// Splits one after the other, in the order given, which is the same on every rank; then agreement. The parents
-/// are idle. A null in the result is a split in which this rank got no child.
-/// @throws as bootstrap(); the parents of a failed split are then aborted too, since NCCL leaves them unusable.
+/// Splits one after the other, in the order given, which is the same on every rank; then agreement. The
+/// parents are idle. A null in the result is a split in which this rank got no child.
+/// @throws as bootstrap(); the parents of a failed split are then aborted too, since NCCL leaves them
+/// unusable.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
                                                               mpi::RollCall& roll_call,
                                                               const Deadline& deadline, const Agree& agree,

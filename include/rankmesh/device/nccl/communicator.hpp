@@ -13,9 +13,9 @@
 
 namespace rankmesh::nccl {
 
-/// Non-blocking (unless its options say otherwise): a call may answer *in progress*, and nothing else may follow
-/// on it, be recorded behind it or end a capture until settle() has seen success. Held by unique_ptr: NCCL keeps
-/// pointers into it. One thread.
+/// Non-blocking (unless its options say otherwise): a call may answer *in progress*, and nothing else may
+/// follow on it, be recorded behind it or end a capture until settle() has seen success. Held by unique_ptr:
+/// NCCL keeps pointers into it. One thread.
 class RANKMESH_API Communicator {
  public:
   /// Begins an init; returns at once. Collective over the `ranks` members, which pass the same IDs in the
@@ -25,7 +25,8 @@ class RANKMESH_API Communicator {
   static std::unique_ptr<Communicator> begin(const Library& library, std::span<const ncclUniqueId> ids,
                                              int ranks, int rank, std::string name,
                                              const GroupOptions& options);
-  /// Begins to split a settled communicator; settle it first, then the child. Collective over the parent's ranks.
+  /// Begins to split a settled communicator; settle it first, then the child. Collective over the parent's
+  /// ranks.
   /// @param colour  the child's number; nothing where this rank is in none: then null is returned.
   /// @param key     orders the ranks of one child.
   static std::unique_ptr<Communicator> split(Communicator& parent, std::optional<int> colour, int key,

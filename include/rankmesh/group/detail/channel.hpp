@@ -42,7 +42,7 @@ struct MeshServices {
 /// What device/ knows of a channel, without CUDA's headers.
 struct DeviceFacts {
   std::optional<BootstrapReport> bootstrap;
-  ncclComm* native = nullptr;      ///< null where there is none
+  ncclComm* native = nullptr;         ///< null where there is none
   std::function<StreamRef()> stream;  ///< the group's own, made when first asked for
 };
 
@@ -50,18 +50,18 @@ struct DeviceFacts {
 struct Channel {
   std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
                          ///< or a meeting
-  std::string name;                   ///< of the first coordinator
+  std::string name;      ///< of the first coordinator
   std::vector<std::size_t> families;  ///< the plan's names that it serves; empty for dynamic groups
   std::string isolation;              ///< key of a further communicator of the same group
-  RankSet ranks;         ///< of the world
-  mpi::Communicator owned;     ///< empty for groups of one and adopted communicators
-  RankInGroup leader{};        ///< who makes its NCCL unique ID
-  mpi::CommunicatorView comm;  ///< MPI_COMM_SELF for groups of one
+  RankSet ranks;                      ///< of the world
+  mpi::Communicator owned;            ///< empty for groups of one and adopted communicators
+  RankInGroup leader{};               ///< who makes its NCCL unique ID
+  mpi::CommunicatorView comm;         ///< MPI_COMM_SELF for groups of one
   std::unique_ptr<Transport> host;
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
-  std::uint64_t collectives = 0;      ///< issued so far, for roll calls
-  std::string broken;                 ///< why it cannot be used any more; empty while it can
+  std::uint64_t collectives = 0;  ///< issued so far, for roll calls
+  std::string broken;             ///< why it cannot be used any more; empty while it can
 };
 
 /// Holds the mesh's one place for a caller; a second thread is refused instead of racing.
