@@ -3,6 +3,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/work.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mesh/nccl_group.hpp"

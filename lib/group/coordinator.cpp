@@ -4,7 +4,7 @@
 
 #include "detail/check_call.hpp"
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/group/detail/channel.hpp"
+#include "rankmesh/group/detail/in_flight.hpp"
 
 namespace rankmesh {
 namespace detail {
@@ -71,8 +71,7 @@ const BootstrapReport* GroupCoordinator::bootstrap() const noexcept {
   return report ? &*report : nullptr;
 }
 
-void GroupCoordinator::run(const Call& call) {
-  const detail::CallGuard guard{*services_};
+void GroupCoordinator::check(const Call& call, bool on_device) const {
   if (services_->closed || !channel_->comm)
     throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
                       "close the mesh last"};
@@ -80,13 +79,18 @@ void GroupCoordinator::run(const Call& call) {
     throw ClosedError{
         fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
-  const bool on_device = detail::is_on_device(call);
   if (on_device) (void)device_transport(to_string(call.operation));
   if (!on_device && services_->in_batch)
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
         "end the group first: its operations have not been issued, and a peer may wait for them"};
   detail::check_call(call, name_, rank_in_group_, size_);
+}
+
+void GroupCoordinator::run(const Call& call) {
+  const detail::CallGuard guard{*services_};
+  const bool on_device = detail::is_on_device(call);
+  check(call, on_device);
   if (on_device)
     run_on_device(call);
   else if (services_->deadline && size_ > 1)
@@ -95,20 +99,50 @@ void GroupCoordinator::run(const Call& call) {
     channel_->host->run(call);
 }
 
-void GroupCoordinator::run_on_device(const Call& call) {
+Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
+  const detail::CallGuard guard{*services_};
+  const bool on_device = detail::is_on_device(call);
+  check(call, on_device);
+  auto operation = std::make_shared<detail::InFlight>();
+  operation->channel = channel_;
+  operation->services = services_;
+  operation->stream = call.stream;
+  operation->on_device = on_device;
+  operation->kept = std::move(kept);
+  operation->step = step_of(call);
+  if (!on_device) {
+    operation->pending = channel_->host->start(call);
+  } else if (services_->in_batch) {
+    throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
+                     "use the form without _async: a batch is asynchronous anyway"};
+  } else {
+    on_device_checked([&] { operation->pending = channel_->device_facts.start(call); });
+  }
+  services_->in_flight.push_back(operation);
+  return Work{std::move(operation)};
+}
+
+// A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
+template <class Action>
+void GroupCoordinator::on_device_checked(Action&& action) {
   try {
-    channel_->device->run(call);
+    action();
   } catch (const UsageError&) {
     throw;  // refused before NCCL saw it
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
-    channel_->broken = error.message();  // NCCL leaves a communicator that failed to be aborted
+    channel_->broken = error.message();
     throw;
   }
 }
 
-void GroupCoordinator::run_with_deadline(const Call& call) {
+void GroupCoordinator::run_on_device(const Call& call) {
+  on_device_checked([&] { channel_->device->run(call); });
+}
+
+// What members who wait in this operation have in common.
+mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
   mpi::RollCall::Step step;
   const auto world_rank = [&](RankInGroup rank) {
     return static_cast<int>(channel_->ranks.at(rank.value()).value());
@@ -136,6 +170,11 @@ void GroupCoordinator::run_with_deadline(const Call& call) {
     for (const Rank rank : channel_->ranks) step.members.push_back(static_cast<int>(rank.value()));
   }
   step.key = hash_bytes(identity).low;
+  return step;
+}
+
+void GroupCoordinator::run_with_deadline(const Call& call) {
+  const mpi::RollCall::Step step = step_of(call);
   auto pending = channel_->host->start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;

@@ -7,6 +7,7 @@
 #include "detail/agreement.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/in_flight.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
 
@@ -43,6 +44,7 @@ void Mesh::close(GroupCoordinator& group) {
   if (state.device)
     if (const std::string graphs = state.device->living_graphs(channel->get()); !graphs.empty())
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs), "destroy the graphs first"};
+  detail::finish_in_flight(*state.services, channel->get(), state.deadline());
   if ((*channel)->owned) {
     try {
       meet((*channel)->owned.view(), state, "close of " + group.name(), group.ranks());
@@ -64,6 +66,11 @@ void Mesh::close() {
   detail::MeshState& state = open_state("close");
   const detail::CallGuard guard{*state.services};
   detail::Agreement agreement;  // as cheap as a barrier, and a rank can say no
+  try {
+    detail::finish_in_flight(*state.services, nullptr, state.deadline());
+  } catch (const Error& error) {
+    agreement.fail(error.message());
+  }
   if (state.device)
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       agreement.fail(fmt::format("{}: destroy them first", graphs));

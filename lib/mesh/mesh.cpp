@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "detail/state.hpp"
+#include "rankmesh/group/detail/in_flight.hpp"
 
 namespace rankmesh {
 
@@ -73,6 +74,12 @@ GroupCoordinator& Mesh::isolated(std::string_view name, std::string_view key) {
 
 std::optional<int> Mesh::device() const {
   return state().device == nullptr ? std::nullopt : state().services->device;
+}
+
+void Mesh::progress() {
+  detail::MeshState& state = open_state("progress");
+  const detail::CallGuard guard{*state.services};
+  detail::progress(*state.services);
 }
 
 const std::string& Mesh::why_no_device() const { return state().services->no_device; }

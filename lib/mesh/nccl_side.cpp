@@ -80,6 +80,14 @@ void NcclSide::give_stream(Channel& channel) {
     if (stream.native() == nullptr) stream = device::Stream::create(priority);
     return StreamRef{stream};
   };
+  channel.device_facts.start = [&channel](const Call& call) {
+    device::Event before;
+    before.record(call.stream);
+    Call own = call;
+    own.stream = channel.device_facts.stream();
+    before.make_wait(own.stream);
+    return channel.device->start(own);
+  };
 }
 
 void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm) {

@@ -182,6 +182,7 @@ class StreamPending final : public Pending {
  public:
   // @param comm  null for copies.
   StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} { event_.record(stream); }
+  void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
     if (event_.query()) return true;
     if (comm_ != nullptr) (void)comm_->is_settled();  // what will never end says so

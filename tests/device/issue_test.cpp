@@ -210,3 +210,29 @@ TEST_CASE("half types are reduced and moved") {
     CHECK(gathered[k].bits == static_cast<std::uint8_t>(0x38 + (k / 2) % 4));
   mesh.close();
 }
+
+TEST_CASE(
+    "asynchronous operations run on the group's stream, behind the caller's; the caller's waits, the host "
+    "need not") {
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
+  const Stream stream = Stream::create();
+  auto a = on_device<std::int32_t>({0});
+  auto b = on_device<std::int32_t>({0});
+  for (int round = 0; round < 20; ++round) {
+    a.upload(std::vector<std::int32_t>{rank() + round}, stream);
+    b.upload(std::vector<std::int32_t>{1}, stream);
+    Work first = mesh["tp"].all_reduce_async(a.span(), stream);
+    Work second = mesh["dp"].all_reduce_async(b.span(), stream);
+    second.wait();  // the stream waits
+    first.wait();
+    std::int32_t expected = 0;
+    for (const Rank member : mesh["tp"].ranks())
+      expected += static_cast<std::int32_t>(member.value()) + round;
+    CHECK(a.download(stream) == std::vector{expected});
+    CHECK(b.download(stream) == std::vector{static_cast<std::int32_t>(mesh["dp"].size())});
+    first.wait(Deadline::Duration{30});  // the host waits
+    CHECK(second.test());
+  }
+  auto owned = mesh["tp"].all_reduce_async(a.span(), stream);  // dropped: close() waits for it
+  mesh.close();
+}

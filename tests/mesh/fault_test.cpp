@@ -225,3 +225,24 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+TEST_CASE(
+    "an asynchronous operation that one member leaves out: who waits is told, and the group is broken") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  auto& tp = mesh["tp"];
+  static std::vector<std::vector<int>> lent;  // what never ends must live until the end of the process
+  auto& value = lent.emplace_back(1, 1);
+  if (rank() != last()) {
+    Work work = tp.all_reduce_async(value);
+    try {
+      work.wait();
+      FAIL("no exception");
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK(contains(error.message(), "tp.all_reduce (collective 0 of its group)"));
+    }
+    CHECK_THROWS_AS((void)work.test(), ClosedError);
+    CHECK_THROWS_AS(tp.barrier(), ClosedError);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}

@@ -5,13 +5,18 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/bootstrap_report.hpp"
+#include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/peer.hpp"
+#include "rankmesh/group/work.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
+#include "rankmesh/mpi/roll_call.hpp"
 #include "rankmesh/transport/call.hpp"
 
 struct ncclComm;  // what an ncclComm_t points to
@@ -31,6 +36,10 @@ struct MeshServices;
 /// per group, and all ranks' orders over all groups fit one global order. They block until the caller's part
 /// is done. Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan; in
 /// and out have the same element type. Counts are 64-bit. `n` below is size().
+///
+/// The `_async` forms return a Work at once. They take the same buffers, which must outlive it; a container
+/// that is moved in is kept by the Work and given back by take(). The order of issue is that of the calls,
+/// whatever completes first.
 ///
 /// In place: pass the same memory as input and output (all_gather, gather: the own block of the output;
 /// scatter: the own block of the root's input), on all members alike. Any other overlap is refused.
@@ -86,32 +95,28 @@ class RANKMESH_API GroupCoordinator {
 
   /// Returns when all members have come.
   void barrier() { run({.operation = Operation::barrier}); }
+  [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
   /// The root's values, everywhere.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
-    run({.operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream});
+    run(calls::broadcast(values, root, stream));
+  }
+  template <WritableMemory M>
+  [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
+    return start_one(std::forward<M>(values), [&](auto& v) { return calls::broadcast(v, root, stream); });
   }
 
   /// Element-wise over the members, in place.
   template <WritableMemory M>
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    const Buffer buffer = buffer_of(values);
-    run({.operation = Operation::all_reduce,
-         .in = buffer.as_input(),
-         .out = buffer,
-         .reduction = op,
-         .stream = stream});
+    run(calls::all_reduce(values, values, op, stream));
   }
   /// Element-wise over the members; out has as many elements as in.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run({.operation = Operation::all_reduce,
-         .in = input(in),
-         .out = buffer_of(out),
-         .reduction = op,
-         .stream = stream});
+    run(calls::all_reduce(in, out, op, stream));
   }
   /// The same on device memory: ordered after what the stream holds; the host does not wait for it.
   template <WritableMemory M>
@@ -119,35 +124,53 @@ class RANKMESH_API GroupCoordinator {
   void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
     all_reduce(values, op, stream);
   }
+  template <WritableMemory M>
+  [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    return start_one(std::forward<M>(values), [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
+  }
+  template <WritableMemory M>
+    requires detail::is_device_span<std::remove_cvref_t<M>>
+  [[nodiscard]] auto all_reduce_async(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
+    return all_reduce_async(std::forward<M>(values), op, stream);
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+                                      StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::all_reduce(i, o, op, stream); });
+  }
 
   /// Element-wise over the members, at the root; in place there.
   template <WritableMemory M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    const Buffer buffer = buffer_of(values);
-    run({.operation = Operation::reduce,
-         .in = buffer.as_input(),
-         .out = buffer,
-         .reduction = op,
-         .root = root,
-         .stream = stream});
+    run(calls::reduce(values, values, root, op, stream));
   }
   /// Element-wise over the members; out has as many elements as in at the root and is not touched elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run({.operation = Operation::reduce,
-         .in = input(in),
-         .out = buffer_of(out),
-         .reduction = op,
-         .root = root,
-         .stream = stream});
+    run(calls::reduce(in, out, root, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
+                                  StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::reduce(i, o, root, op, stream); });
   }
 
   /// Every member's in, one after the other in group order; out has n times as many elements.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
-    run({.operation = Operation::all_gather, .in = input(in), .out = buffer_of(out), .stream = stream});
+    run(calls::two(Operation::all_gather, in, out, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::two(Operation::all_gather, i, o, stream); });
   }
 
   /// The sum (or another reduction) of everyone's in; member k gets block k. in has n times as many elements
@@ -155,11 +178,14 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run({.operation = Operation::reduce_scatter,
-         .in = input(in),
-         .out = buffer_of(out),
-         .reduction = op,
-         .stream = stream});
+    run(calls::reduce_scatter(in, out, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+                                          StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
   }
 
   /// Every member's in at the root, in group order; out has n times as many elements there, is ignored
@@ -167,11 +193,13 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run({.operation = Operation::gather,
-         .in = input(in),
-         .out = buffer_of(out),
-         .root = root,
-         .stream = stream});
+    run(calls::rooted(Operation::gather, in, out, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::rooted(Operation::gather, i, o, root, stream); });
   }
 
   /// Block k of the root's in goes to member k; in has n times as many elements as out there, is ignored
@@ -179,69 +207,113 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run({.operation = Operation::scatter,
-         .in = input(in),
-         .out = buffer_of(out),
-         .root = root,
-         .stream = stream});
+    run(calls::rooted(Operation::scatter, in, out, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::rooted(Operation::scatter, i, o, root, stream); });
   }
 
   /// Block k of in goes to member k; block k of out comes from member k. Equal sizes, divisible by n.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
-    run({.operation = Operation::all_to_all, .in = input(in), .out = buffer_of(out), .stream = stream});
+    run(calls::two(Operation::all_to_all, in, out, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::two(Operation::all_to_all, i, o, stream); });
   }
 
   /// To another member. Returns when the values may be changed; that may be before they are received.
   /// @param tag  0 .. 16383, the same at both ends.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
-    run({.operation = Operation::send,
-         .in = input(values),
-         .destination = to.resolve(rank_in_group_, size_),
-         .tag = tag,
-         .stream = stream});
+    run(calls::send(values, resolved(to), tag, stream));
+  }
+  template <Memory In>
+  [[nodiscard]] auto send_async(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
+    return start_one(std::forward<In>(values),
+                     [&](auto& v) { return calls::send(v, resolved(to), tag, stream); });
   }
   /// From another member, exactly as many elements as it sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
-    run({.operation = Operation::recv,
-         .out = buffer_of(values),
-         .source = from.resolve(rank_in_group_, size_),
-         .tag = tag,
-         .stream = stream});
+    run(calls::recv(values, resolved(from), tag, stream));
+  }
+  template <WritableMemory Out>
+  [[nodiscard]] auto recv_async(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
+    return start_one(std::forward<Out>(values),
+                     [&](auto& v) { return calls::recv(v, resolved(from), tag, stream); });
   }
   /// Both at once, which cannot deadlock against the peers' send_recv. The two sizes may differ.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {
-    run({.operation = Operation::send_recv,
-         .in = input(in),
-         .out = buffer_of(out),
-         .destination = to.resolve(rank_in_group_, size_),
-         .source = from.resolve(rank_in_group_, size_),
-         .tag = tag,
-         .stream = stream});
+    run(calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto send_recv_async(In&& in, Peer to, Out&& out, Peer from, int tag = 0,
+                                     StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::send_recv(i, resolved(to), o, resolved(from), tag, stream);
+    });
   }
 
   /// Any operation as a record; what the functions above call.
   void run(const Call& call);
+  /// The same without waiting.
+  /// @param kept  what must live until the operation is complete.
+  [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
   /// Whether this is the channel beneath. For the mesh.
   [[nodiscard]] bool uses(const detail::Channel& channel) const noexcept {
     return channel_.get() == &channel;
   }
 
  private:
-  template <class M>
-  static ConstBuffer input(M&& memory) {
-    const auto buffer = buffer_of(memory);
-    return {buffer.data, buffer.count, buffer.type, buffer.kind};
+  [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(rank_in_group_, size_); }
+
+  // A container that is given away is kept until the operation is complete; what is only referred to is the
+  // caller's.
+  template <class M, class Build>
+  auto start_one(M&& values, Build&& build) {
+    if constexpr (detail::is_borrowed<M>) {
+      return start(build(values));
+    } else {
+      auto kept = std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(values));
+      Work work = start(build(*kept), kept);
+      return OwningWork{std::move(work), std::move(kept)};
+    }
+  }
+  template <class In, class Out, class Build>
+  auto start_two(In&& in, Out&& out, Build&& build) {
+    if constexpr (detail::is_borrowed<In>) {
+      return start_one(std::forward<Out>(out), [&](auto& o) { return build(in, o); });
+    } else {
+      auto kept_in = std::make_shared<std::remove_cvref_t<In>>(std::forward<In>(in));
+      if constexpr (detail::is_borrowed<Out>) {
+        return start(build(*kept_in, out), kept_in);
+      } else {
+        using Result = std::remove_cvref_t<Out>;
+        auto both = std::make_shared<std::pair<decltype(kept_in), Result>>(kept_in, std::forward<Out>(out));
+        Work work = start(build(*kept_in, both->second), both);
+        return OwningWork{std::move(work), std::shared_ptr<Result>{both, &both->second}};
+      }
+    }
   }
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
   void run_on_device(const Call& call);
+  template <class Action>
+  void on_device_checked(Action&& action);
   void run_with_deadline(const Call& call);
+  void check(const Call& call, bool on_device) const;
+  [[nodiscard]] mpi::RollCall::Step step_of(const Call& call);
 
   std::string name_;
   std::shared_ptr<detail::Channel> channel_;

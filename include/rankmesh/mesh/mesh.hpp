@@ -82,6 +82,9 @@ class RANKMESH_API Mesh {
   void open(std::span<const std::string_view> names);
   void open(std::initializer_list<std::string_view> names) { open(std::span{names.begin(), names.size()}); }
 
+  /// Makes progress on every asynchronous operation on host memory that is under way. Never blocks; local.
+  void progress();
+
   /// A group of any ranks, in the given order. Collective over those ranks alone, which must make overlapping
   /// groups in one order that is consistent across all members. The members meet first: k-1 messages of 24
   /// bytes each, with the mesh's timeout.

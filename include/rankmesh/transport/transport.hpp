@@ -16,6 +16,8 @@ class Pending {
   virtual ~Pending() = default;
   /// Makes progress; true once the operation is complete. Never blocks.
   virtual bool test() = 0;
+  /// Device memory: the stream waits for the operation, the host does not. Host memory: nothing.
+  virtual void order_before(StreamRef) {}
   /// Tests until complete or late; returns whether it is complete.
   RANKMESH_API bool wait(const Deadline& deadline);
 };

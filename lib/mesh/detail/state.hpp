@@ -13,7 +13,7 @@
 #include "device_side.hpp"
 #include "meeting.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/group/detail/channel.hpp"
+#include "rankmesh/group/detail/in_flight.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
@@ -23,7 +23,12 @@ namespace rankmesh::detail {
 
 struct MeshState {
   MeshState(MeshPlan p, MeshOptions o, Deadline::Duration t)
-      : plan{std::move(p)}, options{std::move(o)}, timeout{t} {}
+      : plan{std::move(p)}, options{std::move(o)}, timeout{t} {
+    services->timeout = t;
+  }
+  ~MeshState() { abandon_in_flight(*services); }  // which refer to the services in turn
+  MeshState(const MeshState&) = delete;
+  MeshState& operator=(const MeshState&) = delete;
 
   MeshPlan plan;
   MeshOptions options;

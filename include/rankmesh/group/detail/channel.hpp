@@ -23,15 +23,19 @@ struct ncclComm;
 
 namespace rankmesh::detail {
 
+struct InFlight;
+
 /// Shared by all coordinators of one mesh.
 struct MeshServices {
   Rank rank{};
   std::int32_t local_rank = 0;
   std::optional<Deadline::Duration>
-      deadline;               ///< of blocking host operations; nothing: MPI's blocking functions
-  std::optional<int> device;  ///< that this rank drives
-  std::string no_device;      ///< why there is no device transport
-  bool in_batch = false;      ///< an NcclGroup is open: only device operations may be issued
+      deadline;                     ///< of blocking host operations; nothing: MPI's blocking functions
+  Deadline::Duration timeout{600};  ///< of rankmesh's own waits
+  std::vector<std::shared_ptr<InFlight>> in_flight;  ///< in the order of issue
+  std::optional<int> device;                         ///< that this rank drives
+  std::string no_device;                             ///< why there is no device transport
+  bool in_batch = false;  ///< an NcclGroup is open: only device operations may be issued
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
@@ -44,6 +48,8 @@ struct DeviceFacts {
   std::optional<BootstrapReport> bootstrap;
   ncclComm* native = nullptr;         ///< null where there is none
   std::function<StreamRef()> stream;  ///< the group's own, made when first asked for
+  /// Puts the call on the group's own stream, behind what the call's stream holds.
+  std::function<std::unique_ptr<Pending>(const Call&)> start;
 };
 
 /// One communicator and its transport; names with equal groups share it, so it is one ordering domain.

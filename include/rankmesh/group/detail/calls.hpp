@@ -1,0 +1,92 @@
+// Operations as records, from typed memory.
+#pragma once
+
+#include <ranges>
+#include <type_traits>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/transport/call.hpp"
+
+namespace rankmesh::detail {
+
+/// Whether memory is only referred to: an lvalue, a span or a DeviceSpan; not a container that is moved in.
+template <class M>
+inline constexpr bool is_borrowed = std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
+                                    std::ranges::borrowed_range<std::remove_cvref_t<M>>;
+
+}  // namespace rankmesh::detail
+
+namespace rankmesh::calls {
+
+template <class M>
+ConstBuffer input(M& memory) {
+  const auto buffer = buffer_of(memory);
+  return {buffer.data, buffer.count, buffer.type, buffer.kind};
+}
+
+template <class Out>
+Call broadcast(Out& values, RankInGroup root, StreamRef stream) {
+  return {.operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream};
+}
+
+template <class In, class Out>
+Call two(Operation operation, In& in, Out& out, StreamRef stream) {
+  return {.operation = operation, .in = input(in), .out = buffer_of(out), .stream = stream};
+}
+
+template <class In, class Out>
+Call rooted(Operation operation, In& in, Out& out, RankInGroup root, StreamRef stream) {
+  return {.operation = operation, .in = input(in), .out = buffer_of(out), .root = root, .stream = stream};
+}
+
+template <class In, class Out>
+Call all_reduce(In& in, Out& out, ReduceOp op, StreamRef stream) {
+  return {.operation = Operation::all_reduce,
+          .in = input(in),
+          .out = buffer_of(out),
+          .reduction = op,
+          .stream = stream};
+}
+
+template <class In, class Out>
+Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
+  return {.operation = Operation::reduce,
+          .in = input(in),
+          .out = buffer_of(out),
+          .reduction = op,
+          .root = root,
+          .stream = stream};
+}
+
+template <class In, class Out>
+Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
+  return {.operation = Operation::reduce_scatter,
+          .in = input(in),
+          .out = buffer_of(out),
+          .reduction = op,
+          .stream = stream};
+}
+
+template <class In>
+Call send(In& values, RankInGroup to, int tag, StreamRef stream) {
+  return {.operation = Operation::send, .in = input(values), .destination = to, .tag = tag, .stream = stream};
+}
+
+template <class Out>
+Call recv(Out& values, RankInGroup from, int tag, StreamRef stream) {
+  return {
+      .operation = Operation::recv, .out = buffer_of(values), .source = from, .tag = tag, .stream = stream};
+}
+
+template <class In, class Out>
+Call send_recv(In& in, RankInGroup to, Out& out, RankInGroup from, int tag, StreamRef stream) {
+  return {.operation = Operation::send_recv,
+          .in = input(in),
+          .out = buffer_of(out),
+          .destination = to,
+          .source = from,
+          .tag = tag,
+          .stream = stream};
+}
+
+}  // namespace rankmesh::calls

@@ -1,0 +1,175 @@
+// Operations that are under way: the same results as the blocking forms, in any order of completion.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+std::vector<std::int64_t> values(std::int64_t seed, std::int64_t n) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t i = 0; i < n; ++i) result.push_back((seed * 131 + i * 17) % 1009);
+  return result;
+}
+
+std::string layout() { return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"; }
+
+}  // namespace
+
+TEST_CASE("every asynchronous operation gives what the blocking one gives") {
+  Mesh mesh{MPI_COMM_WORLD, layout()};
+  for (const char* name : {"dp", "tp", "all"}) {
+    auto& group = mesh[name];
+    const std::int64_t n = group.size();
+    const auto un = static_cast<std::size_t>(n);
+    CAPTURE(name);
+    for (const std::int64_t count : {0, 1, 7}) {
+      const auto uc = static_cast<std::size_t>(count);
+      const auto mine = values(rank(), count);
+      const auto wide = values(rank(), count * n);
+      std::vector<std::int64_t> expected(uc);
+      std::vector<std::int64_t> expected_wide(uc * un);
+      std::vector<std::int64_t> got(uc);
+      std::vector<std::int64_t> got_wide(uc * un);
+      const auto same = [&](Work work, const char* operation) {
+        CAPTURE(operation);
+        work.wait();
+        CHECK(work.test());
+        CHECK(got == expected);
+        CHECK(got_wide == expected_wide);
+      };
+
+      group.all_reduce(mine, expected, ReduceOp::max);
+      same(group.all_reduce_async(mine, got, ReduceOp::max), "all_reduce");
+      got = mine;
+      expected = mine;
+      group.all_reduce(expected);
+      same(group.all_reduce_async(got), "all_reduce in place");
+      got = expected = mine;
+      group.broadcast(expected, n - 1);
+      same(group.broadcast_async(got, n - 1), "broadcast");
+      if (group.is_first()) group.reduce(mine, expected, 0);
+      if (!group.is_first()) group.reduce(mine, expected, 0);
+      same(group.reduce_async(mine, got, 0), "reduce");
+      group.all_gather(mine, expected_wide);
+      same(group.all_gather_async(mine, got_wide), "all_gather");
+      group.reduce_scatter(wide, expected);
+      same(group.reduce_scatter_async(wide, got), "reduce_scatter");
+      group.gather(mine, expected_wide, n / 2);
+      same(group.gather_async(mine, got_wide, n / 2), "gather");
+      group.scatter(wide, expected, n / 2);
+      same(group.scatter_async(wide, got, n / 2), "scatter");
+      group.all_to_all(wide, expected_wide);
+      same(group.all_to_all_async(wide, got_wide), "all_to_all");
+      group.send_recv(mine, next, expected, prev);
+      same(group.send_recv_async(mine, next, got, prev), "send_recv");
+      group.barrier_async().wait();
+      if (n > 1) {
+        std::fill(got.begin(), got.end(), -1);
+        Work from = group.recv_async(got, prev, 5);
+        Work to = group.send_async(mine, next, 5);
+        from.wait();
+        to.wait();
+        CHECK(got == values(group.prev().value(), count));
+      }
+    }
+  }
+  mesh.close();
+}
+
+TEST_CASE("thousands of operations on several names, completed in any order") {
+  Mesh mesh{MPI_COMM_WORLD, layout()};
+  std::mt19937 same{11};                                  // what is issued: the same on every rank
+  std::mt19937 own{static_cast<unsigned>(100 + rank())};  // what is waited for: everybody's own business
+  const char* names[] = {"dp", "tp", "all"};
+  struct Operation {
+    Work work;
+    std::vector<std::int64_t> in, out, expected;
+  };
+  std::deque<Operation> flying;
+  const int operations = size() > 8 ? 600 : 2000;
+  const auto finish = [&](std::size_t i) {
+    Operation& operation = flying[i];
+    switch (own() % 3) {
+      case 0:
+        operation.work.wait();
+        break;
+      case 1:
+        operation.work.wait(Deadline::Duration{60});
+        break;
+      default:
+        while (!operation.work.test()) mesh.progress();
+    }
+    CHECK(operation.out == operation.expected);
+    flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (int i = 0; i < operations; ++i) {
+    auto& group = mesh[names[same() % 3]];
+    const auto count = static_cast<std::int64_t>(same() % 50);
+    Operation& operation = flying.emplace_back();
+    operation.in = values(rank() + i, count);
+    if (same() % 2 == 0) {
+      operation.out.resize(operation.in.size());
+      operation.expected.assign(operation.in.size(), 0);
+      for (const Rank member : group.ranks()) {
+        const auto theirs = values(member.value() + i, count);
+        for (std::size_t k = 0; k < theirs.size(); ++k) operation.expected[k] += theirs[k];
+      }
+      operation.work = group.all_reduce_async(operation.in, operation.out);
+    } else {
+      operation.out.resize(operation.in.size() * static_cast<std::size_t>(group.size()));
+      for (const Rank member : group.ranks())
+        std::ranges::copy(values(member.value() + i, count), std::back_inserter(operation.expected));
+      operation.work = group.all_gather_async(operation.in, operation.out);
+    }
+    if (own() % 5 == 0) mesh.progress();
+    while (flying.size() > 8) finish(own() % flying.size());
+  }
+  while (!flying.empty()) finish(own() % flying.size());
+  mesh.close();
+}
+
+TEST_CASE("a container that is moved in is kept, and given back") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  std::vector<double> gradients(3, 1.0);
+  auto work = tp.all_reduce_async(std::move(gradients));
+  CHECK(work.take() == std::vector<double>(3, static_cast<double>(size())));
+  auto gathered =
+      tp.all_gather_async(std::vector<int>{rank()}, std::vector<int>(static_cast<std::size_t>(size())));
+  const auto all = gathered.take();
+  for (int r = 0; r < size(); ++r) CHECK(all[static_cast<std::size_t>(r)] == r);
+  std::vector<int> out(1);
+  Work kept_in = tp.all_reduce_async(std::vector<int>{1}, out);
+  kept_in.wait();
+  CHECK(out[0] == size());
+  mesh.close();
+}
+
+TEST_CASE("a Work that is dropped goes on, and close() waits for it") {
+  std::vector<int> value{1};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  (void)mesh["tp"].all_reduce_async(value);
+  (void)mesh["tp"].all_reduce_async(std::vector<int>{1, 2, 3});
+  mesh.close();
+  CHECK(value[0] == size());
+  Work nothing;
+  CHECK(nothing.test());
+  nothing.wait();
+}
+
+TEST_CASE("contracts are checked before anything is under way") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::vector<int> two(2), three(3);
+  CHECK_THROWS_AS((void)mesh["tp"].all_reduce_async(two, three), UsageError);
+  mesh.close();
+  CHECK_THROWS_AS((void)mesh["tp"].all_reduce_async(two), ClosedError);
+}
