@@ -101,24 +101,31 @@ class Checker {
     switch (c.operation) {
       case Operation::all_gather:
         side(c.out_counts, c.out_displacements, c.out.count, "out");
-        return counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+        counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+        return overlap(c.in, c.out_displacements[own]);
+      case Operation::reduce_scatter:
+        side(c.in_counts, c.in_displacements, c.in.count, "in");
+        counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
+        return overlap(c.in, -1);
       case Operation::gather:
         member(c.root, "root");
         side(c.out_counts, c.out_displacements, at_root ? c.out.count : INT64_MAX, "out");
-        return counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+        counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
+        return at_root ? overlap(c.in, c.out_displacements[own]) : void();
       case Operation::scatter:
         member(c.root, "root");
         side(c.in_counts, c.in_displacements, at_root ? c.in.count : INT64_MAX, "in");
-        return counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
+        counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
+        return at_root ? overlap(c.in.slice(c.in_displacements[own], c.out.count), 0, c.in) : void();
       case Operation::all_to_all:
         side(c.in_counts, c.in_displacements, c.in.count, "in");
         side(c.out_counts, c.out_displacements, c.out.count, "out");
-        return counts(c.out_counts[own], c.in_counts[own], "out", "as many elements in the own block as in");
+        counts(c.out_counts[own], c.in_counts[own], "out", "as many elements in the own block as in");
+        return overlap(c.in, -1);
       case Operation::barrier:
       case Operation::broadcast:
       case Operation::reduce:
       case Operation::all_reduce:
-      case Operation::reduce_scatter:
       case Operation::send:
       case Operation::recv:
       case Operation::send_recv:
@@ -137,7 +144,6 @@ class Checker {
       if (block_counts[k] < 0 || displacements[k] < 0 || displacements[k] > elements - block_counts[k])
         refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
                "look at its count and displacement");
-    if (call_.in.data != nullptr) overlap(call_.in, -1);
   }
 
   [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {

@@ -133,6 +133,20 @@ class Issue {
   void reduce_scatter() {
     const std::int64_t count = call_.out.count;
     const MPI_Datatype type = mpi::native_for_reduction(call_.in.type);
+    if (!call_.in_counts.empty()) {
+      if (is_packed(call_.in_counts, call_.in_displacements)) {
+        const Counts& in = hold(call_.in_counts, call_.in_displacements);
+        RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data, in.counts.data(), type,
+                       mpi::native(call_.reduction), comm_);
+        return;
+      }
+      // MPI's form wants the blocks without gaps and their sum in an int: else each block is a reduction.
+      for (int r = 0; r < size_; ++r) {
+        const auto k = static_cast<std::size_t>(r);
+        reduce_block(call_.in.slice(call_.in_displacements[k], call_.in_counts[k]), call_.out, r, false);
+      }
+      return;
+    }
     if (count <= largest_ / size_) {
       RANKMESH_ISSUE(Reduce_scatter_block, Ireduce_scatter_block, call_.in.data, call_.out.data,
                      static_cast<int>(count), type, mpi::native(call_.reduction), comm_);
@@ -141,13 +155,31 @@ class Issue {
     for (int r = 0; r < size_; ++r) reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
   }
 
+  // Whether the blocks follow each other from 0 on, and MPI can count their sum.
+  [[nodiscard]] bool is_packed(std::span<const std::int64_t> counts,
+                               std::span<const std::int64_t> displacements) const {
+    std::int64_t end = 0;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      if (displacements[k] != end) return false;
+      end += counts[k];
+    }
+    return end <= largest_;
+  }
+
+  // Where this rank's own block of out begins, in elements.
+  [[nodiscard]] std::int64_t own_place() const {
+    return call_.out_displacements.empty() ? rank_ * call_.in.count
+                                           : call_.out_displacements[static_cast<std::size_t>(rank_)];
+  }
+
   void all_gather() {
-    const bool in_place = same(call_.in.data, call_.out.slice(rank_ * call_.in.count, 0).data);
+    const bool in_place = same(call_.in.data, call_.out.slice(own_place(), 0).data);
     if (!call_.out_counts.empty()) {
       const Counts& out = hold(call_.out_counts, call_.out_displacements);
       const int n = narrow(call_.in.count);
-      RANKMESH_ISSUE(Allgatherv, Iallgatherv, call_.in.data, n, mpi::native(call_.in.type), call_.out.data,
-                     out.counts.data(), out.displacements.data(), mpi::native(call_.out.type), comm_);
+      RANKMESH_ISSUE(Allgatherv, Iallgatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
+                     call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.out.type),
+                     comm_);
       return;
     }
     const CountedType type = block(call_.in.count, call_.in.type);
@@ -156,30 +188,33 @@ class Issue {
   }
 
   void gather() {
+    const bool in_place = is_root() && same(call_.in.data, call_.out.slice(own_place(), 0).data);
     if (!call_.out_counts.empty()) {
       const Counts& out = hold(call_.out_counts, call_.out_displacements);
       const int n = narrow(call_.in.count);
-      RANKMESH_ISSUE(Gatherv, Igatherv, call_.in.data, n, mpi::native(call_.in.type), call_.out.data,
-                     out.counts.data(), out.displacements.data(), mpi::native(call_.in.type), root(), comm_);
+      RANKMESH_ISSUE(Gatherv, Igatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
+                     call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.in.type),
+                     root(), comm_);
       return;
     }
-    const bool in_place = is_root() && same(call_.in.data, call_.out.slice(rank_ * call_.in.count, 0).data);
     const CountedType type = block(call_.in.count, call_.in.type);
     RANKMESH_ISSUE(Gather, Igather, in_or_in_place(in_place), type.count(), type.type(), call_.out.data,
                    type.count(), type.type(), root(), comm_);
   }
 
   void scatter() {
+    const std::int64_t own = call_.in_displacements.empty()
+                                 ? rank_ * call_.out.count
+                                 : call_.in_displacements[static_cast<std::size_t>(rank_)];
+    const bool in_place = is_root() && same(call_.in.slice(own, 0).data, call_.out.data);
+    void* out = in_place ? MPI_IN_PLACE : static_cast<void*>(call_.out.data);
     if (!call_.in_counts.empty()) {
       const Counts& in = hold(call_.in_counts, call_.in_displacements);
       const int n = narrow(call_.out.count);
       RANKMESH_ISSUE(Scatterv, Iscatterv, call_.in.data, in.counts.data(), in.displacements.data(),
-                     mpi::native(call_.out.type), call_.out.data, n, mpi::native(call_.out.type), root(),
-                     comm_);
+                     mpi::native(call_.out.type), out, n, mpi::native(call_.out.type), root(), comm_);
       return;
     }
-    const bool in_place = is_root() && same(call_.in.slice(rank_ * call_.out.count, 0).data, call_.out.data);
-    void* out = in_place ? MPI_IN_PLACE : static_cast<void*>(call_.out.data);
     const CountedType type = block(call_.out.count, call_.out.type);
     RANKMESH_ISSUE(Scatter, Iscatter, call_.in.data, type.count(), type.type(), out, type.count(),
                    type.type(), root(), comm_);

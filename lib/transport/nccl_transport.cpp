@@ -6,6 +6,7 @@
 
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "rankmesh/transport/local_transport.hpp"
 
 namespace rankmesh {
 namespace {
@@ -91,6 +92,7 @@ class Issue {
   void operator()() {
     const Call& c = call_;
     const int root = static_cast<int>(c.root.value());
+    if (!c.in_counts.empty() || !c.out_counts.empty()) return blocks(root);
     switch (c.operation) {
       case Operation::barrier:
         throw UnsupportedError{"a barrier is the host's",
@@ -145,6 +147,43 @@ class Issue {
   }
 
  private:
+  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at both ends.
+  void blocks(int root) {
+    const Call& c = call_;
+    grouped([&] {
+      for (int r = 0; r < size_; ++r) {
+        const auto k = static_cast<std::size_t>(r);
+        const ConstBuffer in = c.in_counts.empty() ? c.in : c.in.slice(c.in_displacements[k], c.in_counts[k]);
+        const Buffer out =
+            c.out_counts.empty() ? c.out : c.out.slice(c.out_displacements[k], c.out_counts[k]);
+        switch (c.operation) {
+          case Operation::all_gather:
+            if (out.count > 0)
+              check(nccl_.Broadcast(c.in.data, out.data, count(out), out_.type, r, comm_.native(), stream_),
+                    "ncclBroadcast");
+            break;
+          case Operation::reduce_scatter:
+            if (in.count > 0)
+              check(nccl_.Reduce(in.data, c.out.data, count(in), in_.type, native(c.reduction), r,
+                                 comm_.native(), stream_),
+                    "ncclReduce");
+            break;
+          case Operation::gather:
+            if (r == rank_ && c.in.count > 0) send(c.in, root);
+            if (rank_ == root && out.count > 0) recv(out, r);
+            break;
+          case Operation::scatter:
+            if (rank_ == root && in.count > 0) send(in, r);
+            if (r == rank_ && c.out.count > 0) recv(c.out, root);
+            break;
+          default:  // all_to_all: the checks let no other pass
+            if (in.count > 0) send(in, r);
+            if (out.count > 0) recv(out, r);
+        }
+      }
+    });
+  }
+
   template <class B>
   static std::size_t count(const B& buffer) {
     return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
@@ -201,8 +240,7 @@ bool is_device_call(const Call& call) {
 }  // namespace
 
 bool NcclTransport::supports(const Call& call) const {
-  return is_device_call(call) && call.operation != Operation::barrier && call.in_counts.empty() &&
-         call.out_counts.empty();
+  return is_device_call(call) && call.operation != Operation::barrier;
 }
 
 void NcclTransport::run(const Call& call) {
@@ -229,10 +267,9 @@ bool LocalDeviceTransport::supports(const Call& call) const {
 }
 
 void LocalDeviceTransport::run(const Call& call) {
-  if (call.in.data == nullptr || call.out.data == nullptr || call.in.data == call.out.data ||
-      call.out.count == 0)
-    return;
-  device::check(cudaMemcpyAsync(call.out.data, call.in.data, static_cast<std::size_t>(call.out.bytes()),
+  const LocalCopy copy = local_copy(call);
+  if (copy.out.count == 0) return;
+  device::check(cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
                                 cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(call.stream.native())),
                 "cudaMemcpyAsync");
 }

@@ -236,3 +236,38 @@ TEST_CASE(
   auto owned = mesh["tp"].all_reduce_async(a.span(), stream);  // dropped: close() waits for it
   mesh.close();
 }
+
+TEST_CASE("blocks of different sizes on device memory") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  auto& tp = mesh["tp"];
+  const std::int64_t n = tp.size();
+  const auto un = static_cast<std::size_t>(n);
+  std::vector<std::int64_t> counts;  // member k has k elements: the first has none
+  for (std::int64_t k = 0; k < n; ++k) counts.push_back(k);
+  std::vector<std::int32_t> whole;
+  for (int k = 0; k < size(); ++k) whole.insert(whole.end(), static_cast<std::size_t>(k), k + 1);
+  const std::vector<std::int32_t> mine(static_cast<std::size_t>(rank()), rank() + 1);
+  const auto in = on_device(mine);
+  const auto source = on_device(whole);
+
+  DeviceBuffer<std::int32_t> gathered{whole.size()};
+  tp.all_gather_v(in.span(), gathered.span(), counts);
+  CHECK(gathered.download(StreamRef{}) == whole);
+  DeviceBuffer<std::int32_t> at_root{whole.size()};
+  tp.gather_v(in.span(), at_root.span(), counts, n - 1);
+  if (tp.is_last()) CHECK(at_root.download(StreamRef{}) == whole);
+  DeviceBuffer<std::int32_t> part{mine.size()};
+  tp.scatter_v(source.span(), counts, part.span(), 0);
+  CHECK(part.download(StreamRef{}) == mine);
+  DeviceBuffer<std::int32_t> reduced{mine.size()};
+  tp.reduce_scatter_v(source.span(), counts, reduced.span());
+  CHECK(reduced.download(StreamRef{}) ==
+        std::vector<std::int32_t>(mine.size(), static_cast<std::int32_t>((rank() + 1) * size())));
+  // Member k is sent k elements by everybody.
+  DeviceBuffer<std::int32_t> received{un * mine.size()};
+  const std::vector<std::int64_t> own(un, rank());
+  tp.all_to_all_v_async(source.span(), counts, received.span(), own).wait();
+  CHECK(received.download(StreamRef{}) ==
+        std::vector<std::int32_t>(un * mine.size(), static_cast<std::int32_t>(rank() + 1)));
+  mesh.close();
+}

@@ -229,6 +229,82 @@ class RANKMESH_API GroupCoordinator {
                      [&](auto& i, auto& o) { return calls::two(Operation::all_to_all, i, o, stream); });
   }
 
+  // The same with blocks of different sizes. Every member passes the sizes of all blocks, the same
+  // everywhere.
+
+  /// Member k's in becomes block k of out, everywhere.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_gather_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
+    run(calls::blocks_of_out(Operation::all_gather, in, out, blocks, {}, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_out(Operation::all_gather, i, o, blocks, {}, stream);
+    });
+  }
+  /// Member k gets the reduction of everyone's block k.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void reduce_scatter_v(In&& in, const Blocks& blocks, Out&& out, ReduceOp op = ReduceOp::sum,
+                        StreamRef stream = {}) {
+    run(calls::blocks_of_in(Operation::reduce_scatter, in, out, blocks, {}, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_scatter_v_async(In&& in, const Blocks& blocks, Out&& out,
+                                            ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_in(Operation::reduce_scatter, i, o, blocks, {}, op, stream);
+    });
+  }
+  /// Member k's in becomes block k of out at the root; out is ignored elsewhere.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void gather_v(In&& in, Out&& out, const Blocks& blocks, RankInGroup root, StreamRef stream = {}) {
+    run(calls::blocks_of_out(Operation::gather, in, out, blocks, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto gather_v_async(In&& in, Out&& out, const Blocks& blocks, RankInGroup root,
+                                    StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_out(Operation::gather, i, o, blocks, root, stream);
+    });
+  }
+  /// Block k of the root's in goes to member k; in is ignored elsewhere.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    run(calls::blocks_of_in(Operation::scatter, in, out, blocks, root, ReduceOp::sum, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto scatter_v_async(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
+                                     StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_in(Operation::scatter, i, o, blocks, root, ReduceOp::sum, stream);
+    });
+  }
+  /// Block k of in goes to member k; block k of out comes from member k. Each member passes its own two rows
+  /// of sizes: what it sends, and what it receives.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
+                    StreamRef stream = {}) {
+    run(calls::all_to_all_v(in, in_blocks, out, out_blocks, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_to_all_v_async(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
+                                        StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::all_to_all_v(i, in_blocks, o, out_blocks, stream);
+    });
+  }
+
   /// To another member. Returns when the values may be changed; that may be before they are received.
   /// @param tag  0 .. 16383, the same at both ends.
   template <Memory In>

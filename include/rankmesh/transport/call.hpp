@@ -51,8 +51,9 @@ struct Call {
   Operation operation = Operation::barrier;
   ConstBuffer in{};
   Buffer out{};
-  /// Elements per rank and where each block begins, where they differ (v-forms: all_gather, gather, scatter,
-  /// all_to_all); empty where all blocks are equal. Only the sides that have blocks use theirs.
+  /// Elements per rank and where each block begins, where they differ (v-forms: all_gather, reduce_scatter,
+  /// gather, scatter, all_to_all); empty where all blocks are equal. Only the sides that have blocks use
+  /// theirs.
   std::span<const std::int64_t> in_counts{};
   std::span<const std::int64_t> in_displacements{};
   std::span<const std::int64_t> out_counts{};

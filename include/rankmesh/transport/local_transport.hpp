@@ -5,6 +5,13 @@
 
 namespace rankmesh {
 
+/// What an operation of one rank copies; nothing where `out` has no elements.
+struct LocalCopy {
+  ConstBuffer in;
+  Buffer out;
+};
+[[nodiscard]] LocalCopy local_copy(const Call& call);
+
 /// Every collective of one rank is a copy or nothing. Host memory only.
 class RANKMESH_API LocalTransport final : public Transport {
  public:

@@ -45,8 +45,9 @@ std::array<unsigned char, 16> make_uuid(int physical) {
   if (const auto given = setting("FAKE_CUDA_UUIDS"); given && !broken("given_uuids")) {
     const auto items = split_list(*given);
     if (static_cast<std::size_t>(physical) < items.size()) {
-      for (std::size_t i = 0; i < 16 && 2 * i + 2 <= items[physical].size(); ++i)
-        uuid[i] = static_cast<unsigned char>(std::stoi(items[physical].substr(2 * i, 2), nullptr, 16));
+      for (std::size_t i = 0; i < 16 && 2 * i + 2 <= items[static_cast<std::size_t>(physical)].size(); ++i)
+        uuid[i] = static_cast<unsigned char>(
+            std::stoi(items[static_cast<std::size_t>(physical)].substr(2 * i, 2), nullptr, 16));
       return uuid;
     }
   }
@@ -110,7 +111,7 @@ int attribute(cudaDeviceAttr which, int device, bool& known) {
   known = true;
   switch (static_cast<int>(which)) {
     case cudaDevAttrPciBusId:
-      return first_bus + machine().visible[device].physical;
+      return first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
     case cudaDevAttrPciDeviceId:
     case cudaDevAttrPciDomainId:
       return 0;
@@ -151,7 +152,8 @@ cudaError_t usable() {
 
 std::string bus_id(int device) {
   char text[32];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0", first_bus + machine().visible[device].physical);
+  std::snprintf(text, sizeof text, "0000:%02X:00.0",
+                first_bus + machine().visible[static_cast<std::size_t>(device)].physical);
   return text;
 }
 
@@ -200,14 +202,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   if (!valid_device(device)) return record(cudaErrorInvalidDevice);
   *prop = cudaDeviceProp{};
   std::snprintf(prop->name, sizeof prop->name, "Fake GPU (CPU double of libcudart)");
-  std::memcpy(prop->uuid.bytes, machine().visible[device].uuid.data(), 16);
+  std::memcpy(prop->uuid.bytes, machine().visible[static_cast<std::size_t>(device)].uuid.data(), 16);
   prop->totalGlobalMem = device_memory();
   prop->warpSize = 32;
   prop->maxThreadsPerBlock = 1024;
   prop->major = 9;
   prop->multiProcessorCount = 8;
   prop->canMapHostMemory = 1;
-  prop->pciBusID = first_bus + machine().visible[device].physical;
+  prop->pciBusID = first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
   prop->unifiedAddressing = 1;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;

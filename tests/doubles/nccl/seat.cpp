@@ -47,7 +47,7 @@ Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const 
                  OnTrouble on_trouble) {
   const auto start = Clock::now();
   auto& bell = seat.mine().doorbell;
-  for (int slices = 0;; ++slices) {
+  for (;;) {
     const std::uint32_t heard = bell;  // before looking: a change after this ends the sleep
     if (seat.gives_up()) return failed(ncclInternalError, "%s: this rank aborted", what.c_str());
     if (on_trouble == OnTrouble::give_up)

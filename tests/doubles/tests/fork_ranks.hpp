@@ -103,11 +103,12 @@ inline std::vector<std::string> run(int size, const Settings& settings, const st
   }
   std::vector<std::string> failures;
   for (int r = 0; r < size; ++r) {
-    std::string line = shared->failure[r];
-    if (line.empty() && WIFSIGNALED(statuses[r]))
-      line = WTERMSIG(statuses[r]) == SIGALRM ? "hung" : "signal " + std::to_string(WTERMSIG(statuses[r]));
-    if (line.empty() && WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) != 0)
-      line = "exit status " + std::to_string(WEXITSTATUS(statuses[r]));
+    const int status = statuses[static_cast<std::size_t>(r)];
+    std::string line = shared->failure[static_cast<std::size_t>(r)];
+    if (line.empty() && WIFSIGNALED(status))
+      line = WTERMSIG(status) == SIGALRM ? "hung" : "signal " + std::to_string(WTERMSIG(status));
+    if (line.empty() && WIFEXITED(status) && WEXITSTATUS(status) != 0)
+      line = "exit status " + std::to_string(WEXITSTATUS(status));
     if (!line.empty()) failures.push_back("rank " + std::to_string(r) + ": " + line);
   }
   munmap(area, sizeof(Shared));

@@ -50,7 +50,7 @@ TEST_CASE("calls return before the work is done, and the work runs in order") {
     REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
     REQUIRE_SAME(cudaStreamQuery(stream), 0);
     REQUIRE_SAME(seen.size(), 20);
-    for (int i = 0; i < 20; ++i) REQUIRE_SAME(seen[i], i);
+    for (int i = 0; i < 20; ++i) REQUIRE_SAME(seen[static_cast<std::size_t>(i)], i);
   });
 }
 

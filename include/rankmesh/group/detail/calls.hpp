@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/group/blocks.hpp"
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh::detail {
@@ -65,6 +66,36 @@ Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
           .out = buffer_of(out),
           .reduction = op,
           .stream = stream};
+}
+
+// The blocks must live until the call is issued; transports keep no reference to them.
+template <class In, class Out>
+Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
+                   StreamRef stream) {
+  Call call = rooted(operation, in, out, root, stream);
+  call.out_counts = blocks.counts();
+  call.out_displacements = blocks.displacements();
+  return call;
+}
+
+template <class In, class Out>
+Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root, ReduceOp op,
+                  StreamRef stream) {
+  Call call = rooted(operation, in, out, root, stream);
+  call.reduction = op;
+  call.in_counts = blocks.counts();
+  call.in_displacements = blocks.displacements();
+  return call;
+}
+
+template <class In, class Out>
+Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_blocks, StreamRef stream) {
+  Call call = two(Operation::all_to_all, in, out, stream);
+  call.in_counts = in_blocks.counts();
+  call.in_displacements = in_blocks.displacements();
+  call.out_counts = out_blocks.counts();
+  call.out_displacements = out_blocks.displacements();
+  return call;
 }
 
 template <class In>

@@ -1,0 +1,37 @@
+// How a buffer is divided among the members of a group.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// Block k belongs to member k: how many elements it has, and where it begins. Counts may be 0.
+class Blocks {
+ public:
+  /// One after the other, without gaps.
+  Blocks(std::span<const std::int64_t> counts)
+      : counts_{counts.begin(), counts.end()} {  // NOLINT: reads as counts
+    for (const std::int64_t count : counts_) {
+      displacements_.push_back(total_);
+      total_ += count;
+    }
+  }
+  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}  // NOLINT
+  /// Anywhere; displacements in elements.
+  Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
+      : counts_{counts.begin(), counts.end()}, displacements_{displacements.begin(), displacements.end()} {}
+
+  [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
+  [[nodiscard]] const std::vector<std::int64_t>& displacements() const { return displacements_; }
+
+ private:
+  std::vector<std::int64_t> counts_;
+  std::vector<std::int64_t> displacements_;
+  std::int64_t total_ = 0;
+};
+
+}  // namespace rankmesh
