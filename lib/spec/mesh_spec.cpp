@@ -153,7 +153,7 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
       const auto known = std::ranges::find(families, view[d].name, &GroupFamily::name);
       if (known == families.end())
         families.push_back(std::move(family));
-      else if (!family.is_same_partition(*known, world))
+      else if (!family.has_same_groups(*known))
         refuse(view[d].position,
                fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
                            family.group(0).to_string(24), known->group(0).to_string(24)),
