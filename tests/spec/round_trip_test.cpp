@@ -139,3 +139,57 @@ TEST_CASE("what no mesh string says is never dropped silently") {
   }
   CHECK(MeshSpec::parse_toml("mesh = 'tp=2'\nworld_size = 2\nsource = 'x'", "x.toml").to_string() == "tp=2");
 }
+
+TEST_CASE("damaged files are refused as SpecErrors, or plan and are printed back") {
+  const std::string pieces[] = {"[grids.a]\n",
+                                "[grids.b]\n",
+                                "[groups]\n",
+                                "[options.a.tp]\n",
+                                "[options.tp]\n",
+                                "mesh = ",
+                                "ranks = ",
+                                "\"tp=4\"\n",
+                                "\"dp=auto,tp=2\"\n",
+                                "\"0-3\"\n",
+                                "'4-7'\n",
+                                "[1, 0]\n",
+                                "[[0, 1], '2-3']\n",
+                                "world_size = 8\n",
+                                "rank_offset = 4\n",
+                                "rank_order = ",
+                                "x = ",
+                                "max_ctas = ",
+                                "lazy = true\n",
+                                "9\n",
+                                "-1\n",
+                                "9223372036854775807\n",
+                                "split_from = \"tp\"\n",
+                                "{}\n",
+                                "'0-9223372036854775806'\n",
+                                "\"megatron:tp=2\"\n",
+                                "isolated = ['a']\n"};
+  int planned = 0;
+  for (int round = 0; round < 6000; ++round) {
+    std::string text = round % 2 == 0 ? random_file() : "";
+    for (std::int64_t edits = round % 2 == 0 ? below(4) : below(12); edits > 0; --edits) {
+      std::size_t at =
+          text.empty() ? 0 : static_cast<std::size_t>(below(static_cast<std::int64_t>(text.size())));
+      if (round % 2 == 0 && maybe())
+        text.erase(at, static_cast<std::size_t>(below(12)));
+      else
+        text.insert(round % 2 == 0 ? at : text.size(), pieces[below(std::size(pieces))]);
+    }
+    CAPTURE(text);
+    try {
+      const MeshSpec spec = MeshSpec::parse_toml(text, "x.toml");
+      const auto plan = spec.plan(maybe() ? std::nullopt : std::optional<std::int64_t>{64});
+      ++planned;
+      CHECK(MeshSpec::parse_toml(spec.to_toml(), "y.toml").plan(plan.world_size()).digest() == plan.digest());
+      CHECK(plan.memberships(plan.world_size() - 1).size() <= plan.families().size() * 4);
+    } catch (const rankmesh::SpecError& error) {
+      CHECK(!error.hint().empty());
+      CHECK(error.message().size() < 500);
+    }
+  }
+  CHECK(planned > 100);
+}
