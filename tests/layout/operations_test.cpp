@@ -92,6 +92,23 @@ TEST_CASE("a sub-mesh of a plan keeps the names that run along what is left") {
   CHECK_THROWS_AS((void)sub_mesh(plan, Given{{"tp", 0}, {"ep", 0}}), rankmesh::UnknownName);
 }
 
+TEST_CASE("the groups of a sub-mesh are those of the plan that lie in it") {
+  const auto plan = rankmesh::MeshSpec::parse("a=3,b=2,c=4 | a=3,d=8 ; bc=b*c, ac=a*c").plan();
+  for (const auto& [name, size] : Sizes{{"a", 3}, {"b", 2}, {"c", 4}, {"d", 8}})
+    for (std::int64_t c = 0; c < size; ++c) {
+      const auto part = sub_mesh(plan, Given{{name, c}});
+      for (const auto& family : part.families()) {
+        CAPTURE(family.name());
+        CHECK(std::ranges::find(family.dimensions(), name) == family.dimensions().end());
+        std::int64_t inside = 0;
+        for (std::int64_t g = 0; g < plan.groups(family.name()).group_count(); ++g)
+          inside += family.find_group(plan.groups(family.name()).group(g)).has_value() ? 1 : 0;
+        CHECK(inside == family.group_count());
+        CHECK(family.group_count() * family.group_size() == plan.world_size() / size);
+      }
+    }
+}
+
 TEST_CASE("ends are the first and the last along a dimension") {
   const auto lists = [](const rankmesh::GroupFamily& family) {
     std::string text;

@@ -117,6 +117,19 @@ priority = -1
   for (std::size_t f = 0; f < plan.families().size(); ++f) CHECK(plan.needs_creation(f));
 }
 
+TEST_CASE("grids may be written in any of TOML's ways; their order is the file's") {
+  const auto names = [](const std::string& text) {
+    std::string all;
+    const auto plan = spec_of(text).plan();
+    for (const auto& family : plan.families()) all += family.name() + " ";
+    return all;
+  };
+  CHECK(names("[grids.b]\nmesh='x=2'\nranks='0-1'\n[grids.a]\nmesh='x=2'\nranks='2-3'") == "b.x a.x ");
+  CHECK(names("grids = {b = {mesh='x=2', ranks='0-1'}, a = {mesh='x=2', ranks='2-3'}}") == "b.x a.x ");
+  CHECK(names("grids.b.mesh='x=2'\ngrids.a.mesh='x=2'\ngrids.b.ranks='0-1'\ngrids.a.ranks='2-3'") ==
+        "b.x a.x ");
+}
+
 TEST_CASE("grids take presets, and ranks of any kind") {
   const auto plan = spec_of(R"(
 [grids.train]
