@@ -85,7 +85,7 @@ class Counter {
   void add_partition(const Known& known) {
     ++same_groups_;
     const auto repeats = [&](const Known* earlier) {
-      return known.family->is_same_partition(*earlier->family, plan_.world_size());
+      return known.family->has_same_groups(*earlier->family);
     };
     const std::int64_t groups = known.family->group_count();
     if (std::ranges::none_of(seen_, repeats)) counts_.distinct_groups = sum(counts_.distinct_groups, groups);

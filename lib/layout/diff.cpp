@@ -9,14 +9,6 @@ namespace {
 
 constexpr std::int64_t most_enumerated = std::int64_t{1} << 22;
 
-// Modes of the same ranks in ascending order: a larger stride outweighs all smaller ones together.
-std::vector<Mode> ascending(const RankSet& ranks) {
-  std::vector<Mode> modes = ranks.modes();
-  for (Mode& mode : modes) mode.stride = std::abs(mode.stride);
-  std::ranges::sort(modes, std::ranges::greater{}, &Mode::stride);
-  return coalesced(modes);
-}
-
 bool is_plain_partition(const GroupFamily& family, std::int64_t world) {
   return family.is_strided() && family.group(0).table() == nullptr &&
          family.coverage(world) == Coverage::partition;
@@ -97,9 +89,9 @@ class Comparison {
       entry.change = NameChange::same;
     } else if (is_arithmetic(a, b)) {
       entry.change = NameChange::listing;
-      if (a.is_same_partition(b, world_)) return;
+      if (a.has_same_groups(b)) return;
       entry.change = NameChange::order;
-      if (ascending(a.group(0)) == ascending(b.group(0))) return;
+      if (a.group(0).ascending_modes() == b.group(0).ascending_modes()) return;
       entry.change = NameChange::groups;  // then no group of one is a group of the other
       entry.surviving = 0;
       entry.changed_ranks = world_;
@@ -144,7 +136,7 @@ class Comparison {
     for (const GroupFamily& other : plan.families()) {
       if (other.group_count() != family.group_count() || other.group_size() != family.group_size()) continue;
       const bool is_same = is_arithmetic(family, other)
-                               ? ascending(family.group(0)) == ascending(other.group(0))
+                               ? family.group(0).ascending_modes() == other.group(0).ascending_modes()
                                : is_small(family) && is_small(other) &&
                                      sorted(hashes(family, false)) == sorted(hashes(other, false));
       if (is_same) names.push_back(other.name());

@@ -176,11 +176,9 @@ std::optional<std::int64_t> GroupFamily::stride() const {
 }
 
 // Translates of one set tile a set of positions in one way only: the lowest position that is left must be the
-// lowest of a translate. So equal members and equal coverage make the groups equal.
-bool GroupFamily::is_same_partition(const GroupFamily& other, std::int64_t world_size) const {
-  return !explicit_ && !other.explicit_ && !ring_ && !other.ring_ && all_.table() == other.all_.table() &&
-         members_ == other.members_ && coverage(world_size) == Coverage::partition &&
-         other.coverage(world_size) == Coverage::partition;
+// lowest of a translate. So equal members on the same ranks make the groups equal.
+bool GroupFamily::has_same_groups(const GroupFamily& other) const {
+  return is_strided() && other.is_strided() && members_ == other.members_ && all_.has_same_ranks(other.all_);
 }
 
 std::string GroupFamily::canonical() const {

@@ -159,7 +159,7 @@ bool MeshPlan::needs_creation(std::size_t family) const {
   for (std::size_t f = 0; f < family; ++f) {
     if (families_[f].coverage(world_size_) == Coverage::overlapping) continue;
     if (!options_[f].can_share(options_[family])) continue;
-    if (groups.is_same_partition(families_[f], world_size_)) return false;
+    if (groups.has_same_groups(families_[f])) return false;
     earlier.push_back(&families_[f]);
   }
   for (std::int64_t g = 0; g < groups.group_count(); ++g) {

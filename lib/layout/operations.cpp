@@ -100,6 +100,16 @@ Layout unflatten(const Layout& layout, std::string_view name,
   return with(layout, std::move(dimensions), layout.offset());
 }
 
+GroupFamily ends(std::string name, const Layout& layout, std::string_view dimension) {
+  const std::string wanted{dimension};
+  const std::size_t at = indices_of(layout, std::span{&wanted, 1}).front();
+  std::vector<Layout::Dimension> dimensions = layout.dimensions();
+  Layout::Dimension& d = dimensions[at];
+  if (d.size > 1) d = {d.name, 2, d.stride * (d.size - 1)};
+  const Layout both{std::move(dimensions), layout.offset(), layout.ranks().table()};
+  return GroupFamily::of(std::move(name), both, std::span{&at, 1});
+}
+
 std::string shape_and_stride(const RankSet& ranks) {
   if (ranks.modes().empty()) return fmt::format("{}:0", ranks.size());
   std::vector<std::int64_t> sizes;

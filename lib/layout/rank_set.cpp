@@ -175,6 +175,20 @@ std::optional<RankInGroup> RankSet::index_of(Rank rank) const {
   return RankInGroup{index};
 }
 
+// A larger stride outweighs all smaller ones together, so that falling strides are ascending ranks.
+std::vector<Mode> RankSet::ascending_modes() const {
+  std::vector<Mode> modes = modes_;
+  for (Mode& mode : modes) mode.stride = std::abs(mode.stride);
+  std::ranges::sort(modes, std::ranges::greater{}, &Mode::stride);
+  return coalesced(modes);
+}
+
+bool RankSet::has_same_ranks(const RankSet& other) const {
+  if (size_ != other.size_) return false;
+  return size_ == 0 ||
+         (table_ == other.table_ && lowest_ == other.lowest_ && ascending_modes() == other.ascending_modes());
+}
+
 std::vector<Rank> RankSet::to_vector() const {
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(size_));

@@ -1,7 +1,11 @@
 // The compact text form of a set of ranks.
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
 namespace rankmesh {
@@ -18,7 +22,82 @@ struct Item {
   void character(char c) { text[size++] = c; }
 };
 
+// Reads what Item writes.
+class ItemReader {
+ public:
+  explicit ItemReader(std::string_view text) : text_{text} {}
+
+  RankSet read(std::int64_t most) {
+    const Run first = run();
+    if (at_ == text_.size()) return strided(first);
+    std::vector<Rank> ranks;
+    for (Run next = first;; next = run()) {
+      if (next.count > most - static_cast<std::int64_t>(ranks.size()))
+        refuse(fmt::format("more than {} ranks are listed", most), "write one range, or fewer ranks");
+      for (std::int64_t i = 0; i < next.count; ++i) ranks.emplace_back(next.first + i * next.step);
+      if (at_ == text_.size()) return RankSet::of(ranks);
+      if (!take(',')) refuse("expected ',' or the end", form);
+    }
+  }
+
+ private:
+  static constexpr const char* form = "ranks are written 0-3,8,16-120:8 (first-last:step)";
+  struct Run {
+    std::int64_t first, count, step;
+  };
+
+  static RankSet strided(const Run& run) {
+    const Mode mode{run.count, run.step};
+    return RankSet::strided(run.first, {&mode, 1});
+  }
+
+  Run run() {
+    const std::int64_t first = number();
+    if (!take('-')) return {first, 1, 1};
+    const std::size_t at = at_;
+    const std::int64_t last = number();
+    const std::int64_t step = take(':') ? number() : 1;
+    if (last < first || step < 1 || (last - first) % step != 0) {
+      at_ = at;
+      refuse(last < first ? fmt::format("{} comes before {}", last, first)
+                          : fmt::format("{} is not reached from {} in steps of {}", last, first, step),
+             last < first ? "list falling ranks one by one" : "the last rank of a range belongs to it");
+    }
+    return {first, (last - first) / step + 1, step};
+  }
+
+  std::int64_t number() {
+    skip_blanks();
+    std::int64_t value = 0;
+    const char* const begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range || value == INT64_MAX)
+      refuse("a rank overflows 64 bits", "use smaller ranks");
+    if (error != std::errc{} || *begin == '-') refuse("expected a rank", form);
+    at_ += static_cast<std::size_t>(end - begin);
+    skip_blanks();
+    return value;
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+  bool take(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  [[noreturn]] void refuse(const std::string& reason, const std::string& hint) const {
+    throw SpecError{fmt::format("ranks, position {}: {}", at_, reason), hint, at_};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 }  // namespace
+
+RankSet RankSet::parse(std::string_view text, std::int64_t most) { return ItemReader{text}.read(most); }
 
 // Items are found greedily from the left; a stepped one has at least 3 members.
 void RankSet::write(const std::function<bool(std::string_view)>& take) const {

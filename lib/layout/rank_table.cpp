@@ -26,9 +26,12 @@ std::shared_ptr<const RankTable> RankTable::make(std::vector<std::int64_t> ranks
 }
 
 Hash128 RankTable::hash() const {
-  std::string text;
-  for (const std::int64_t rank : ranks_) text += fmt::format("{},", rank);
-  return hash_bytes(text);
+  std::call_once(hashed_, [&] {
+    std::string text;
+    for (const std::int64_t rank : ranks_) text += fmt::format("{},", rank);
+    hash_ = hash_bytes(text);
+  });
+  return hash_;
 }
 
 std::optional<std::int64_t> RankTable::position_of(std::int64_t rank) const {

@@ -15,7 +15,7 @@ Mesh::Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options)
                                [&] { return MeshSpec::parse(mesh); })} {}
 
 Mesh::Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options)
-    : state_{detail::open_mesh(world, std::move(options), mesh.to_string(), [&] { return mesh; })} {}
+    : state_{detail::open_mesh(world, std::move(options), mesh.describe(), [&] { return mesh; })} {}
 
 Mesh::Mesh(std::unique_ptr<detail::MeshState> state) : state_{std::move(state)} {}
 

@@ -96,8 +96,15 @@ detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size
   return table;
 }
 
-// The dimension whose neighbours are nearest, in the first view.
+bool is_of_grids(const MeshPlan& plan) {
+  return std::ranges::any_of(plan.views(), [&](const Layout& view) {
+    return !view.ranks().has_same_ranks(plan.views().front().ranks());
+  });
+}
+
+// The dimension whose neighbours are nearest, in the first view; grids have one each.
 std::optional<std::string> fastest(const MeshPlan& plan) {
+  if (is_of_grids(plan)) return std::nullopt;
   const Layout::Dimension* best = nullptr;
   for (const auto& d : plan.views().front().dimensions())
     if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
@@ -120,14 +127,22 @@ std::string communicators_text(const MeshPlan& plan) {
 
 }  // namespace
 
+// Views of the same ranks are parted by '|'; where there are grids, each says its ranks.
 std::string views_text(const MeshPlan& plan) {
-  std::vector<std::string> views;
-  for (const Layout& view : plan.views()) {
+  const bool has_grids = is_of_grids(plan);
+  std::string text;
+  for (std::size_t v = 0; v < plan.views().size(); ++v) {
+    const Layout& view = plan.views()[v];
+    const bool is_same = v > 0 && view.ranks().has_same_ranks(plan.views()[v - 1].ranks());
+    if (v > 0) text += is_same ? " | " : " + ";
     std::vector<std::string> dimensions;
     for (const auto& d : view.dimensions()) dimensions.push_back(fmt::format("{}={}", d.name, d.size));
-    views.push_back(fmt::format("{}", fmt::join(dimensions, ",")));
+    text += fmt::format("{}", fmt::join(dimensions, ","));
+    const bool is_last =
+        v + 1 == plan.views().size() || !view.ranks().has_same_ranks(plan.views()[v + 1].ranks());
+    if (has_grids && is_last) text += " on " + view.ranks().to_string(max_rank_text);
   }
-  return fmt::format("{}", fmt::join(views, " | "));
+  return text;
 }
 
 std::string show_text(const MeshPlan& plan, const ShowOptions& options) {

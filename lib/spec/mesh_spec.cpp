@@ -1,4 +1,4 @@
-// From what was written to a plan.
+// From a description to a plan.
 #include "rankmesh/spec/mesh_spec.hpp"
 
 #include <algorithm>
@@ -6,55 +6,56 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/located.hpp"
 #include "detail/text.hpp"
-#include "presets/detail/preset.hpp"
+#include "rankmesh/layout/rank_map.hpp"
 
 namespace rankmesh {
 namespace {
 
-std::string text_of(const MeshSpec::View& view) {
-  std::vector<std::string> parts;
-  for (const auto& d : view)
-    parts.push_back(d.size ? fmt::format("{}={}", d.name, *d.size) : d.name + "=auto");
-  return fmt::format("{}", fmt::join(parts, ","));
+constexpr std::int64_t most_compared = std::int64_t{1} << 24;  // ranks, where two grids interleave
+
+std::string count_of_ranks(std::int64_t count) {
+  return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
 }
 
-// The product of the sizes that are given; nothing where it overflows.
-std::optional<std::int64_t> given_product(const MeshSpec::View& view) {
-  std::int64_t product = 1;
-  for (const auto& d : view)
-    if (d.size && __builtin_mul_overflow(product, *d.size, &product)) return std::nullopt;
-  return product;
+std::string called(const MeshSpec::Grid& grid) {
+  return grid.name.empty() ? "the mesh" : fmt::format("the grid '{}'", grid.name);
 }
 
-bool has_auto(const MeshSpec::View& view) {
-  return std::ranges::any_of(view, [](const auto& d) { return !d.size; });
+Rank lowest(const RankSet& ranks) {
+  if (ranks.table()) return *std::min_element(ranks.begin(), ranks.end());
+  std::int64_t lowest = ranks.start();
+  for (const Mode& mode : ranks.modes()) lowest += std::min<std::int64_t>(0, (mode.size - 1) * mode.stride);
+  return lowest;
+}
+
+// A rank that is in both; `budget` bounds the work over all calls.
+std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t& budget) {
+  if (a.highest() < lowest(b) || b.highest() < lowest(a)) return std::nullopt;
+  const RankSet& few = a.size() < b.size() ? a : b;
+  const RankSet& many = a.size() < b.size() ? b : a;
+  budget -= few.size();
+  if (budget < 0)
+    throw SpecError{fmt::format("the ranks of grids lie between one another, {} and more", few.size()),
+                    "give each grid ranks in a row"};
+  for (const Rank rank : few)
+    if (many.contains(rank)) return rank;
+  return std::nullopt;
 }
 
 }  // namespace
 
-void MeshSpec::refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
-  detail::refuse_at(text_, position, reason, hint);
-}
-
 std::optional<std::int64_t> MeshSpec::world_size() const {
   if (stated_world_size_) return stated_world_size_;
-  if (preset_) return preset_world_size();
-  for (const View& view : views_)
-    if (!has_auto(view))
-      if (const auto product = given_product(view)) return product;
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> MeshSpec::preset_world_size() const {
-  try {
-    bool is_open = false;
-    const auto blueprint = presets::build(text_, *preset_, std::nullopt, is_open);
-    if (!is_open) return blueprint.world_size;
-  } catch (const SpecError&) {
-    // plan() tells what is wrong.
+  std::int64_t size = 0;
+  for (const Grid& grid : grids_) {
+    auto reach = grid.ranks ? std::optional{grid.ranks->highest().value() + 1} : grid.mesh.world_size();
+    std::int64_t end = 0;
+    if (!reach || __builtin_add_overflow(*reach, grid.rank_offset, &end)) return std::nullopt;
+    size = std::max(size, end);
   }
-  return std::nullopt;
+  return size;
 }
 
 void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
@@ -62,122 +63,140 @@ void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
     throw SpecError{fmt::format("a world of {} ranks", *world_size), "a world has at least one rank"};
   if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
     throw SpecError{
-        fmt::format("the mesh file is for {} ranks, the world has {}", *stated_world_size_, *world_size),
-        fmt::format("start {} ranks, or leave world_size out of the file", *stated_world_size_)};
+        fmt::format("{}: the mesh file is for {}, the world has {}",
+                    detail::place_of(origin_, world_size_line_), count_of_ranks(*stated_world_size_),
+                    *world_size),
+        fmt::format("start {}, or leave world_size out of the file", count_of_ranks(*stated_world_size_))};
 }
 
-std::int64_t MeshSpec::settle_world(std::optional<std::int64_t> world_size) const {
-  for (const View& view : views_)
-    if (!given_product(view))
-      refuse(view.front().position,
-             fmt::format("the sizes of {} multiply to more than 64 bits hold", text_of(view)),
-             "use smaller sizes");
-  check_world(world_size);
-  if (!world_size) world_size = this->world_size();
-  if (!world_size) {
-    const View& view = views_.front();
-    const auto open = std::ranges::find_if(view, [](const auto& d) { return !d.size; });
-    refuse(open->position, fmt::format("'{}' is auto and the size of the world is not known", open->name),
-           "give the number of ranks (meshinfo: --world-size N), or a number instead of auto");
+void MeshSpec::check_overlap() const {
+  std::int64_t budget = most_compared;
+  for (std::size_t b = 0; b < grids_.size(); ++b)
+    for (std::size_t a = 0; a < b; ++a)
+      detail::located(origin_, grids_[b].line, "", [&] {
+        if (const auto rank = common_rank(*grids_[a].ranks, *grids_[b].ranks, budget))
+          throw SpecError{
+              fmt::format("rank {} is in the grids '{}' and '{}'", rank->value(), grids_[a].name,
+                          grids_[b].name),
+              "grids do not overlap; factorisations of the same ranks are views: mesh = \"dp=8 | ep=8\""};
+      });
+}
+
+// The grid on its ranks of the world. Where it is open (`auto`), what it gets is the ranks listed, or those
+// of the world from its offset on.
+MeshString::Parts MeshSpec::parts_of(const Grid& grid, std::optional<std::int64_t> world_size) const {
+  if (!grid.ranks && grid.rank_offset == 0) return grid.mesh.plan(world_size);
+  auto own = grid.mesh.world_size();
+  if (grid.ranks && own && *own != grid.ranks->size())
+    throw SpecError{fmt::format("{} is {}, {} listed", called(grid), count_of_ranks(*own),
+                                grid.ranks->size() == 1 ? "1 is" : fmt::format("{} are", grid.ranks->size())),
+                    fmt::format("list {}, or make one size auto", count_of_ranks(*own))};
+  if (grid.ranks) own = grid.ranks->size();
+  if (!own && world_size) {
+    own = *world_size - grid.rank_offset;
+    if (*own < 1)
+      throw SpecError{
+          fmt::format("the mesh begins at rank {}, the world has {}", grid.rank_offset, *world_size),
+          "use a smaller rank_offset or a larger world"};
   }
-  return *world_size;
+  MeshString::Parts parts = grid.mesh.plan(own);
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(grid.rank_offset, parts.world_size, &end))
+    throw SpecError{"the ranks of the mesh overflow 64 bits", "use a smaller rank_offset"};
+  RankMap map{grid.ranks ? *grid.ranks : RankSet::range(grid.rank_offset, parts.world_size)};
+  const std::int64_t reach = grid.ranks ? map.ranks().highest().value() + 1 : end;
+  if (world_size && reach > *world_size)
+    throw SpecError{fmt::format("{} reaches to rank {}, the world has {}", called(grid), reach - 1,
+                                count_of_ranks(*world_size)),
+                    fmt::format("start {}, or use other ranks", count_of_ranks(reach))};
+  const std::string prefix = grid.name.empty() ? "" : grid.name + ".";
+  for (Layout& view : parts.views) view = map.map(view, prefix);
+  for (GroupFamily& family : parts.families) family = map.map(family, prefix);
+  parts.world_size = world_size.value_or(reach);
+  return parts;
 }
 
-Layout MeshSpec::layout_of(const View& view, std::int64_t world) const {
-  const std::int64_t given = *given_product(view);
-  if (has_auto(view) ? world % given != 0 : world != given) {
-    const std::string there = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
-    if (has_auto(view))
-      refuse(view.front().position,
-             fmt::format("{} ranks cannot be divided by {}, the product of {}", world, given, text_of(view)),
-             fmt::format("use a world that is a multiple of {}, or other sizes", given));
-    refuse(view.front().position,
-           fmt::format("{} is {} ranks, the world has {}", text_of(view), given, there),
-           views_.size() > 1 && world == world_size()
-               ? "the views of a mesh have the same number of ranks"
-               : fmt::format("start {} ranks, or make one size auto", given));
-  }
-  std::vector<std::pair<std::string, std::int64_t>> sizes;
-  for (const auto& d : view) sizes.emplace_back(d.name, d.size.value_or(world / given));
-  return Layout::row_major(sizes);
+void MeshSpec::add_lists(std::int64_t world_size, std::vector<GroupFamily>& families) const {
+  for (const Lists& lists : lists_)
+    detail::located(origin_, lists.line, "", [&] {
+      if (std::ranges::find(families, lists.name, &GroupFamily::name) != families.end())
+        throw SpecError{fmt::format("the name '{}' stands twice", lists.name),
+                        "give the groups a name that the mesh does not have"};
+      families.push_back(GroupFamily::of(lists.name, lists.groups));
+      if (families.back().highest().value() >= world_size)
+        throw SpecError{fmt::format("'{}' has rank {}, the world has {}", lists.name,
+                                    families.back().highest().value(), count_of_ranks(world_size)),
+                        fmt::format("ranks run from 0 to {}", world_size - 1)};
+    });
 }
 
-void MeshSpec::add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const {
-  std::vector<std::string> dimensions;
-  for (const Layout& layout : layouts)
-    for (const auto& d : layout.dimensions())
-      if (std::ranges::find(dimensions, d.name) == dimensions.end()) dimensions.push_back(d.name);
-  for (const Product& product : products_) {
-    if (std::ranges::find(families, product.name, &GroupFamily::name) != families.end())
-      refuse(product.position, fmt::format("the name '{}' stands twice", product.name),
-             "give the derived name one of its own");
-    for (const std::string& factor : product.factors)
-      if (std::ranges::find(dimensions, factor) == dimensions.end())
-        refuse(product.position, fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
-               detail::suggest(factor, dimensions, "dimensions"));
-    bool found = false;
-    for (std::size_t v = 0; v < layouts.size() && !found; ++v) {
-      std::vector<std::size_t> members;
-      for (const std::string& factor : product.factors)
-        if (const auto d = layouts[v].find(factor)) members.push_back(*d);
-      if (members.size() != product.factors.size()) continue;
-      std::ranges::sort(members);
-      if (std::ranges::adjacent_find(members) != members.end())
-        refuse(product.position, fmt::format("'{}' names a dimension twice", product.name), "name each once");
-      families.push_back(GroupFamily::of(product.name, layouts[v], members));
-      found = true;
-    }
-    if (!found)
-      refuse(product.position, fmt::format("no view has all dimensions of '{}'", product.name),
-             "a derived name is a product of dimensions of one view");
-  }
-}
-
-MeshPlan MeshSpec::preset_plan(std::optional<std::int64_t> world_size) const {
-  check_world(world_size);
-  bool is_open = false;
-  auto blueprint = presets::build(text_, *preset_, world_size ? world_size : stated_world_size_, is_open);
-  add_products(blueprint.views, blueprint.families);
-  return {blueprint.world_size, std::move(blueprint.views), std::move(blueprint.families)};
+void MeshSpec::set_options(MeshPlan& plan) const {
+  std::vector<std::string> names;
+  for (const GroupFamily& family : plan.families()) names.push_back(family.name());
+  const auto check = [&](const std::string& name, std::string_view reason) {
+    if (std::ranges::find(names, name) == names.end())
+      throw SpecError{fmt::format("{} '{:.40}', which is no name of the mesh", reason, name),
+                      detail::suggest(name, names, "names")};
+  };
+  for (const Options& entry : options_)
+    detail::located(origin_, entry.line, "use other options", [&] {
+      check(entry.name, "options for");
+      if (!entry.options.split_from.empty())
+        check(entry.options.split_from, fmt::format("'{}' is split from", entry.name));
+      plan.set_options(entry.name, entry.options);
+    });
 }
 
 MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
-  if (preset_) return preset_plan(world_size);
-  const std::int64_t world = settle_world(world_size);
-  std::vector<Layout> layouts;
-  std::vector<GroupFamily> families;
-  for (const View& view : views_) {
-    layouts.push_back(layout_of(view, world));
-    for (std::size_t d = 0; d < view.size(); ++d) {
-      auto family = GroupFamily::of(view[d].name, layouts.back(), std::span{&d, 1});
-      const auto known = std::ranges::find(families, view[d].name, &GroupFamily::name);
-      if (known == families.end())
-        families.push_back(std::move(family));
-      else if (!family.is_same_partition(*known, world))
-        refuse(view[d].position,
-               fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
-                           family.group(0).to_string(24), known->group(0).to_string(24)),
-               "put it at the same place with the same size in each view, or give it another name");
-    }
+  check_world(world_size);
+  if (!world_size) world_size = stated_world_size_;
+  if (grids_.size() > 1) check_overlap();
+  MeshString::Parts all;
+  for (const Grid& grid : grids_) {
+    auto parts =
+        detail::located(origin_, grid.line, "use other sizes", [&] { return parts_of(grid, world_size); });
+    all.world_size = std::max(all.world_size, parts.world_size);
+    std::ranges::move(parts.views, std::back_inserter(all.views));
+    std::ranges::move(parts.families, std::back_inserter(all.families));
   }
-
-  add_products(layouts, families);
-  return {world, std::move(layouts), std::move(families)};
+  add_lists(all.world_size, all.families);
+  MeshPlan plan = detail::located(origin_, 0, "use other sizes", [&] {
+    return MeshPlan{all.world_size, std::move(all.views), std::move(all.families)};
+  });
+  set_options(plan);
+  return plan;
 }
 
+// The first thing that no mesh string says; empty where there is none.
+std::string MeshSpec::beyond_string() const {
+  if (grids_.size() > 1 || !grids_.front().name.empty()) return "several grids";
+  if (grids_.front().ranks) return "an order of ranks";
+  if (grids_.front().rank_offset != 0) return "a rank offset";
+  if (!lists_.empty()) return fmt::format("the groups of '{}'", lists_.front().name);
+  if (!options_.empty()) return fmt::format("the options of '{}'", options_.front().name);
+  return routes_.empty() ? "" : "routes";
+}
+
+bool MeshSpec::fits_string() const { return beyond_string().empty(); }
+
 std::string MeshSpec::to_string() const {
-  std::vector<std::string> views;
-  if (preset_) {
-    std::vector<std::string> arguments;
-    for (const auto& argument : preset_->arguments) arguments.push_back(argument.key + "=" + argument.value);
-    views.push_back(fmt::format("{}:{}", preset_->system, fmt::join(arguments, ",")));
+  if (const std::string beyond = beyond_string(); !beyond.empty())
+    throw UnsupportedError{fmt::format("a mesh string cannot say {}", beyond),
+                           "use the TOML form (to_toml(), meshinfo convert)"};
+  return grids_.front().mesh.to_string();
+}
+
+std::string MeshSpec::describe() const {
+  if (fits_string()) return to_string();
+  std::vector<std::string> parts;
+  for (const Grid& grid : grids_) {
+    std::string text = (grid.name.empty() ? "" : grid.name + ": ") + grid.mesh.to_string();
+    if (grid.ranks) text += " on " + grid.ranks->to_string(24);
+    if (grid.rank_offset != 0) text += fmt::format(" from rank {} on", grid.rank_offset);
+    parts.push_back(std::move(text));
   }
-  for (const View& view : views_) views.push_back(text_of(view));
-  std::vector<std::string> products;
-  for (const Product& product : products_)
-    products.push_back(fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
-  return fmt::format("{}{}{}", fmt::join(views, " | "), products.empty() ? "" : " ; ",
-                     fmt::join(products, ", "));
+  for (const Lists& lists : lists_) parts.push_back(lists.name + " by lists");
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace rankmesh

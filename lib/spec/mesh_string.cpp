@@ -1,16 +1,14 @@
 // The grammar of the mesh string.
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "detail/text.hpp"
 #include "presets/detail/preset.hpp"
-#include "rankmesh/spec/mesh_spec.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/spec/mesh_string.hpp"
 
 namespace rankmesh {
 namespace {
@@ -28,27 +26,6 @@ bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // of a preset's key
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  bool is_read = file.is_open();
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // a directory, for one
-    is_read = false;
-  }
-  if (!is_read || file.bad())
-    throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
-                    "check the path and its permissions on every node"};
-  return text;
-}
-
 }  // namespace
 
 class MeshStringParser {
@@ -59,41 +36,41 @@ class MeshStringParser {
           fmt::format("the mesh string has {} characters; at most {} are read (it begins with '{}')",
                       text.size(), max_characters, detail::excerpt(text, 0)),
           std::string{example}, 0};
-    spec_.text_ = text;
+    mesh_.text_ = text;
   }
 
-  MeshSpec parse() {
+  MeshString parse() {
     skip_blanks();
     if (at_end()) refuse("the mesh string is empty", example);
     if (!take_preset()) {
       do {
-        if (spec_.views_.size() == max_views)
+        if (mesh_.views_.size() == max_views)
           refuse(fmt::format("more than {} views", max_views), "use fewer");
-        spec_.views_.push_back(view());
+        mesh_.views_.push_back(view());
       } while (take('|'));
     }
     if (take(';')) {
       do {
-        if (spec_.products_.size() == max_products)
+        if (mesh_.products_.size() == max_products)
           refuse(fmt::format("more than {} derived names", max_products), "use fewer");
-        spec_.products_.push_back(product());
+        mesh_.products_.push_back(product());
       } while (take(','));
     }
     if (!at_end())
-      refuse(spec_.products_.empty()
-                 ? spec_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
+      refuse(mesh_.products_.empty()
+                 ? mesh_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
                  : "expected ',' '*' or the end",
-             spec_.preset_ ? "keys are separated by ',', derived names follow one ';'"
+             mesh_.preset_ ? "keys are separated by ',', derived names follow one ';'"
                            : "dimensions are separated by ',', views by '|', derived names follow one ';'");
-    return std::move(spec_);
+    return std::move(mesh_);
   }
 
  private:
   static constexpr std::string_view example =
       "write dimensions such as pp=2,dp=4,tp=8 (the last varies fastest)";
 
-  [[nodiscard]] bool at_end() const { return at_ == spec_.text_.size(); }
-  [[nodiscard]] char peek() const { return at_end() ? '\0' : spec_.text_[at_]; }
+  [[nodiscard]] bool at_end() const { return at_ == mesh_.text_.size(); }
+  [[nodiscard]] char peek() const { return at_end() ? '\0' : mesh_.text_[at_]; }
   void skip_blanks() {
     while (!at_end() && is_blank(peek())) ++at_;
   }
@@ -105,14 +82,14 @@ class MeshStringParser {
     return true;
   }
   [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
-    spec_.refuse(at_, reason, hint);
+    mesh_.refuse(at_, reason, hint);
   }
 
   // `system:` in front of everything is a preset.
   bool take_preset() {
     const std::size_t begin = at_;
     while (!at_end() && is_name(peek())) ++at_;
-    PresetCall call{spec_.text_.substr(begin, std::min(at_ - begin, max_name)), begin, {}};
+    PresetCall call{mesh_.text_.substr(begin, std::min(at_ - begin, max_name)), begin, {}};
     if (at_ == begin || !take(':')) {
       at_ = begin;
       return false;
@@ -122,8 +99,8 @@ class MeshStringParser {
         refuse(fmt::format("more than {} keys", max_dimensions), "use fewer");
       call.arguments.push_back(argument(call));
     } while (take(','));
-    presets::check(spec_.text_, call);
-    spec_.preset_ = std::move(call);
+    presets::check(mesh_.text_, call);
+    mesh_.preset_ = std::move(call);
     return true;
   }
 
@@ -140,7 +117,7 @@ class MeshStringParser {
     if (!take('=')) refuse(fmt::format("expected '=' after '{}'", argument.key), "a key is key=value");
     argument.value_position = at_;
     while (!at_end() && is_value(peek())) ++at_;
-    argument.value = spec_.text_.substr(argument.value_position, at_ - argument.value_position);
+    argument.value = mesh_.text_.substr(argument.value_position, at_ - argument.value_position);
     if (argument.value.empty())
       refuse(fmt::format("'{}' has no value", argument.key), "write a value, or leave the key out");
     return argument;
@@ -157,17 +134,17 @@ class MeshStringParser {
       at_ = begin;
       refuse(fmt::format("a name has more than {} characters", max_name), "use a shorter one");
     }
-    return spec_.text_.substr(begin, at_ - begin);
+    return mesh_.text_.substr(begin, at_ - begin);
   }
 
-  MeshSpec::View view() {
-    MeshSpec::View view;
+  MeshString::View view() {
+    MeshString::View view;
     do {
       skip_blanks();
       const std::size_t position = at_;
       if (view.size() == max_dimensions)
         refuse(fmt::format("more than {} dimensions in one view", max_dimensions), "use fewer");
-      MeshSpec::Dimension dimension{name("a dimension"), std::nullopt, position};
+      MeshString::Dimension dimension{name("a dimension"), std::nullopt, position};
       const auto same = [&](const auto& d) { return d.name == dimension.name; };
       if (std::ranges::any_of(view, same)) {
         at_ = position;
@@ -183,10 +160,10 @@ class MeshStringParser {
     return view;
   }
 
-  std::optional<std::int64_t> size(const std::string& dimension, const MeshSpec::View& view) {
+  std::optional<std::int64_t> size(const std::string& dimension, const MeshString::View& view) {
     const std::size_t begin = at_;
-    if (std::string_view{spec_.text_}.substr(at_, 4) == "auto" &&
-        (at_ + 4 == spec_.text_.size() || !is_name(spec_.text_[at_ + 4]))) {
+    if (std::string_view{mesh_.text_}.substr(at_, 4) == "auto" &&
+        (at_ + 4 == mesh_.text_.size() || !is_name(mesh_.text_[at_ + 4]))) {
       for (const auto& other : view)
         if (!other.size)
           refuse(fmt::format("'{}' and '{}' are both auto", other.name, dimension),
@@ -196,8 +173,8 @@ class MeshStringParser {
     }
     while (is_digit(peek())) ++at_;
     std::int64_t value = 0;
-    const char* const first = spec_.text_.data() + begin;
-    const auto [end, error] = std::from_chars(first, spec_.text_.data() + at_, value);
+    const char* const first = mesh_.text_.data() + begin;
+    const auto [end, error] = std::from_chars(first, mesh_.text_.data() + at_, value);
     const bool junk = at_ == begin || is_name(peek());
     const bool too_large = error == std::errc::result_out_of_range;
     if (junk || too_large || value == 0) {
@@ -216,21 +193,21 @@ class MeshStringParser {
   // A preset may number its dimensions.
   std::string factor() {
     skip_blanks();
-    if (!spec_.preset_ || !is_digit(peek())) return name("a dimension");
+    if (!mesh_.preset_ || !is_digit(peek())) return name("a dimension");
     const std::size_t begin = at_;
     while (!at_end() && is_digit(peek())) ++at_;
-    return spec_.text_.substr(begin, std::min(at_ - begin, max_name));
+    return mesh_.text_.substr(begin, std::min(at_ - begin, max_name));
   }
 
-  MeshSpec::Product product() {
+  MeshString::Product product() {
     skip_blanks();
-    MeshSpec::Product product;
+    MeshString::Product product;
     product.position = at_;
     product.name = name("a derived name");
     std::set<std::string> taken;
-    for (const auto& view : spec_.views_)
+    for (const auto& view : mesh_.views_)
       for (const auto& dimension : view) taken.insert(dimension.name);
-    for (const auto& other : spec_.products_) taken.insert(other.name);
+    for (const auto& other : mesh_.products_) taken.insert(other.name);
     if (taken.contains(product.name)) {
       at_ = product.position;
       refuse(fmt::format("the name '{}' stands twice", product.name), "give the derived name one of its own");
@@ -244,16 +221,10 @@ class MeshStringParser {
     return product;
   }
 
-  MeshSpec spec_;
+  MeshString mesh_;
   std::size_t at_ = 0;
 };
 
-MeshSpec MeshSpec::parse(std::string_view text) {
-  const std::string_view path = trimmed(text);
-  if (path.ends_with(".toml") && path.size() < 4096) return parse_toml(read_file(std::string{path}), path);
-  return parse_string(text);
-}
-
-MeshSpec MeshSpec::parse_string(std::string_view text) { return MeshStringParser{text}.parse(); }
+MeshString MeshString::parse(std::string_view text) { return MeshStringParser{text}.parse(); }
 
 }  // namespace rankmesh

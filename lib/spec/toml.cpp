@@ -1,69 +1,44 @@
-// The TOML form of a mesh.
+// The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
+#include "detail/located.hpp"
 #include "detail/text.hpp"
+#include "detail/toml_options.hpp"
+#include "detail/toml_reader.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
 namespace {
 
-class Reader {
- public:
-  Reader(const toml::table& table, std::string_view origin) : table_{table}, origin_{origin} {}
+// They bound the memory that a small file can cause.
+constexpr std::int64_t max_listed = std::int64_t{1} << 20;  // ranks
+constexpr std::size_t max_grids = 64;
+constexpr std::size_t max_names = 256;
 
-  void refuse_unknown_keys() const {
-    for (const auto& [key, node] : table_)
-      if (std::ranges::find(keys, key.str()) == keys.end())
-        refuse(node, fmt::format("there is no key '{:.40}'", key.str()),
-               detail::suggest(key.str(), keys, "keys"));
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\n\r";
+  const auto begin = text.find_first_not_of(blanks);
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string text;
+  bool is_read = file.is_open();
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // a directory, for one
+    is_read = false;
   }
-
-  std::string text(std::string_view key) const {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return {};
-    const auto value = node->value_exact<std::string>();
-    if (!value) refuse(*node, fmt::format("'{}' is no string", key), fmt::format("write {} = \"...\"", key));
-    return *value;
-  }
-
-  std::vector<std::string> texts(std::string_view key) const {
-    std::vector<std::string> result;
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return result;
-    const toml::array* array = node->as_array();
-    if (array == nullptr)
-      refuse(*node, fmt::format("'{}' is no list", key), fmt::format("write {} = [\"...\"]", key));
-    for (const toml::node& element : *array) {
-      const auto value = element.value_exact<std::string>();
-      if (!value)
-        refuse(element, fmt::format("'{}' holds something that is no string", key), "use strings only");
-      result.push_back(*value);
-    }
-    return result;
-  }
-
-  std::optional<std::int64_t> positive(std::string_view key) const {
-    const toml::node* node = table_.get(key);
-    if (node == nullptr) return std::nullopt;
-    const auto value = node->value_exact<std::int64_t>();
-    if (!value || *value < 1)
-      refuse(*node, fmt::format("'{}' is no whole number from 1 up", key), "write a number of ranks");
-    return value;
-  }
-
-  [[noreturn]] void refuse(const toml::node& where, std::string_view reason, std::string_view hint) const {
-    throw SpecError{fmt::format("{}:{}: {}", origin_, where.source().begin.line, reason), std::string{hint}};
-  }
-
- private:
-  static inline const std::vector<std::string> keys{"mesh",  "world_size", "source", "locator",
-                                                    "given", "derived",    "unknown"};
-  const toml::table& table_;
-  std::string_view origin_;
-};
+  if (!is_read || file.bad())
+    throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
+                    "check the path and its permissions on every node"};
+  return text;
+}
 
 toml::table parse_table(std::string_view text, std::string_view origin) {
   try {
@@ -75,27 +50,149 @@ toml::table parse_table(std::string_view text, std::string_view origin) {
   }
 }
 
+bool is_name(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && text.size() <= 64 && is_letter(text.front()) &&
+         std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 }  // namespace
+
+class MeshFileReader {
+ public:
+  MeshFileReader(const toml::table& table, std::string_view origin) : root_{table, origin} {
+    spec_.origin_ = origin;
+  }
+
+  MeshSpec read() {
+    static const std::vector<std::string> keys{"mesh",   "world_size", "rank_offset", "rank_order", "grids",
+                                               "groups", "options",    "routes",      "source",     "locator",
+                                               "given",  "derived",    "unknown"};
+    root_.refuse_other_keys(keys);
+    spec_.stated_world_size_ = root_.number("world_size", 1);
+    spec_.world_size_line_ = root_.line("world_size");
+    root_.find("grids") != nullptr ? read_grids() : read_mesh();
+    read_lists();
+    read_options();
+    spec_.routes_ = root_.text("routes");
+    spec_.provenance_ = {root_.text("source"), root_.text("locator"), root_.texts("given"),
+                         root_.texts("derived"), root_.texts("unknown")};
+    return std::move(spec_);
+  }
+
+ private:
+  MeshString mesh_string(const detail::TomlReader& table) {
+    const std::string text = table.text("mesh");
+    const std::int64_t line = table.line("mesh");
+    if (text.ends_with(".toml"))
+      table.refuse(line, "'mesh' names another file", "write the mesh string itself");
+    return detail::located(spec_.origin_, line, "", [&] { return MeshString::parse(text); });
+  }
+
+  void read_mesh() {
+    if (root_.text("mesh").empty())
+      root_.refuse(root_.line("mesh"), "there is no mesh",
+                   "write mesh = \"pp=2,dp=4,tp=8\", or tables [grids.NAME]");
+    MeshSpec::Grid grid{
+        {}, mesh_string(root_), {}, root_.number("rank_offset", 0).value_or(0), root_.line("mesh")};
+    if (const toml::node* order = root_.find("rank_order")) {
+      if (root_.find("rank_offset") != nullptr)
+        root_.refuse(*order, "'rank_order' and 'rank_offset' both say where the mesh lies",
+                     "leave one of them out");
+      grid.ranks = root_.ranks("rank_order", *order, max_listed);
+    }
+    spec_.grids_.push_back(std::move(grid));
+  }
+
+  void read_grids() {
+    static const std::vector<std::string> keys{"mesh", "ranks"};
+    for (const char* key : {"mesh", "rank_offset", "rank_order"})
+      if (root_.find(key) != nullptr)
+        root_.refuse(root_.line(key), fmt::format("'{}' beside grids", key),
+                     "each grid has a mesh and ranks of its own: [grids.NAME]");
+    for (const auto& entry : root_.entries_of("grids")) {
+      if (!is_name(entry.key)) refuse_name(entry);
+      if (spec_.grids_.size() == max_grids)
+        root_.refuse(entry.line, fmt::format("more than {} grids", max_grids), "use fewer");
+      const detail::TomlReader table = root_.table(entry);
+      table.refuse_other_keys(keys);
+      if (table.text("mesh").empty())
+        root_.refuse(entry.line, fmt::format("the grid '{}' has no mesh", entry.key),
+                     "write mesh = \"dp=2,tp=4\"");
+      const toml::node* ranks = table.find("ranks");
+      if (ranks == nullptr)
+        root_.refuse(entry.line, fmt::format("the grid '{}' has no ranks", entry.key),
+                     "write ranks = \"0-7\"");
+      spec_.grids_.push_back(
+          {entry.key, mesh_string(table), table.ranks("ranks", *ranks, max_listed), 0, table.line("mesh")});
+    }
+    if (spec_.grids_.empty())
+      root_.refuse(root_.line("grids"), "there is no grid", "write a table [grids.NAME] with mesh and ranks");
+  }
+
+  void read_lists() {
+    std::int64_t left = max_listed;
+    for (const auto& entry : root_.entries_of("groups")) {
+      if (!is_name(entry.key)) refuse_name(entry);
+      if (spec_.lists_.size() == max_names)
+        root_.refuse(entry.line, fmt::format("more than {} names", max_names), "use fewer");
+      const toml::array* array = entry.value->as_array();
+      if (array == nullptr || array->empty())
+        root_.refuse(entry.line, fmt::format("'{}' is no list of groups", entry.key),
+                     "write [[0, 4], [1, 5]], or texts: [\"0,4\", \"1,5\"]");
+      MeshSpec::Lists lists{entry.key, {}, entry.line};
+      for (const toml::node& group : *array) {
+        lists.groups.push_back(root_.ranks(entry.key, group, max_listed));
+        left -= lists.groups.back().size();
+        if (left < 0)
+          root_.refuse(group, fmt::format("the groups list more than {} ranks", max_listed), "use fewer");
+      }
+      spec_.lists_.push_back(std::move(lists));
+    }
+  }
+
+  // The names of a grid stand in a table of the grid's: [options.encoder.tp].
+  void read_options() {
+    for (const auto& entry : root_.entries_of("options")) {
+      const auto is_entry = [&](const MeshSpec::Grid& grid) { return grid.name == entry.key; };
+      if (std::ranges::none_of(spec_.grids_, is_entry))
+        add_options(entry.key, entry);
+      else
+        for (const auto& inner : root_.table(entry).entries())
+          add_options(entry.key + "." + inner.key, inner);
+    }
+  }
+
+  void add_options(const std::string& name, const detail::TomlReader::Entry& entry) {
+    if (std::ranges::find(spec_.options_, name, &MeshSpec::Options::name) != spec_.options_.end())
+      root_.refuse(entry.line, fmt::format("the options of '{:.40}' stand twice", name), "give them once");
+    spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
+  }
+
+  [[noreturn]] void refuse_name(const detail::TomlReader::Entry& entry) const {
+    root_.refuse(entry.line, fmt::format("'{:.40}' is no name", entry.key),
+                 "a name begins with a letter or '_' and goes on with letters, digits and '_', at most 64");
+  }
+
+  detail::TomlReader root_;
+  MeshSpec spec_;
+};
+
+MeshSpec MeshSpec::parse(std::string_view text) {
+  const std::string_view path = trimmed(text);
+  if (path.ends_with(".toml") && path.size() < 4096) return parse_toml(read_file(std::string{path}), path);
+  return parse_string(text);
+}
+
+MeshSpec MeshSpec::parse_string(std::string_view text) {
+  MeshSpec spec;
+  spec.grids_.push_back({{}, MeshString::parse(text), {}, 0, 0});
+  return spec;
+}
 
 MeshSpec MeshSpec::parse_toml(std::string_view text, std::string_view origin) {
   const toml::table table = parse_table(text, origin);
-  const Reader reader{table, origin};
-  reader.refuse_unknown_keys();
-  const std::string mesh = reader.text("mesh");
-  if (mesh.empty())
-    throw SpecError{fmt::format("{}: there is no mesh", origin), "write mesh = \"pp=2,dp=4,tp=8\""};
-  if (mesh.ends_with(".toml"))
-    throw SpecError{fmt::format("{}: 'mesh' names another file", origin), "write the mesh string itself"};
-  try {
-    MeshSpec spec = parse_string(mesh);
-    spec.stated_world_size_ = reader.positive("world_size");
-    spec.provenance_ = {reader.text("source"), reader.text("locator"), reader.texts("given"),
-                        reader.texts("derived"), reader.texts("unknown")};
-    return spec;
-  } catch (const SpecError& error) {
-    if (error.message().starts_with(origin)) throw;
-    throw SpecError{fmt::format("{}: {}", origin, error.message()), error.hint(), error.position()};
-  }
+  return MeshFileReader{table, origin}.read();
 }
 
 }  // namespace rankmesh

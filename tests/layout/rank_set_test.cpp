@@ -130,5 +130,39 @@ TEST_CASE("random sets: index_of inverts at, membership equals enumeration, mode
     CHECK(again == set);
     CHECK(again.modes() == set.modes());
     CHECK(again.to_string() == set.to_string());
+    CHECK(RankSet::parse(set.to_string()) == set);
+
+    std::ranges::shuffle(modes, random);
+    const RankSet shuffled = strided(start, modes);
+    const auto shuffled_ranks = shuffled.to_vector();
+    CHECK(set.has_same_ranks(shuffled) ==
+          (members == std::set<Rank>{shuffled_ranks.begin(), shuffled_ranks.end()}));
   }
+}
+
+TEST_CASE("ranks are read as they are printed, and blanks are free") {
+  CHECK(RankSet::parse("0-3, 8 ,16-120:8").to_string() == "0-3,8-120:8");
+  CHECK(RankSet::parse(" 5 ").to_string() == "5");
+  CHECK(RankSet::parse("3,1,0,2").to_string() == "3,1,0,2");
+  CHECK(RankSet::parse("0-9223372036854775806").size() == INT64_MAX);  // one item is arithmetic
+  struct Bad {
+    const char* text;
+    std::size_t position;
+    const char* reason;
+  };
+  for (const Bad& bad :
+       {Bad{"", 0, "expected a rank"}, Bad{"0-", 2, "expected a rank"}, Bad{"-1", 0, "expected a rank"},
+        Bad{"0 1", 2, "expected ','"}, Bad{"7-4", 2, "4 comes before 7"},
+        Bad{"0-8:3", 2, "8 is not reached from 0 in steps of 3"}, Bad{"0-4:0", 2, "steps of 0"},
+        Bad{"0,9223372036854775807", 2, "overflows"}, Bad{"1,0-99999999999", 15, "more than"}}) {
+    CAPTURE(bad.text);
+    try {
+      (void)RankSet::parse(bad.text);
+      FAIL_CHECK("accepted");
+    } catch (const rankmesh::SpecError& error) {
+      CHECK(error.position() == bad.position);
+      CHECK(error.message().find(bad.reason) != std::string::npos);
+    }
+  }
+  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"), rankmesh::SpecError);
 }

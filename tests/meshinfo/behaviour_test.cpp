@@ -98,7 +98,7 @@ TEST_CASE("a file is written whole or not at all") {
   CHECK_FALSE(scratch.has("nowhere"));
   REQUIRE(shell(scratch, "mkdir d; meshinfo show tp=2 -o d").status == 2);
   REQUIRE(shell(scratch, "meshinfo groups dp=65536,tp=8 -o f.json; test $(wc -l <f.json) = 1").status == 0);
-  CHECK(shell(scratch, "ls").out == "d\nf.json\nfiles\nmeshes\n");  // nothing temporary stays
+  CHECK(shell(scratch, "ls").out == "d\nf.json\nfiles\nmeshes\nspecs\n");  // nothing temporary stays
 }
 
 TEST_CASE("a link or a device in the place of the file stays what it is") {

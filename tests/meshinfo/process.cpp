@@ -86,6 +86,7 @@ Scratch::Scratch() {
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"cannot make a folder in " + pattern};
   path_ = pattern;
   fs::create_directory_symlink(EXAMPLE_MESHES_DIR, fs::path{path_} / "meshes");
+  fs::create_directory_symlink(EXAMPLE_SPECS_DIR, fs::path{path_} / "specs");
   fs::create_directory_symlink(GOLDEN_DIR "/files", fs::path{path_} / "files");
 }
 

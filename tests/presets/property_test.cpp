@@ -183,6 +183,7 @@ void check_plan(const MeshSpec& spec, const MeshPlan& plan) {
     for (const auto rank : view.ranks()) CHECK(view.rank(view.coordinates(rank).value()) == rank);
   CHECK(plan.digest() == spec.plan().digest());
   CHECK(plan.digest() == MeshSpec::parse(spec.to_string()).plan().digest());
+  CHECK(plan.digest() == MeshSpec::parse_toml(spec.to_toml(), "printed.toml").plan().digest());
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST_CASE("bad files are refused with file, line and reason") {
       {"", "there is no mesh"},
       {"mesh = 3", "x.toml:1: 'mesh' is no string"},
       {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: there is no key 'wordl_size'"},
-      {"mesh = \"tp=0\"", "x.toml: mesh 'tp=0', position 3"},
+      {"mesh = \"tp=0\"", "x.toml:1: mesh 'tp=0', position 3"},
       {"mesh = \"other.toml\"", "names another file"},
       {"mesh = \"x.toml \"", "expected '='"},  // a blank behind it makes it no path
       {"mesh = \"tp=8\"\nworld_size = 0", "no whole number from 1 up"},

@@ -165,12 +165,24 @@ int fail(const std::exception& error) {
   return wrong_usage;
 }
 
-int run(const Request& request) {
-  if (request.mesh.mesh.empty())
+namespace {
+
+void require_mesh(const MeshOptions& options) {
+  if (options.mesh.empty())
     throw UsageError{"no mesh is given", "give a mesh string such as pp=2,dp=4,tp=8, or set RANKMESH"};
+}
+
+}  // namespace
+
+rankmesh::MeshSpec read_spec(const MeshOptions& options) {
+  require_mesh(options);
+  return rankmesh::MeshSpec::parse(options.mesh);
+}
+
+int run(const Request& request) {
+  require_mesh(request.mesh);
   if (is_in_job()) return run_in_job(request);
-  const auto plan = rankmesh::MeshSpec::parse(request.mesh.mesh).plan(request.mesh.world_size);
-  return request.print(plan, nullptr);
+  return request.print(read_spec(request.mesh).plan(request.mesh.world_size), nullptr);
 }
 
 }  // namespace meshinfo

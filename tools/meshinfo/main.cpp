@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   meshinfo::add_count(app, status);
   meshinfo::add_diff(app, status);
   meshinfo::add_explain(app, status);
+  meshinfo::add_convert(app, status);
   meshinfo::add_version(app, status);
   // Known before parsing, so that a usage error is said by whom it concerns.
   if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc) meshinfo::ignore_job();
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
     if (app.get_subcommands().empty())
       throw rankmesh::UsageError{
           "no subcommand is given",
-          "use show, rank, groups, count, diff, explain or version; see meshinfo --help"};
+          "use show, rank, groups, count, diff, explain, convert or version; see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,7 @@
 
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/report/format.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
 
 namespace meshinfo {
 
@@ -32,6 +33,9 @@ struct MeshOptions {
 
   void add_to(CLI::App& command);
 };
+
+// The mesh as described. @throws UsageError where none is given.
+rankmesh::MeshSpec read_spec(const MeshOptions& options);
 
 // Options of every subcommand that prints.
 struct OutputOptions {
@@ -99,6 +103,7 @@ void add_groups(CLI::App& app, int& status);
 void add_count(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
+void add_convert(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);
 
 }  // namespace meshinfo

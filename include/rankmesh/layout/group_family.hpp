@@ -76,13 +76,15 @@ class RANKMESH_API GroupFamily {
   [[nodiscard]] std::optional<std::int64_t> stride() const;
 
   /// Whether both are the same groups in whatever order they are listed, known by arithmetic alone: both
-  /// strided, over the same table, partitions of the same ranks. False where that cannot be told at once.
-  [[nodiscard]] bool is_same_partition(const GroupFamily& other, std::int64_t world_size) const;
+  /// strided, over the same table, on the same ranks. False where that cannot be told at once.
+  [[nodiscard]] bool has_same_groups(const GroupFamily& other) const;
 
   /// The family as text, for digests; see MeshPlan::digest().
   [[nodiscard]] std::string canonical() const;
 
  private:
+  friend class RankMap;  // puts the same groups on other ranks
+
   struct Explicit {
     std::vector<RankSet> groups;
     std::vector<std::pair<std::int64_t, GroupIndex>> places;  // by rank, then by group

@@ -41,6 +41,10 @@ class RANKMESH_API RankSet {
   ///         tuples meet in one position.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
+  /// The compact form that to_string() prints: `0-3,8,16-120:8`, in this order; blanks are free.
+  /// @param most  ranks that may be listed by more than one item; one item alone is arithmetic, at any size.
+  /// @throws SpecError with the position in the text.
+  static RankSet parse(std::string_view text, std::int64_t most = std::int64_t{1} << 22);
   /// One rank several times: no set, but what a ring of one member makes of "me and my neighbour". Can be
   /// printed; index_of gives 0.
   static RankSet repeated(Rank rank, std::int64_t count);
@@ -69,6 +73,12 @@ class RANKMESH_API RankSet {
   [[nodiscard]] std::int64_t start() const { return start_; }
   [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
   [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
+
+  /// Modes of the same ranks in ascending order of position, in their shortest form.
+  [[nodiscard]] std::vector<Mode> ascending_modes() const;
+  /// Whether both are the same ranks in whatever order, known by arithmetic alone. False where that cannot be
+  /// told at once: over different tables.
+  [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
   /// All ranks in order. O(size).
   [[nodiscard]] std::vector<Rank> to_vector() const;

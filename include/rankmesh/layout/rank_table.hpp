@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,12 +28,15 @@ class RANKMESH_API RankTable {
   /// O(log size).
   [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
-  /// Of the ranks as decimal text, each followed by a comma. O(size).
+  /// Of the ranks as decimal text, each followed by a comma. O(size) the first time; every name of a plan
+  /// asks.
   [[nodiscard]] Hash128 hash() const;
 
  private:
   std::vector<std::int64_t> ranks_;
   std::vector<std::pair<std::int64_t, std::int64_t>> positions_;  // (rank, position), by rank
+  mutable std::once_flag hashed_;
+  mutable Hash128 hash_;
 };
 
 }  // namespace rankmesh

@@ -10,34 +10,34 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
-#include "rankmesh/spec/presets.hpp"
+#include "rankmesh/spec/mesh_string.hpp"
 
 namespace rankmesh {
 
-/// A parsed mesh description. It may leave one size per view to the world (`auto`); plan() settles it.
-///
-///     mesh    := ( preset | views ) [ ';' derived { ',' derived } ] | a path ending in .toml
-///     views   := view { '|' view }            factorisations of the same ranks
-///     view    := dim { ',' dim }              outermost first, the last varies fastest
-///     dim     := name '=' size                size: a whole number, or 'auto' once per view
-///     derived := name '=' name { '*' name }   product of dimensions of one view
-///     preset  := system ':' key '=' value { ',' key '=' value }
-///     name    := [A-Za-z_][A-Za-z0-9_]*
-///
-/// In the derived names of a preset a dimension may also be all digits (`0*2`).
-/// Blanks are free.
+/// A parsed mesh description: a mesh string, or a TOML file (docs/mesh-file.md), which can also say on which
+/// ranks the mesh lies, several grids on one world, lists of groups, and how communicators are made. plan()
+/// settles what it leaves to the world.
 class RANKMESH_API MeshSpec {
  public:
-  struct Dimension {
-    std::string name;
-    std::optional<std::int64_t> size;  ///< nothing: auto
-    std::size_t position = 0;          ///< byte in the text, for errors
+  /// A mesh, and the ranks that it lies on.
+  struct Grid {
+    std::string name;  ///< empty: the only one; else `encoder` puts `encoder.` in front of its names
+    MeshString mesh;
+    std::optional<RankSet>
+        ranks;  ///< rank i of the mesh is ranks[i]; nothing: the ranks from `rank_offset` on
+    std::int64_t rank_offset = 0;
+    std::int64_t line = 0;  ///< in the file, for errors; likewise below
   };
-  using View = std::vector<Dimension>;
-  struct Product {
+  /// A name whose groups are listed.
+  struct Lists {
     std::string name;
-    std::vector<std::string> factors;
-    std::size_t position = 0;
+    std::vector<RankSet> groups;
+    std::int64_t line = 0;
+  };
+  struct Options {
+    std::string name;
+    GroupOptions options;
+    std::int64_t line = 0;
   };
   /// Where a published layout comes from; every field may be empty.
   struct Provenance {
@@ -48,50 +48,61 @@ class RANKMESH_API MeshSpec {
     std::vector<std::string> unknown;  ///< what the source does not say
   };
 
-  /// A mesh string, or a path ending in `.toml`, which is read.
+  /// A mesh string (grammar: MeshString), or a path ending in `.toml`, which is read.
   /// @throws SpecError with the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
   /// A mesh string alone, never a path.
   static MeshSpec parse_string(std::string_view text);
-  /// The TOML form: `mesh` (a mesh string, required), `world_size`, `source`, `locator`, `given`, `derived`,
-  /// `unknown`. Other keys are refused.
+  /// The TOML form; docs/mesh-file.md has every key. Other keys are refused.
   /// @param origin  what to call the text in errors, usually the path.
+  /// @throws SpecError with origin:line, the reason and a hint.
   static MeshSpec parse_toml(std::string_view text, std::string_view origin);
 
-  /// Parts as parsed. A preset has no views before plan().
-  [[nodiscard]] const std::optional<PresetCall>& preset() const { return preset_; }
-  [[nodiscard]] const std::vector<View>& views() const { return views_; }
-  [[nodiscard]] const std::vector<Product>& products() const { return products_; }
+  [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
+  [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
+  [[nodiscard]] const std::vector<Options>& options() const { return options_; }
+  /// Kept as written for whoever chooses transports; not interpreted here.
+  [[nodiscard]] const std::string& routes() const { return routes_; }
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
 
   /// How many ranks the description has by itself; nothing where it leaves that open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// The mesh on a world of this size (nothing: the description's own). Pure arithmetic, no cost per rank.
-  /// @throws SpecError where the world is open, the sizes do not multiply to it, views disagree on a shared
-  ///         dimension, or a product names what no single view has.
+  /// The mesh on a world of this size (nothing: the description's own). Pure arithmetic, no cost per rank but
+  /// for what the file lists. A mesh that is stated to lie on given ranks leaves others of the world in no
+  /// group.
+  /// @throws SpecError where MeshString::plan() does, grids overlap, a rank lies outside the world, a name
+  /// stands
+  ///         twice, or options are for a name that is not there or mean nothing.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
-  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size is no
-  /// part of it).
+  /// Whether a mesh string can say it: no grids, ranks, lists, options or routes.
+  [[nodiscard]] bool fits_string() const;
+  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size and
+  /// provenance are no part of it). @throws UnsupportedError where no mesh string can say it.
   [[nodiscard]] std::string to_string() const;
+  /// The canonical TOML form, everything included: parses back to the same description.
+  [[nodiscard]] std::string to_toml() const;
+  /// One line for messages and logs: the mesh string where there is one, else what comes close. Never throws.
+  [[nodiscard]] std::string describe() const;
 
  private:
-  friend class MeshStringParser;
+  friend class MeshFileReader;
 
   void check_world(std::optional<std::int64_t> world_size) const;
-  [[nodiscard]] std::optional<std::int64_t> preset_world_size() const;
-  [[nodiscard]] MeshPlan preset_plan(std::optional<std::int64_t> world_size) const;
-  void add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const;
-  [[nodiscard]] std::int64_t settle_world(std::optional<std::int64_t> world_size) const;
-  [[nodiscard]] Layout layout_of(const View& view, std::int64_t world_size) const;
-  [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const;
+  void check_overlap() const;
+  [[nodiscard]] MeshString::Parts parts_of(const Grid& grid, std::optional<std::int64_t> world_size) const;
+  void add_lists(std::int64_t world_size, std::vector<GroupFamily>& families) const;
+  void set_options(MeshPlan& plan) const;
+  [[nodiscard]] std::string beyond_string() const;
 
-  std::string text_;  // the mesh string as written, for errors
-  std::optional<PresetCall> preset_;
-  std::vector<View> views_;
-  std::vector<Product> products_;
-  std::optional<std::int64_t> stated_world_size_;
+  std::string origin_;  // of the file, for errors; empty for a string
+  std::vector<Grid> grids_;
+  std::vector<Lists> lists_;
+  std::vector<Options> options_;
+  std::string routes_;
   Provenance provenance_;
+  std::optional<std::int64_t> stated_world_size_;
+  std::int64_t world_size_line_ = 0;
 };
 
 }  // namespace rankmesh

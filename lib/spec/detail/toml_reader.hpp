@@ -1,0 +1,55 @@
+// One table of a mesh file, read by type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <toml++/toml.h>
+
+#include "rankmesh/layout/rank_set.hpp"
+
+namespace rankmesh::detail {
+
+/// Whatever has the wrong type or value is refused at its line.
+class TomlReader {
+ public:
+  struct Entry {
+    std::string key;
+    const toml::node* value;
+    std::int64_t line;
+  };
+
+  TomlReader(const toml::table& table, std::string_view origin) : table_{table}, origin_{origin} {}
+
+  [[nodiscard]] const toml::node* find(std::string_view key) const { return table_.get(key); }
+  [[nodiscard]] std::int64_t line(std::string_view key) const;
+  /// All keys in the order of the file (toml++ sorts them).
+  [[nodiscard]] std::vector<Entry> entries() const;
+  void refuse_other_keys(std::span<const std::string> keys) const;
+
+  /// Empty, or nothing, where the key is not there.
+  [[nodiscard]] std::string text(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
+  [[nodiscard]] bool flag(std::string_view key) const;
+  [[nodiscard]] std::optional<std::int64_t> number(std::string_view key, std::int64_t least,
+                                                   std::int64_t most = INT64_MAX - 1) const;
+  /// The entries of the table `key`; none where there is no such key.
+  [[nodiscard]] std::vector<Entry> entries_of(std::string_view key) const;
+  [[nodiscard]] TomlReader table(const Entry& entry) const;
+
+  /// A list of numbers, or a text such as `0-3,8`; at most so many, unless they are one range.
+  [[nodiscard]] RankSet ranks(std::string_view key, const toml::node& node, std::int64_t most) const;
+
+  [[noreturn]] void refuse(const toml::node& where, std::string_view reason, std::string_view hint) const;
+  [[noreturn]] void refuse(std::int64_t line, std::string_view reason, std::string_view hint) const;
+
+ private:
+  const toml::table& table_;
+  std::string_view origin_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,176 @@
+// From a mesh string to layouts and names.
+#include "rankmesh/spec/mesh_string.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/text.hpp"
+#include "presets/detail/preset.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+std::string text_of(const MeshString::View& view) {
+  std::vector<std::string> parts;
+  for (const auto& d : view)
+    parts.push_back(d.size ? fmt::format("{}={}", d.name, *d.size) : d.name + "=auto");
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+// The product of the sizes that are given; nothing where it overflows.
+std::optional<std::int64_t> given_product(const MeshString::View& view) {
+  std::int64_t product = 1;
+  for (const auto& d : view)
+    if (d.size && __builtin_mul_overflow(product, *d.size, &product)) return std::nullopt;
+  return product;
+}
+
+[[noreturn]] void refuse_world(std::int64_t size) {
+  throw SpecError{fmt::format("a world of {} ranks", size), "a world has at least one rank"};
+}
+
+bool has_auto(const MeshString::View& view) {
+  return std::ranges::any_of(view, [](const auto& d) { return !d.size; });
+}
+
+}  // namespace
+
+void MeshString::refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
+  detail::refuse_at(text_, position, reason, hint);
+}
+
+std::optional<std::int64_t> MeshString::world_size() const {
+  if (preset_) return preset_world_size();
+  for (const View& view : views_)
+    if (!has_auto(view))
+      if (const auto product = given_product(view)) return product;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> MeshString::preset_world_size() const {
+  try {
+    bool is_open = false;
+    const auto blueprint = presets::build(text_, *preset_, std::nullopt, is_open);
+    if (!is_open) return blueprint.world_size;
+  } catch (const SpecError&) {
+    // plan() tells what is wrong.
+  }
+  return std::nullopt;
+}
+
+std::int64_t MeshString::settle_world(std::optional<std::int64_t> world_size) const {
+  for (const View& view : views_)
+    if (!given_product(view))
+      refuse(view.front().position,
+             fmt::format("the sizes of {} multiply to more than 64 bits hold", text_of(view)),
+             "use smaller sizes");
+  if (world_size && *world_size < 1) refuse_world(*world_size);
+  if (!world_size) world_size = this->world_size();
+  if (!world_size) {
+    const View& view = views_.front();
+    const auto open = std::ranges::find_if(view, [](const auto& d) { return !d.size; });
+    refuse(open->position, fmt::format("'{}' is auto and the size of the world is not known", open->name),
+           "give the number of ranks (meshinfo: --world-size N), or a number instead of auto");
+  }
+  return *world_size;
+}
+
+Layout MeshString::layout_of(const View& view, std::int64_t world) const {
+  const std::int64_t given = *given_product(view);
+  if (has_auto(view) ? world % given != 0 : world != given) {
+    const std::string there = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
+    if (has_auto(view))
+      refuse(view.front().position,
+             fmt::format("{} ranks cannot be divided by {}, the product of {}", world, given, text_of(view)),
+             fmt::format("use a world that is a multiple of {}, or other sizes", given));
+    refuse(view.front().position,
+           fmt::format("{} is {} ranks, the world has {}", text_of(view), given, there),
+           views_.size() > 1 && world == world_size()
+               ? "the views of a mesh have the same number of ranks"
+               : fmt::format("start {} ranks, or make one size auto", given));
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  for (const auto& d : view) sizes.emplace_back(d.name, d.size.value_or(world / given));
+  return Layout::row_major(sizes);
+}
+
+void MeshString::add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const {
+  std::vector<std::string> dimensions;
+  for (const Layout& layout : layouts)
+    for (const auto& d : layout.dimensions())
+      if (std::ranges::find(dimensions, d.name) == dimensions.end()) dimensions.push_back(d.name);
+  for (const Product& product : products_) {
+    if (std::ranges::find(families, product.name, &GroupFamily::name) != families.end())
+      refuse(product.position, fmt::format("the name '{}' stands twice", product.name),
+             "give the derived name one of its own");
+    for (const std::string& factor : product.factors)
+      if (std::ranges::find(dimensions, factor) == dimensions.end())
+        refuse(product.position, fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
+               detail::suggest(factor, dimensions, "dimensions"));
+    bool found = false;
+    for (std::size_t v = 0; v < layouts.size() && !found; ++v) {
+      std::vector<std::size_t> members;
+      for (const std::string& factor : product.factors)
+        if (const auto d = layouts[v].find(factor)) members.push_back(*d);
+      if (members.size() != product.factors.size()) continue;
+      std::ranges::sort(members);
+      if (std::ranges::adjacent_find(members) != members.end())
+        refuse(product.position, fmt::format("'{}' names a dimension twice", product.name), "name each once");
+      families.push_back(GroupFamily::of(product.name, layouts[v], members));
+      found = true;
+    }
+    if (!found)
+      refuse(product.position, fmt::format("no view has all dimensions of '{}'", product.name),
+             "a derived name is a product of dimensions of one view");
+  }
+}
+
+MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const {
+  if (preset_) {
+    if (world_size && *world_size < 1) refuse_world(*world_size);
+    bool is_open = false;
+    auto blueprint = presets::build(text_, *preset_, world_size, is_open);
+    add_products(blueprint.views, blueprint.families);
+    return {blueprint.world_size, std::move(blueprint.views), std::move(blueprint.families)};
+  }
+  const std::int64_t world = settle_world(world_size);
+  std::vector<Layout> layouts;
+  std::vector<GroupFamily> families;
+  for (const View& view : views_) {
+    layouts.push_back(layout_of(view, world));
+    for (std::size_t d = 0; d < view.size(); ++d) {
+      auto family = GroupFamily::of(view[d].name, layouts.back(), std::span{&d, 1});
+      const auto known = std::ranges::find(families, view[d].name, &GroupFamily::name);
+      if (known == families.end())
+        families.push_back(std::move(family));
+      else if (!family.has_same_groups(*known))
+        refuse(view[d].position,
+               fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
+                           family.group(0).to_string(24), known->group(0).to_string(24)),
+               "put it at the same place with the same size in each view, or give it another name");
+    }
+  }
+
+  add_products(layouts, families);
+  return {world, std::move(layouts), std::move(families)};
+}
+
+std::string MeshString::to_string() const {
+  std::vector<std::string> views;
+  if (preset_) {
+    std::vector<std::string> arguments;
+    for (const auto& argument : preset_->arguments) arguments.push_back(argument.key + "=" + argument.value);
+    views.push_back(fmt::format("{}:{}", preset_->system, fmt::join(arguments, ",")));
+  }
+  for (const View& view : views_) views.push_back(text_of(view));
+  std::vector<std::string> products;
+  for (const Product& product : products_)
+    products.push_back(fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
+  return fmt::format("{}{}{}", fmt::join(views, " | "), products.empty() ? "" : " ; ",
+                     fmt::join(products, ", "));
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,80 @@
+#include "detail/toml_options.hpp"
+
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr std::int64_t least_int = std::numeric_limits<int>::min();
+constexpr std::int64_t most_int = std::numeric_limits<int>::max();
+
+std::optional<int> as_int(const std::optional<std::int64_t>& number) {
+  return number ? std::optional{static_cast<int>(*number)} : std::nullopt;
+}
+
+}  // namespace
+
+GroupOptions read_options(const TomlReader& table) {
+  static const std::vector<std::string> keys{"split_from", "share_resources",  "ranks_per_id", "lazy",
+                                             "blocking",   "priority",         "min_ctas",     "max_ctas",
+                                             "isolated",   "cga_cluster_size", "traffic_class"};
+  table.refuse_other_keys(keys);
+  GroupOptions options;
+  options.split_from = table.text("split_from");
+  options.share_resources = table.flag("share_resources");
+  options.ranks_per_id = table.number("ranks_per_id", 0).value_or(options.ranks_per_id);
+  options.lazy = table.flag("lazy");
+  options.blocking = table.flag("blocking");
+  options.priority = as_int(table.number("priority", least_int, most_int)).value_or(options.priority);
+  options.min_ctas = as_int(table.number("min_ctas", 1, most_int));
+  options.max_ctas = as_int(table.number("max_ctas", 1, most_int));
+  options.cga_cluster_size = as_int(table.number("cga_cluster_size", 0, most_int));
+  options.traffic_class = as_int(table.number("traffic_class", least_int, most_int));
+  options.isolated = table.texts("isolated");
+  return options;
+}
+
+std::string options_as_toml(const GroupOptions& options) {
+  const GroupOptions usual;
+  std::string text;
+  const auto number = [&](std::string_view key, const std::optional<int>& value) {
+    if (value) text += fmt::format("{} = {}\n", key, *value);
+  };
+  if (!options.split_from.empty()) text += fmt::format("split_from = {}\n", quoted(options.split_from));
+  if (options.share_resources) text += "share_resources = true\n";
+  if (options.ranks_per_id != usual.ranks_per_id)
+    text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
+  if (options.lazy) text += "lazy = true\n";
+  if (options.blocking) text += "blocking = true\n";
+  if (options.priority != usual.priority) number("priority", options.priority);
+  number("min_ctas", options.min_ctas);
+  number("max_ctas", options.max_ctas);
+  number("cga_cluster_size", options.cga_cluster_size);
+  number("traffic_class", options.traffic_class);
+  std::vector<std::string> keys;
+  for (const std::string& key : options.isolated) keys.push_back(quoted(key));
+  if (!keys.empty()) text += fmt::format("isolated = [{}]\n", fmt::join(keys, ", "));
+  return text;
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      result += fmt::format("\\{}", c);
+    else if (c == '\n')
+      result += "\\n";
+    else if (c == '\t')
+      result += "\\t";
+    else if (static_cast<unsigned char>(c) < ' ' || c == 127)
+      result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,123 @@
+#include "detail/toml_reader.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "detail/located.hpp"
+#include "detail/text.hpp"
+
+namespace rankmesh::detail {
+
+std::int64_t TomlReader::line(std::string_view key) const {
+  const toml::node* node = table_.get(key);
+  return node == nullptr ? 0 : node->source().begin.line;
+}
+
+std::vector<TomlReader::Entry> TomlReader::entries() const {
+  std::vector<std::pair<toml::source_position, Entry>> found;
+  for (const auto& [key, node] : table_)
+    found.emplace_back(key.source().begin, Entry{std::string{key.str()}, &node, key.source().begin.line});
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Entry> result;
+  for (auto& [position, entry] : found) result.push_back(std::move(entry));
+  return result;
+}
+
+void TomlReader::refuse_other_keys(std::span<const std::string> keys) const {
+  for (const Entry& entry : entries())
+    if (std::ranges::find(keys, entry.key) == keys.end())
+      refuse(entry.line, fmt::format("there is no key '{:.40}'", entry.key),
+             suggest(entry.key, keys, "keys"));
+}
+
+std::string TomlReader::text(std::string_view key) const {
+  const toml::node* node = table_.get(key);
+  if (node == nullptr) return {};
+  const auto value = node->value_exact<std::string>();
+  if (!value) refuse(*node, fmt::format("'{}' is no string", key), fmt::format("write {} = \"...\"", key));
+  return *value;
+}
+
+std::vector<std::string> TomlReader::texts(std::string_view key) const {
+  std::vector<std::string> result;
+  const toml::node* node = table_.get(key);
+  if (node == nullptr) return result;
+  const toml::array* array = node->as_array();
+  if (array == nullptr)
+    refuse(*node, fmt::format("'{}' is no list", key), fmt::format("write {} = [\"...\"]", key));
+  for (const toml::node& element : *array) {
+    const auto value = element.value_exact<std::string>();
+    if (!value)
+      refuse(element, fmt::format("'{}' holds something that is no string", key), "use strings only");
+    result.push_back(*value);
+  }
+  return result;
+}
+
+bool TomlReader::flag(std::string_view key) const {
+  const toml::node* node = table_.get(key);
+  if (node == nullptr) return false;
+  const auto value = node->value_exact<bool>();
+  if (!value)
+    refuse(*node, fmt::format("'{}' is neither true nor false", key), fmt::format("write {} = true", key));
+  return *value;
+}
+
+std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_t least,
+                                               std::int64_t most) const {
+  const toml::node* node = table_.get(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->value_exact<std::int64_t>();
+  if (!value || *value < least || *value > most)
+    refuse(*node,
+           most == INT64_MAX - 1 ? fmt::format("'{}' is no whole number from {} up", key, least)
+                                 : fmt::format("'{}' is no whole number from {} to {}", key, least, most),
+           "write a whole number, without quotes");
+  return value;
+}
+
+std::vector<TomlReader::Entry> TomlReader::entries_of(std::string_view key) const {
+  const toml::node* node = table_.get(key);
+  if (node == nullptr) return {};
+  return table({std::string{key}, node, node->source().begin.line}).entries();
+}
+
+TomlReader TomlReader::table(const Entry& entry) const {
+  const toml::table* table = entry.value->as_table();
+  if (table == nullptr)
+    refuse(entry.line, fmt::format("'{:.40}' is no table", entry.key),
+           "its keys follow a line with its name in brackets, or stand in braces");
+  return {*table, origin_};
+}
+
+RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int64_t most) const {
+  const auto refuse_form = [&] {
+    throw SpecError{fmt::format("'{}' is no list of ranks", key),
+                    "write [0, 1, 2], or a text such as \"0-3,8\""};
+  };
+  return located(origin_, node.source().begin.line, "list each rank once", [&] {
+    if (const auto text = node.value_exact<std::string>()) return RankSet::parse(*text, most);
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty()) refuse_form();
+    if (static_cast<std::int64_t>(array->size()) > most)
+      throw SpecError{fmt::format("more than {} ranks are listed", most), "write a text such as \"0-3,8\""};
+    std::vector<Rank> ranks;
+    for (const toml::node& element : *array) {
+      const auto value = element.value_exact<std::int64_t>();
+      if (!value || *value < 0 || *value == INT64_MAX) refuse_form();
+      ranks.emplace_back(*value);
+    }
+    return RankSet::of(ranks);
+  });
+}
+
+void TomlReader::refuse(const toml::node& where, std::string_view reason, std::string_view hint) const {
+  refuse(where.source().begin.line, reason, hint);
+}
+
+void TomlReader::refuse(std::int64_t line, std::string_view reason, std::string_view hint) const {
+  throw SpecError{fmt::format("{}: {}", place_of(origin_, line), reason), std::string{hint}};
+}
+
+}  // namespace rankmesh::detail

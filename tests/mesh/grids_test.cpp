@@ -1,0 +1,125 @@
+// Several grids on one world, opened in one call: encoder and decoder of other shapes, ranks in neither.
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+// By the size of the world: ranks of the encoder, then those of the decoder, which lists its ranks backwards;
+// what is left is in no grid.
+int encoder_ranks() { return size() < 8 ? 2 : 4; }
+int decoder_ranks() { return size() == 8 ? 2 : size() == 12 ? 6 : size() - encoder_ranks(); }
+bool is_encoder() { return rank() < encoder_ranks(); }
+bool is_decoder() { return !is_encoder() && rank() < encoder_ranks() + decoder_ranks(); }
+
+MeshSpec two_grids() {
+  std::string backwards;
+  for (int r = encoder_ranks() + decoder_ranks(); r-- > encoder_ranks();) backwards += fmt::format("{},", r);
+  backwards.pop_back();
+  return MeshSpec::parse_toml(
+      fmt::format(R"(
+[grids.encoder]
+mesh = "dp=auto,tp=2 ; all=dp*tp"
+ranks = "0-{}"
+[grids.decoder]
+mesh = "pp=2,tp=auto"
+ranks = [{}]
+[groups]
+bridge = [[0, {}], [{}, 1]]
+[options.encoder.tp]
+isolated = ["side"]
+)",
+                  encoder_ranks() - 1, backwards, encoder_ranks(), encoder_ranks() + 1),
+      "two_grids.toml");
+}
+
+std::int64_t sum_of(GroupCoordinator& group, std::int64_t value) {
+  std::vector<std::int64_t> values{value};
+  group.all_reduce(values);
+  return values[0];
+}
+
+// Collectives of a name over exactly the ranks that the plan says, in its order.
+void check_group(Mesh& mesh, const std::string& name) {
+  CAPTURE(name);
+  GroupCoordinator& group = mesh[name];
+  std::int64_t expected = 0;
+  for (const Rank r : group.ranks()) expected += r.value() + 1;
+  CHECK(sum_of(group, rank() + 1) == expected);
+  CHECK(group.ranks().at(group.rank_in_group().value()) == Rank{rank()});
+  std::vector<std::int64_t> mine{rank()};
+  std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
+  group.all_gather(mine, all);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    CHECK(group.ranks().at(static_cast<std::int64_t>(k)) == Rank{all[k]});
+}
+
+}  // namespace
+
+TEST_CASE("each rank works in its own grid") {
+  Mesh mesh{MPI_COMM_WORLD, two_grids()};
+  CHECK(mesh.size() == size());
+  if (is_encoder())
+    for (const char* name : {"encoder.dp", "encoder.tp", "encoder.all"}) check_group(mesh, name);
+  if (is_decoder())
+    for (const char* name : {"decoder.pp", "decoder.tp"}) check_group(mesh, name);
+  for (const char* name : {"encoder.dp", "encoder.tp", "encoder.all"})
+    if (!is_encoder()) CHECK_THROWS_AS((void)mesh[name], NotMember);
+  for (const char* name : {"decoder.pp", "decoder.tp"})
+    if (!is_decoder()) CHECK_THROWS_AS((void)mesh[name], NotMember);
+  CHECK_THROWS_AS((void)mesh["tp"], UnknownName);
+  mesh.close();
+}
+
+TEST_CASE("lists join the grids, and options reach a grid's names") {
+  Mesh mesh{MPI_COMM_WORLD, two_grids()};
+  if (mesh.plan().groups("bridge").find(rank())) check_group(mesh, "bridge");
+  if (is_encoder()) {
+    CHECK(sum_of(mesh.isolated("encoder.tp", "side"), 1) == 2);
+    CHECK(mesh.isolated("encoder.tp", "side").native_mpi() != mesh["encoder.tp"].native_mpi());
+    CHECK(mesh.coordinate("encoder.tp").value() == rank() % 2);
+    CHECK_THROWS_AS((void)mesh.coordinate("decoder.tp"), NotMember);
+  }
+  if (is_decoder()) {  // the ranks stand backwards: the last is the first
+    const int position = encoder_ranks() + decoder_ranks() - 1 - rank();
+    CHECK(mesh.coordinate("decoder.pp").value() == position / (decoder_ranks() / 2));
+  }
+  // Both grids at the same time, and then all ranks.
+  if (is_encoder()) mesh["encoder.all"].barrier();
+  if (is_decoder()) mesh["decoder.pp"].barrier();
+  mesh.close();
+}
+
+TEST_CASE("the same mesh on a permuted world, and behind other ranks") {
+  std::string backwards;
+  for (int r = size(); r-- > 0;) backwards += fmt::format("{}, ", r);
+  Mesh turned{MPI_COMM_WORLD,
+              MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_order = [" + backwards + "]", "turned")};
+  for (const char* name : {"dp", "tp"}) check_group(turned, name);
+  CHECK(turned.coordinate("tp").value() == (size() - 1 - rank()) % 2);
+  turned.close();
+
+  Mesh behind{MPI_COMM_WORLD, MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_offset = 2", "behind")};
+  if (rank() >= 2) {
+    for (const char* name : {"dp", "tp"}) check_group(behind, name);
+    CHECK(behind["dp"].size() == (size() - 2) / 2);
+  } else {
+    CHECK_THROWS_AS((void)behind["tp"], NotMember);
+  }
+  behind.close();
+}
+
+TEST_CASE("a file that is refused is refused on every rank") {
+  CHECK_THROWS_WITH_AS(
+      (Mesh{MPI_COMM_WORLD,
+            MeshSpec::parse_toml("[grids.a]\nmesh='tp=2'\nranks='0-1'\n[grids.b]\nmesh='tp=2'\nranks='1-2'",
+                                 "x.toml")}),
+      doctest::Contains("x.toml:5: rank 1 is in the grids 'a' and 'b'"), SpecError);
+}
