@@ -19,11 +19,12 @@ enum FakeNcclCall {
 
 struct FakeNcclCounters {
   // Totals since the start of this process.
-  long unique_ids;  // made by ncclGetUniqueId
-  long inits;       // communicators that came to life from unique IDs
-  long splits;      // communicators that came to life by split
-  long shrinks;     // ... by shrink
-  long launches;    // batches of operations put on a stream: one per communicator and group
+  long unique_ids;   // made by ncclGetUniqueId
+  long inits;        // communicators that came to life from unique IDs
+  long splits;       // communicators that came to life by split
+  long shrinks;      // ... by shrink
+  long launches;     // batches of operations put on a stream: one per communicator and group
+  long lone_aborts;  // communicators aborted outside a group call
   long long calls[fake_calls_end];
   // Alive now.
   long communicators;

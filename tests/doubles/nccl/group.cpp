@@ -124,6 +124,7 @@ ncclResult_t fail_call(const Outcome& bad) {
 
 void group_start() { ++own_group().depth; }
 ncclResult_t group_end() { return end_group(true); }
+bool is_in_group() { return own_group().depth > 0; }
 void forget_one_end() { ++own_group().depth; }
 
 ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operation) {

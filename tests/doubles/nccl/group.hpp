@@ -19,6 +19,7 @@ struct Job {
 
 void group_start();
 ncclResult_t group_end();
+bool is_in_group();
 
 // Adds to the group of this thread, or does it at once. A failure inside a group fails the group.
 ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operation);

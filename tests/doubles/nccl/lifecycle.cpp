@@ -92,6 +92,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (Outcome bad = enter(handle, comm, Use::query); !bad.ok()) return add(bad, Job{});
   Job job;
   job.comm = comm;
+  if (!is_in_group()) ++totals().lone_aborts;
   job.body = [comm] { return abort(comm); };
   job.local = true;
   return add({}, std::move(job));

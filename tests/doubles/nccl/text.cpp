@@ -90,6 +90,7 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->splits = t.splits;
   out->shrinks = t.shrinks;
   out->launches = t.launches;
+  out->lone_aborts = t.lone_aborts;
   for (int i = 0; i < fake_calls_end; ++i) out->calls[i] = t.calls[i];
   out->communicators = live_comms();
   out->roots = live_roots();

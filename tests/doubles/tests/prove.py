@@ -49,6 +49,7 @@ NCCL = {
     "reduction_ops": "reductions on every type*",
     "returns_before_completion": "a collective returns before*",
     "issue_order": "operations of one communicator keep*",
+    "new_types": "types that a version does not have*",
     "buffer_check": "buffers must be device memory*",
     "comm_device": "a wrong device is refused*",
     "unmatched_end": "an end without a start*",

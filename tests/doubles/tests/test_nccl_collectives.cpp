@@ -283,3 +283,13 @@ TEST_CASE("a wrong device is refused and counted") {
     REQUIRE_SAME(counters.wrong_device, 2);
   });
 }
+
+TEST_CASE("types that a version does not have are refused") {
+  CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", "22304"}}), [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>(1));
+    REQUIRE_NCCL(ncclAllReduce(x, x, 1, static_cast<ncclDataType_t>(10), ncclSum, comm, nullptr),
+                 ncclInvalidArgument);
+    NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
+  });
+}

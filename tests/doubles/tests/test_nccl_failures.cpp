@@ -195,3 +195,24 @@ TEST_CASE("faults on order: init, late init, ID, asynchronous error") {
     NCCL_OK(ncclCommAbort(comm));
   });
 }
+
+TEST_CASE("aborts outside a group are counted") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t first = make_comm(rank);
+    rank.barrier();
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclCommAbort(first));
+    NCCL_OK(ncclGroupEnd());
+    FakeNcclCounters counters{};
+    fake_nccl_counters(&counters);
+    REQUIRE_SAME(counters.lone_aborts, 0L);
+  });
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    rank.barrier();
+    NCCL_OK(ncclCommAbort(comm));
+    FakeNcclCounters counters{};
+    fake_nccl_counters(&counters);
+    REQUIRE_SAME(counters.lone_aborts, 1L);
+  });
+}
