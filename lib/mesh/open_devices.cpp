@@ -12,13 +12,14 @@
 namespace rankmesh {
 namespace {
 
-// All ranks that some group of the names has.
+// All ranks that take part: those of the names' groups, or of the groups from which these are split.
 std::vector<int> ranks_of(const MeshPlan& plan, const std::vector<bool>& names) {
   const auto world = static_cast<std::size_t>(plan.world_size());
   std::vector<bool> is_member(world);
   for (std::size_t f = 0; f < names.size(); ++f) {
     if (!names[f]) continue;
-    const GroupFamily& family = plan.families()[f];
+    const std::string& parent = plan.options(f).split_from;
+    const GroupFamily& family = plan.families()[parent.empty() ? f : plan.index_of(parent)];
     if (family.coverage(plan.world_size()) == Coverage::partition) {
       is_member.assign(world, true);
       break;
@@ -76,6 +77,8 @@ void Mesh::open(std::span<const std::string_view> names) {
   }
   settle("the opening of NCCL communicators", failure);
   state.device->open(asked, settle);
+  of_part.reset();
+  part.free();  // all of its ranks are here
 }
 
 }  // namespace rankmesh

@@ -73,9 +73,9 @@ class RANKMESH_API Mesh {
   [[nodiscard]] const Placement& placement() const;
 
   /// Opens the NCCL communicators of names that are lazy (GroupOptions::lazy); those that are open stay as
-  /// they are. Collective over all ranks of these names' groups, which pass the same names; blocks. Waits
-  /// until the device has nothing to do, since no communicator may be made while another is at work. Does
-  /// nothing where the mesh has no devices.
+  /// they are. Collective over all ranks of these names' groups (of the parent's, where a name is split from
+  /// one), which pass the same names; blocks. Waits until the device has nothing to do, since no communicator
+  /// may be made while another is at work. Does nothing where the mesh has no devices.
   /// @throws UnknownName; MismatchError where ranks pass other names or one of them failed, and nothing is
   /// opened;
   ///         TimeoutError naming the ranks that did not come.

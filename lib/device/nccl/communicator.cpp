@@ -63,9 +63,8 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
                                                   std::string name, const GroupOptions& wanted) {
   const Library& library = parent.library();
   if (!colour) {
-    ncclComm_t none = nullptr;
-    library.check(library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &none, nullptr), "ncclCommSplit",
-                  parent.native_);
+    library.check(library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &parent.no_child_, nullptr),
+                  "ncclCommSplit", parent.native_);
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};

@@ -40,6 +40,8 @@ class RANKMESH_API Communicator {
 
   [[nodiscard]] ncclComm_t native() const noexcept { return native_; }
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
+  /// False for one that was adopted.
+  [[nodiscard]] bool is_owned() const noexcept { return owned_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Ranks, and this process's number among them, as NCCL has them. Settled ones only.
@@ -65,6 +67,8 @@ class RANKMESH_API Communicator {
 
   const Library* library_;
   ncclComm_t native_;
+  ncclComm_t no_child_ =
+      nullptr;  // NCCL writes here when a split without a child has settled, not in the call
   std::unique_ptr<const std::string> name_;  // its characters must not move while NCCL has them
   bool owned_;
 };
