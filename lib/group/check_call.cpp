@@ -40,6 +40,9 @@ class Checker {
         return overlap(c.in, self_.value() * c.in.count);
       case Operation::reduce_scatter:
         counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
+        // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host has none.
+        if (c.out.kind == MemoryKind::device && c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
+          return;
         return overlap(c.in, size_ == 1 ? 0 : -1);
       case Operation::scatter:
         member(c.root, "root");

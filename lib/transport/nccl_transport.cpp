@@ -41,18 +41,23 @@ Element element_of(DataType type) {
       return {ncclFloat32};
     case DataType::float64:
       return {ncclFloat64};
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
-    case DataType::float8_e4m3:
-      return {ncclFloat8e4m3};
-    case DataType::float8_e5m2:
-      return {ncclFloat8e5m2};
-#else
     case DataType::float8_e4m3:
     case DataType::float8_e5m2:
-      return {ncclUint8};
-#endif
+      return {ncclUint8};  // moved as bytes, which every NCCL can; see arithmetic_type()
   }
   return {ncclUint8};
+}
+
+// The type for reductions; nothing where the loaded NCCL, or the headers, have none.
+std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
+  if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    if (library.version() >= 22400) return type == DataType::float8_e4m3 ? ncclFloat8e4m3 : ncclFloat8e5m2;
+#endif
+    return std::nullopt;
+  }
+  const Element element = element_of(type);
+  return element.per_element == 1 ? std::optional{element.type} : std::nullopt;
 }
 
 ncclRedOp_t native(ReduceOp op) {
@@ -87,7 +92,9 @@ class Issue {
         size_{size},
         stream_{static_cast<cudaStream_t>(call.stream.native())},
         in_{element_of(call.in.type)},
-        out_{element_of(call.out.type)} {}
+        out_{element_of(call.out.type)} {
+    if (reduces(call.operation)) in_.type = out_.type = *arithmetic_type(call.in.type, nccl_);
+  }
 
   void operator()() {
     const Call& c = call_;
@@ -223,9 +230,9 @@ class StreamPending final : public Pending {
   StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} { event_.record(stream); }
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
-    if (event_.query()) return true;
-    if (comm_ != nullptr) (void)comm_->is_settled();  // what will never end says so
-    return false;
+    if (comm_ != nullptr)
+      (void)comm_->is_settled();  // what failed says so, and may never end or seem to have ended
+    return event_.query();
   }
 
  private:
@@ -237,6 +244,17 @@ bool is_device_call(const Call& call) {
   return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
 }
 
+// What NCCL would refuse, or worse: the group is as good as before.
+void refuse_unsupported(const Call& call, const nccl::Library& library) {
+  if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
+    throw UnsupportedError{"NCCL has no all_to_all in place: it would overwrite what is still to be sent",
+                           "use separate memory"};
+  if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
+    throw UnsupportedError{
+        fmt::format("NCCL {} does no arithmetic on {}", library.version_text(), to_string(call.in.type)),
+        "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
+}
+
 }  // namespace
 
 bool NcclTransport::supports(const Call& call) const {
@@ -244,10 +262,9 @@ bool NcclTransport::supports(const Call& call) const {
 }
 
 void NcclTransport::run(const Call& call) {
-  if (reduces(call.operation) && element_of(call.in.type).per_element != 1)
-    throw UnsupportedError{fmt::format("NCCL does no arithmetic on {}", to_string(call.in.type)),
-                           "use 32-bit integers"};
+  refuse_unsupported(call, comm_.library());
   device::require_current(device_);
+  nccl::Batch::require_no_other(&batch_);
   if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
   graphs_.note(call.stream, comm_.name());
   Issue{call, comm_, rank_, size_}();

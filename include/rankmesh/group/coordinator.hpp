@@ -42,7 +42,8 @@ struct MeshServices;
 /// whatever completes first.
 ///
 /// In place: pass the same memory as input and output (all_gather, gather: the own block of the output;
-/// scatter: the own block of the root's input), on all members alike. Any other overlap is refused.
+/// scatter: the own block of the root's input; on devices reduce_scatter: the own block of the input), on all
+/// members alike. NCCL has no all_to_all in place. Any other overlap is refused.
 ///
 /// @throws UsageError (wrong sizes, overlap, a rank outside the group, two threads at once) before anything
 /// is

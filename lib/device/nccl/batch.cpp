@@ -4,11 +4,29 @@
 
 namespace rankmesh::nccl {
 
+namespace {
+
+thread_local const Batch* open_here = nullptr;
+
+}  // namespace
+
+Batch::~Batch() {
+  if (open_here == this) open_here = nullptr;
+}
+
+void Batch::require_no_other(const Batch* mine) {
+  if (open_here != nullptr && open_here != mine)
+    throw UsageError{"an NcclGroup of another mesh is open, and would take this call along",
+                     "end that group first"};
+}
+
 void Batch::begin() {
-  if (open_) throw UsageError{"an NCCL group is begun inside another", "end the first before the second"};
+  if (open_here != nullptr)
+    throw UsageError{"an NCCL group is begun inside another", "end the first before the second"};
   library_->check(library_->GroupStart(), "ncclGroupStart");
   members_.clear();
   open_ = true;
+  open_here = this;
 }
 
 void Batch::add(Communicator& comm) {
@@ -17,6 +35,7 @@ void Batch::add(Communicator& comm) {
 
 void Batch::end(const Deadline& deadline) {
   open_ = false;
+  open_here = nullptr;
   library_->check(library_->GroupEnd(), "ncclGroupEnd");
   for (const Communicator* comm : members_) comm->settle(deadline);
 }

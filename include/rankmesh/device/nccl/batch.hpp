@@ -9,10 +9,17 @@
 namespace rankmesh::nccl {
 
 /// Between begin() and end() calls are gathered (ncclGroupStart, ncclGroupEnd); none is settled before the
-/// end. One per mesh; does not nest.
+/// end. NCCL's groups are the thread's, whatever the communicator: one at a time in a thread, over all
+/// meshes.
 class RANKMESH_API Batch {
  public:
   explicit Batch(const Library& library) : library_{&library} {}
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  /// @throws UsageError where a batch other than `mine` is open in this thread: what is called now would wait
+  /// for its end.
+  static void require_no_other(const Batch* mine);
   [[nodiscard]] bool is_open() const noexcept { return open_; }
   void begin();
   /// A communicator that has a call in the batch.
