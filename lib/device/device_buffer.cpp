@@ -1,6 +1,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 
 #include "rankmesh/device/cuda.hpp"
+#include "rankmesh/device/stream.hpp"
 
 namespace rankmesh::device::detail {
 
@@ -18,8 +19,13 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction, St
   if (bytes == 0) return;
   auto* native = static_cast<cudaStream_t>(stream.native());
   const auto kind = direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+  // A copy to or from pageable memory may itself wait for what the stream holds: that is waited for first,
+  // with a deadline.
+  const Stream on = Stream::adopt(native);
+  const Deadline deadline{default_timeout()};
+  on.wait(deadline);
   check(cudaMemcpyAsync(to, from, bytes, kind, native), "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(native), "cudaStreamSynchronize");
+  on.wait(deadline);
 }
 
 }  // namespace rankmesh::device::detail

@@ -1,6 +1,12 @@
 // Streams, events and buffers.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "fake_cuda.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/device/stream.hpp"
@@ -36,6 +42,23 @@ TEST_CASE("events tie streams together; adopted streams are left alone") {
     CHECK(adopted.query());
   }
   CHECK(second.query());
+}
+
+TEST_CASE("copies wait for their stream with the deadline of all waits") {
+  using Enqueue = decltype(&fake_cuda_enqueue);
+  const auto enqueue = reinterpret_cast<Enqueue>(dlsym(RTLD_DEFAULT, "fake_cuda_enqueue"));
+  if (enqueue == nullptr) return;
+  const Stream stream = Stream::create();
+  DeviceBuffer<int> buffer{1};
+  const char* before = std::getenv("RANKMESH_TIMEOUT");
+  const std::string kept = before == nullptr ? "600" : before;
+  setenv("RANKMESH_TIMEOUT", "0.2", 1);
+  REQUIRE(enqueue(stream.native(), [] { std::this_thread::sleep_for(std::chrono::seconds{1}); }) ==
+          cudaSuccess);
+  CHECK_THROWS_AS((void)buffer.download(stream), TimeoutError);
+  setenv("RANKMESH_TIMEOUT", kept.c_str(), 1);
+  buffer.upload(std::vector<int>{3}, stream);
+  CHECK(buffer.download(stream) == std::vector<int>{3});
 }
 
 TEST_CASE("errors keep CUDA's code") {

@@ -50,12 +50,14 @@ class DeviceBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] DeviceSpan<T> span() const noexcept { return {data_, count_}; }
 
-  /// Copies in stream order and waits for it. `values` has at most size() elements.
+  /// Copies in stream order and waits for it. `values` has at most size() elements. @throws TimeoutError
+  /// after default_timeout().
   void upload(std::span<const T> values, StreamRef stream) {
     if (values.size() > count_) throw UsageError{"upload of more elements than the buffer has"};
     detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device, stream);
   }
-  /// The elements, once what the stream holds has run. The host waits.
+  /// The elements, once what the stream holds has run. The host waits. @throws TimeoutError after
+  /// default_timeout().
   [[nodiscard]] std::vector<T> download(StreamRef stream) const {
     std::vector<T> values(count_);
     detail::copy(values.data(), data_, count_ * sizeof(T), detail::Direction::to_host, stream);
