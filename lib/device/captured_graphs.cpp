@@ -1,5 +1,7 @@
 #include "rankmesh/device/captured_graphs.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 
 #include "rankmesh/device/cuda.hpp"
@@ -8,6 +10,7 @@ namespace rankmesh::device {
 
 struct CapturedGraphs::State {
   std::mutex mutex;  // CUDA calls back from a thread of its own
+  std::condition_variable changed;
   std::map<std::string, int> alive;
 
   // What hangs on a graph.
@@ -20,6 +23,7 @@ struct CapturedGraphs::State {
     const std::unique_ptr<Token> token{static_cast<Token*>(pointer)};
     const std::lock_guard lock{token->state->mutex};
     if (--token->state->alive[token->name] == 0) token->state->alive.erase(token->name);
+    token->state->changed.notify_all();
   }
 };
 
@@ -71,9 +75,12 @@ void CapturedGraphs::note(StreamRef stream, const std::string& name) {
   check(retained, "cudaGraphRetainUserObject");
 }
 
-std::map<std::string, int> CapturedGraphs::alive() const {
-  const std::lock_guard lock{state_->mutex};
-  return state_->alive;
+std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const {
+  std::unique_lock lock{state_->mutex};
+  const auto is_over = [&] { return only.empty() ? state_->alive.empty() : !state_->alive.contains(only); };
+  state_->changed.wait_for(lock, std::chrono::milliseconds{500}, is_over);
+  if (only.empty() || is_over()) return only.empty() ? state_->alive : std::map<std::string, int>{};
+  return {*state_->alive.find(only)};
 }
 
 }  // namespace rankmesh::device

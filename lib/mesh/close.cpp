@@ -1,5 +1,6 @@
 // How a mesh, or one group of it, ends.
 #include <algorithm>
+#include <exception>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -83,10 +84,16 @@ void Mesh::close() {
     throw;
   }
   state.services->closed = true;
-  if (state.device) state.device->close(state.deadline());
+  std::exception_ptr failure;  // of a device does not keep MPI's communicators open
+  try {
+    if (state.device) state.device->close(state.deadline());
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
   for (const auto& channel : state.channels) free_channel(*channel);
   state.services->roll_call.reset();
   state.control.free();
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void Mesh::abort() {

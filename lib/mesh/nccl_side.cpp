@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,6 +77,7 @@ std::string NcclSide::identity(const Channel& channel) const {
 void NcclSide::give_stream(Channel& channel) {
   const int priority = state_.options_of(channel).priority;
   channel.device_facts.stream = [this, &channel, priority] {
+    device::require_current(claim_.device());
     auto& stream = streams_[&channel];
     if (stream.native() == nullptr) stream = device::Stream::create(priority);
     return StreamRef{stream};
@@ -100,7 +102,6 @@ void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> 
 
 // Leaves the members from `first` on as if they had never been opened.
 void NcclSide::undo(std::size_t first) noexcept {
-  if (members_.size() == first) return;
   (void)library_.GroupStart();
   for (std::size_t m = first; m < members_.size(); ++m) members_[m].comm->abort();
   (void)library_.GroupEnd();
@@ -109,6 +110,26 @@ void NcclSide::undo(std::size_t first) noexcept {
     members_[m].channel->device_facts = {};
   }
   members_.resize(first);
+  scratch_.reset();  // not before: cudaFree waits for what the aborts have ended
+}
+
+void NcclSide::drain(const Deadline& deadline) {
+  device::require_current(claim_.device());
+  nccl::Batch::require_no_other(nullptr);
+  device::drain(deadline);
+}
+
+// NCCL shares what a parent has where the parent's own configuration says so, not the child's.
+bool NcclSide::is_shared(const Channel& channel) const {
+  if (!channel.isolation.empty()) return false;
+  for (std::size_t f = 0; f < state_.plan.families().size(); ++f) {
+    const GroupOptions& options = state_.plan.options(f);
+    if (options.share_resources &&
+        std::ranges::find(channel.families, state_.plan.index_of(options.split_from)) !=
+            channel.families.end())
+      return true;
+  }
+  return false;
 }
 
 // All groups at once in each phase.
@@ -116,7 +137,8 @@ void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settl
                          nccl::BootstrapTimes& times) {
   std::vector<nccl::BootstrapRequest> requests;
   for (const Channel* channel : channels) {
-    const GroupOptions& options = state_.options_of(*channel);
+    GroupOptions options = state_.options_of(*channel);
+    options.share_resources = is_shared(*channel);
     const bool has_scalable = library_.CommInitRankScalable != nullptr;
     const std::int64_t ids = channel->families.empty() || !has_scalable
                                  ? 1
@@ -186,7 +208,7 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
     const device::Stream stream = device::Stream::create();
     float* value = nullptr;
     device::check(cudaMalloc(&value, 4 * sizeof(float)), "cudaMalloc");
-    const std::unique_ptr<float, void (*)(float*)> owner{value, [](float* p) { (void)cudaFree(p); }};
+    scratch_.reset(value);  // where something fails undo() frees it
     device::check(cudaMemsetAsync(value, 0, 4 * sizeof(float), stream.native()), "cudaMemsetAsync");
     // In the order of the channels, which is the plan's: the same for any two ranks.
     for (const auto& channel : state_.channels) {
@@ -203,6 +225,7 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
       report.device_memory =
           std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
     }
+    scratch_.reset();
   } catch (const Error& error) {
     failure = error.message();
   }
@@ -298,8 +321,8 @@ void NcclSide::adopt(Channel& channel, ncclComm* native) {
 
 std::string NcclSide::living_graphs(const Channel* only) const {
   std::vector<std::string> names;
-  for (const auto& [name, count] : graphs_.alive())
-    if (only == nullptr || only->name == name) names.push_back(fmt::format("{} of '{}'", count, name));
+  for (const auto& [name, count] : graphs_.alive(only == nullptr ? "" : only->name))
+    names.push_back(fmt::format("{} of '{}'", count, name));
   return names.empty()
              ? ""
              : fmt::format("CUDA graphs that hold its operations are alive: {}", fmt::join(names, ", "));
@@ -309,20 +332,49 @@ void NcclSide::close(Channel& channel, const Deadline& deadline) {
   channel.device.reset();
   const auto member = std::ranges::find(members_, &channel, &Member::channel);
   if (member != members_.end()) {
-    member->comm->finalize();
-    member->comm->settle(deadline);
-    member->comm->destroy();
+    if (channel.broken.empty()) {
+      member->comm->finalize();
+      if (member->comm->is_owned()) member->comm->settle(deadline);
+      member->comm->destroy();
+    } else {
+      member->comm->abort();
+    }
     members_.erase(member);
   }
   streams_.erase(&channel);
 }
 
 void NcclSide::close(const Deadline& deadline) {
-  for (const Member& member : members_) member.comm->finalize();
-  for (const Member& member : members_) member.comm->settle(deadline);
-  for (const Member& member : members_) member.comm->destroy();
+  // What is broken cannot be finalised, and one that fails must not keep the others from their end.
+  std::exception_ptr failure;
+  const auto each = [&](auto&& step) {
+    for (const Member& member : members_) {
+      try {
+        if (member.channel->broken.empty()) step(*member.comm);
+      } catch (const Error& error) {
+        member.channel->broken = error.message();
+        if (failure == nullptr) failure = std::current_exception();
+      }
+    }
+  };
+  abort_broken();  // peers that wait for it are told now
+  each([](nccl::Communicator& comm) { comm.finalize(); });
+  each([&](nccl::Communicator& comm) {
+    if (comm.is_owned()) comm.settle(deadline);
+  });
+  each([](nccl::Communicator& comm) { comm.destroy(); });
+  abort_broken();
   members_.clear();
   streams_.clear();
+  claim_ = {};
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void NcclSide::abort_broken() noexcept {
+  (void)library_.GroupStart();
+  for (const Member& member : members_)
+    if (!member.channel->broken.empty()) member.comm->abort();
+  (void)library_.GroupEnd();
 }
 
 // One group for all: aborting one after the other can wait for a peer that has not come to it yet.

@@ -101,6 +101,15 @@ TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
   unsetenv("NCCL_COMM_ID");
 }
 
+TEST_CASE(
+    "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's init") {
+  if (size() < 2) return;
+  const int reader = size() - 1;
+  if (rank() == reader) setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
+  all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
+  if (rank() == reader) unsetenv("NCCL_COMM_ID");
+}
+
 TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
   if (size() < 2 || !ground::is_double()) return;
   const long communicators = counters().communicators;
@@ -202,6 +211,51 @@ TEST_CASE("meshes of one process drive one device") {
   mesh.close();
 }
 
+TEST_CASE("a mesh that is closed drives no device any more") {
+  if (!ground::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  const int device = *mesh.device();
+  mesh.close();
+  MeshOptions other = ground::options();
+  other.device = (device + 1) % 16;
+  Mesh second{MPI_COMM_WORLD, "tp=auto", other};
+  CHECK(second.device() == other.device);
+  second.close();
+  (void)cudaSetDevice(device);
+}
+
+TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
+  if (size() < 2 || !ground::is_double() || std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr) return;
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  (void)cudaSetDevice(0);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() < size() / 2 ? 0 : 1, rank(), &part);
+  {
+    Mesh mesh{part, "tp=auto", ground::options()};
+    CHECK(mesh.device() == rank() % 16);
+    mesh.close();
+  }
+  MPI_Comm_free(&part);
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE("while another device is current no group is made and no stream, and no unique ID is lost") {
+  if (size() < 2 || !ground::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  const FakeNcclCounters before = counters();
+  if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh.new_group(mesh["tp"].ranks().to_vector()),
+                       doctest::Contains("is current, the mesh drives device"), MismatchError);
+  CHECK(counters().unique_ids == before.unique_ids);
+  if (rank() == 0) {
+    CHECK_THROWS_AS((void)mesh["tp"].stream(), UsageError);
+    (void)cudaSetDevice(*mesh.device());
+  }
+  CHECK(mesh["tp"].stream().native() != nullptr);
+  mesh.close();
+}
+
 TEST_CASE("a call while another device is current is refused, and does no harm") {
   if (!ground::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
@@ -226,9 +280,13 @@ TEST_CASE("an init that begins late is waited for") {
 }
 
 TEST_CASE("a mesh that is dropped aborts its communicators locally") {
-  const long communicators = counters().communicators;
-  { const Mesh dropped{MPI_COMM_WORLD, "tp=auto", ground::options()}; }
-  CHECK(counters().communicators == communicators);
+  const FakeNcclCounters before = counters();
+  {
+    const Mesh dropped{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
+                       ground::options()};
+  }
+  CHECK(counters().communicators == before.communicators);
+  CHECK(counters().lone_aborts == before.lone_aborts);  // all in one group call
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -283,6 +341,58 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
   inject("");
   mesh.abort();
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
+  if (size() < 2 || !ground::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  auto& tp = mesh["tp"];
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  if (rank() == 1) inject("async:after=0,code=6");
+  Work work = tp.all_reduce_async(value.span(), tp.stream());
+  if (rank() == 1) {
+    (void)cudaStreamSynchronize(static_cast<cudaStream_t>(tp.stream().native()));
+    CHECK_THROWS_AS(work.wait(Deadline::Duration{5}), nccl::NcclError);
+    CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
+  }
+  inject("");
+  MPI_Barrier(MPI_COMM_WORLD);  // nobody aborts what another one has not yet issued
+  mesh.abort();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
+  if (size() < 2 || !ground::is_double()) return;
+  const FakeNcclCounters before = counters();
+  const FakeCudaCounters cuda_before = ground::cuda();
+  {
+    MeshOptions options = short_timeout();
+    options.names["tp"].isolated = {"side"};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    (void)mesh.isolated("tp", "side").stream();
+    const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+    if (rank() == 1) inject("async:name=tp,after=0,code=6");
+    const auto fails = [&] {
+      for (int i = 0; i < 50; ++i) {
+        mesh["tp"].all_reduce(value.span());
+        (void)cudaStreamSynchronize(nullptr);
+      }
+    };
+    if (rank() == 1)
+      CHECK_THROWS_AS(fails(), Error);
+    else
+      mesh["tp"].all_reduce(value.span());  // waits for rank 1, which has failed
+    inject("");
+    const Deadline soon{Deadline::Duration{10}};
+    if (rank() == 1)
+      CHECK_NOTHROW(mesh.close());  // it knows already
+    else
+      CHECK_THROWS_AS(mesh.close(), nccl::NcclError);
+    CHECK(!soon.passed());
+    CHECK(mesh.is_closed());
+    CHECK(counters().communicators == before.communicators);
+    CHECK(ground::cuda().streams == cuda_before.streams);
+  }
 }
 
 TEST_CASE("abort is local and leaves every group broken") {

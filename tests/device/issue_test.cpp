@@ -2,7 +2,9 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "device/ground.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -84,6 +86,28 @@ TEST_CASE("a batch goes out together: sends before receives, over several groups
   mesh.close();
 }
 
+TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work afterwards") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  Mesh other{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  const auto value = on_device<float>({1});
+  {
+    NcclGroup together{mesh};
+    CHECK_THROWS_WITH_AS(other["tp"].all_reduce(value.span()), doctest::Contains("of another mesh"),
+                         UsageError);
+    CHECK_THROWS_AS((NcclGroup{other}), UsageError);
+    CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()}),
+                         doctest::Contains("of another mesh"), MismatchError);
+    CHECK_THROWS_WITH_AS(other.new_group(other["tp"].ranks().to_vector()),
+                         doctest::Contains("of another mesh"), MismatchError);
+    together.end();
+  }
+  other["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
+  other.close();
+  mesh.close();
+}
+
 TEST_CASE("a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const auto one = on_device<float>({1});
@@ -130,6 +154,24 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   }
   MPI_Barrier(MPI_COMM_WORLD);
   REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
+
+TEST_CASE("a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
+  if (!ground::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  mesh["tp"].all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  std::thread cuda{[graph] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    (void)cudaGraphDestroy(graph);
+  }};
+  CHECK_NOTHROW(mesh.close());
+  cuda.join();
   mesh.close();
 }
 
@@ -180,6 +222,64 @@ TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone")
   owner["tp"].all_reduce(value.span());  // still alive
   CHECK(value.download(StreamRef{}) == std::vector{static_cast<float>(size())});
   owner.close();
+}
+
+TEST_CASE("an adopted NCCL communicator may end before the mesh that has done with it") {
+  if (size() < 2) return;
+  Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", ground::options()};
+  const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", owner["tp"].native_nccl());
+  owner.close();
+  CHECK_NOTHROW(mesh.close());
+}
+
+TEST_CASE("a dynamic group that outlives its mesh is closed") {
+  std::shared_ptr<GroupCoordinator> group;
+  {
+    Mesh dropped{MPI_COMM_WORLD, "tp=auto", ground::options()};
+    group = dropped.new_group(dropped["tp"].ranks().to_vector());
+  }
+  const auto value = on_device<float>({1});
+  CHECK_THROWS_AS(group->all_reduce(value.span()), ClosedError);
+  CHECK_THROWS_AS((void)group->stream(), ClosedError);
+  CHECK_THROWS_AS((void)group->native_nccl(), ClosedError);
+  CHECK_THROWS_AS(group->barrier(), ClosedError);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  std::vector<float> mine;
+  for (int k = 0; k < size(); ++k) mine.push_back(static_cast<float>(10 * k + rank()));
+  const auto value = on_device<float>(mine);
+  mesh["tp"].reduce_scatter(value.span(), DeviceSpan<float>{value.data() + rank(), 1});
+  const auto ranks = static_cast<float>(size());
+  CHECK(value.download(StreamRef{}).at(static_cast<std::size_t>(rank())) ==
+        10 * ranks * static_cast<float>(rank()) + ranks * (ranks - 1) / 2);
+  if (size() > 1)
+    CHECK_THROWS_AS(
+        mesh["tp"].reduce_scatter(value.span(), DeviceSpan<float>{value.data() + (rank() + 1) % size(), 1}),
+        UsageError);
+  mesh.close();
+}
+
+TEST_CASE("what NCCL cannot do is refused before it sees it, and does no harm") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::size_t>(size());
+  const auto value = on_device<float>(std::vector<float>(n, 1));
+  // Grouped sends and receives would overwrite what is still to be sent.
+  if (size() > 1)
+    CHECK_THROWS_WITH_AS(tp.all_to_all(value.span(), value.span()), doctest::Contains("in place"),
+                         UnsupportedError);
+  // Arithmetic on 8-bit floats came with 2.24; moving them is moving bytes.
+  if (size() > 1 && nccl::Library::load().version() < 22400) {
+    const auto eighth = on_device<Eighth>({Eighth{0x38}});
+    CHECK_THROWS_WITH_AS(tp.all_reduce(eighth.span()), doctest::Contains("2.24"), UnsupportedError);
+  }
+  tp.all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>(n, static_cast<float>(size())));
+  mesh.close();
 }
 
 TEST_CASE("half types are reduced and moved") {

@@ -2,6 +2,8 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "device/ground.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/layout/count.hpp"
@@ -68,6 +70,30 @@ TEST_CASE("names that are split from a parent take no unique ID") {
   CHECK(made == count(mesh.plan()).unique_ids);
   CHECK(ground::nccl().communicators == before.communicators);
   CHECK(ground::nccl().segments == before.segments);
+}
+
+TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's configuration") {
+  if (!ground::is_double() || size() < 2) return;
+  for (const bool share : {false, true}) {
+    MeshOptions options = ground::options();
+    options.names["dp"] = {.split_from = "all", .share_resources = share};
+    Mesh mesh{MPI_COMM_WORLD, square(), options};
+    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    FakeNcclConfig config{};
+    REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
+    CHECK(config.split_share == (share ? 1 : 0));
+    mesh.close();
+  }
+}
+
+TEST_CASE("a rank may be in no child of a split") {
+  if (size() % 4 != 0) return;
+  MeshOptions options = ground::short_timeout();
+  options.names["embd"].split_from = "pp";
+  Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
+  if (mesh.plan().groups("embd").find(mesh.rank())) check_sum(mesh["embd"]);
+  check_sum(mesh["pp"]);
+  mesh.close();
 }
 
 TEST_CASE("a split that fails on one rank: all throw, all undo") {
@@ -149,6 +175,19 @@ TEST_CASE("a partial name is opened by its own ranks alone") {
   mesh.close();
 }
 
+TEST_CASE("a partial name that is split from another is opened by all ranks of that one") {
+  if (size() % 4 != 0) return;
+  MeshOptions options = ground::short_timeout();
+  options.names["embd"] = {.split_from = "pp", .lazy = true};
+  Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
+  mesh.open({"embd"});
+  if (mesh.plan().groups("embd").find(mesh.rank())) {
+    check_sum(mesh["embd"]);
+    CHECK(mesh["embd"].bootstrap()->method == "split of 'pp'");
+  }
+  mesh.close();
+}
+
 TEST_CASE("isolated communicators are the same group on another communicator") {
   MeshOptions options = ground::options();
   options.names["tp"].isolated = {"side", "third"};
@@ -218,6 +257,24 @@ TEST_CASE("the coordinator tells how its communicator came to be") {
   CHECK(report->warm_up > 0);
   if (ground::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
+}
+
+TEST_CASE("what the environment does to communicators is reported, and left as it is") {
+  std::string said;
+  MeshOptions options = ground::options();
+  options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
+  for (const bool is_set : {false, true}) {
+    said.clear();
+    for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"})
+      is_set ? setenv(name, "1", 1) : unsetenv(name);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const bool has_order = nccl::Library::load().version() >= 22600;
+    CHECK((said.find("NCCL_LAUNCH_ORDER_IMPLICIT is not set") != std::string::npos) ==
+          (has_order && !is_set));
+    CHECK((said.find("CUDA_LAUNCH_BLOCKING is set") != std::string::npos) == is_set);
+    mesh.close();
+  }
+  for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
 }
 
 TEST_CASE("options differ between ranks: found before anything is made") {

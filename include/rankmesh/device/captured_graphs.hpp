@@ -20,9 +20,10 @@ class RANKMESH_API CapturedGraphs {
   /// To be called with each operation: where the stream is being captured, the capture is remembered with the
   /// name. Costs one cudaStreamIsCapturing.
   void note(StreamRef stream, const std::string& name);
-  /// Names with the number of captures whose graphs live. CUDA may report the end of a graph that was just
-  /// destroyed a moment later.
-  [[nodiscard]] std::map<std::string, int> alive() const;
+  /// Names with the number of captures whose graphs live. CUDA reports the end of a graph a moment after it
+  /// was destroyed: where some seem to live, this waits up to half a second for that.
+  /// @param only  looks at this name alone; empty: at all.
+  [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
 
  private:
   struct State;

@@ -17,7 +17,9 @@ struct GroupOptions {
   /// The name whose NCCL communicators are split (`ncclCommSplit`) instead of making unique IDs; every group
   /// must lie inside one group of it. Costs a ring all-gather over the parent. Empty: unique IDs.
   std::string split_from{};
-  /// With `split_from`: share the parent's buffers and channels. Saves memory; sharers run one at a time.
+  /// With `split_from`: share the parent's buffers and channels. Saves memory; sharers run one at a time, and
+  /// an abort of one can end all. NCCL takes the wish from the parent: where one child shares, all of that
+  /// parent do.
   bool share_resources = false;
   /// Above this many ranks a group is bootstrapped with several unique IDs, one per so many ranks
   /// (`ncclCommInitRankScalable`, NCCL 2.23; with an older one ID serves all). 0: always one.

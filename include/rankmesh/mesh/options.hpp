@@ -32,7 +32,8 @@ struct MeshOptions {
   LogSink log{};
   DeviceUse devices = DeviceUse::automatic;
   /// The device that this rank drives, by CUDA's number; nothing: one that is current already, else the
-  /// node-local rank modulo the visible devices. May differ between ranks.
+  /// launcher's node-local rank (without a launcher the mesh's) modulo the visible devices. May differ
+  /// between ranks.
   std::optional<int> device{};
   /// Allows several ranks on one device.
   bool share_devices = false;

@@ -64,7 +64,14 @@ class Bootstrap {
     check_ids();
     agree_("the NCCL bootstrap's unique IDs", failure_);
     timed(times.inits, [&] { init(); });
-    agree_("the first use of the NCCL communicators", failure_);
+    try {
+      agree_("the first use of the NCCL communicators", failure_);
+    } catch (...) {
+      (void)library_.GroupStart();  // together: one after the other they can wait for each other's peers
+      for (const auto& comm : comms_) comm->abort();
+      (void)library_.GroupEnd();
+      throw;
+    }
     return std::move(comms_);
   }
 
@@ -86,13 +93,15 @@ class Bootstrap {
   }
 
   void make_ids() {
+    // Refused on every rank: NCCL reads it on the leader, and again in the init of a group's first member.
     const char* fixed = std::getenv("NCCL_COMM_ID");
-    for (std::size_t p = 0; p < owner_.size(); ++p) {
+    if (fixed != nullptr && !requests_.empty())
+      note(requests_.front(), "unique ID",
+           fmt::format("NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it",
+                       fixed));
+    for (std::size_t p = 0; p < owner_.size() && fixed == nullptr; ++p) {
       if (owner_[p]->comm.rank() != leader_of(p)) continue;
       try {
-        if (fixed != nullptr)
-          throw UsageError{fmt::format(
-              "NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it", fixed)};
         library_.check(library_.GetUniqueId(&(*packets_)[p].id), "ncclGetUniqueId");
         (*packets_)[p].valid = 1;
       } catch (const Error& error) {

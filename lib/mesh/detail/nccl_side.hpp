@@ -19,11 +19,12 @@ namespace rankmesh::detail {
 class NcclSide final : public DeviceSide {
  public:
   NcclSide(MeshState& state, const nccl::Library& library, device::Claim claim);
+  ~NcclSide() override { NcclSide::abort(); }
 
   void open(const std::vector<bool>& names, const Settle& settle) override;
   void open(Channel& channel) override;
   void adopt(Channel& channel, ncclComm* native) override;
-  void drain(const Deadline& deadline) override { device::drain(deadline); }
+  void drain(const Deadline& deadline) override;
   [[nodiscard]] std::string living_graphs(const Channel* only) const override;
   void close(Channel& channel, const Deadline& deadline) override;
   void close(const Deadline& deadline) override;
@@ -39,9 +40,11 @@ class NcclSide final : public DeviceSide {
 
   void bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times);
   void split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times);
+  [[nodiscard]] bool is_shared(const Channel& channel) const;
   void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
               std::int64_t free_before);
   void undo(std::size_t first) noexcept;
+  void abort_broken() noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);
   [[nodiscard]] nccl::Communicator* communicator_of(const Channel* channel) const;
@@ -53,7 +56,8 @@ class NcclSide final : public DeviceSide {
   device::Claim claim_;
   nccl::Batch batch_;
   device::CapturedGraphs graphs_;
-  std::vector<Member> members_;                       // in the order of opening
+  std::vector<Member> members_;  // in the order of opening
+  std::unique_ptr<float, void (*)(float*)> scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
   std::map<const Channel*, device::Stream> streams_;  // made when asked for
   std::vector<bool> split_;                           // names whose splits were made
   std::uint64_t attempts_ = 0;                        // tells a bootstrap from an earlier one that failed

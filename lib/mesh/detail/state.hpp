@@ -26,7 +26,10 @@ struct MeshState {
       : plan{std::move(p)}, options{std::move(o)}, timeout{t} {
     services->timeout = t;
   }
-  ~MeshState() { abandon_in_flight(*services); }  // which refer to the services in turn
+  ~MeshState() {
+    abandon_in_flight(*services);  // which refer to the services in turn
+    services->closed = true;       // for groups that the program still holds: what they stand on goes now
+  }
   MeshState(const MeshState&) = delete;
   MeshState& operator=(const MeshState&) = delete;
 
