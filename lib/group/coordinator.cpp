@@ -36,6 +36,21 @@ MPI_Comm GroupCoordinator::native_mpi() const {
   return channel_->comm.native();
 }
 
+// A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
+template <class Action>
+void GroupCoordinator::on_device_checked(Action&& action) {
+  try {
+    action();
+  } catch (const UsageError&) {
+    throw;  // refused before NCCL saw it
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const Error& error) {
+    channel_->broken = error.message();
+    throw;
+  }
+}
+
 Transport& GroupCoordinator::device_transport(std::string_view what) const {
   if (channel_->device != nullptr) return *channel_->device;
   if (!services_->no_device.empty())
@@ -64,6 +79,14 @@ StreamRef GroupCoordinator::stream() const {
     throw ClosedError{fmt::format("'{}' is closed", name_), "its stream went with it"};
   (void)device_transport("stream");
   return channel_->device_facts.stream();
+}
+
+void GroupCoordinator::wait(StreamRef stream) {
+  const detail::CallGuard guard{*services_};
+  if (services_->closed || !channel_->comm)
+    throw ClosedError{fmt::format("'{}' is closed", name_), "wait before close()"};
+  (void)device_transport("wait");
+  on_device_checked([&] { channel_->device_facts.wait(stream, Deadline{services_->timeout}); });
 }
 
 const BootstrapReport* GroupCoordinator::bootstrap() const noexcept {
@@ -120,21 +143,6 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
   }
   services_->in_flight.push_back(operation);
   return Work{std::move(operation)};
-}
-
-// A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
-template <class Action>
-void GroupCoordinator::on_device_checked(Action&& action) {
-  try {
-    action();
-  } catch (const UsageError&) {
-    throw;  // refused before NCCL saw it
-  } catch (const UnsupportedError&) {
-    throw;
-  } catch (const Error& error) {
-    channel_->broken = error.message();
-    throw;
-  }
 }
 
 void GroupCoordinator::run_on_device(const Call& call) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "detail/agreement.hpp"
 #include "detail/state.hpp"
+#include "rankmesh/base/hash.hpp"
 #include "transport/detail/nccl_transport.hpp"
 
 namespace rankmesh::detail {
@@ -24,21 +26,21 @@ std::int64_t free_memory() {
 // NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the
 // program's first collectives in another.
 void warm_up(Channel& channel, RankInGroup self, float* value, const device::Stream& stream,
-             const Deadline& deadline) {
+             mpi::RollCall& roll_call, const mpi::RollCall::Step& step, const Deadline& deadline) {
   const std::int64_t size = channel.ranks.size();
   const Buffer buffer{reinterpret_cast<std::byte*>(value), 1, DataType::float32, MemoryKind::device};
   channel.device->run(
       {.operation = Operation::all_reduce, .in = buffer.as_input(), .out = buffer, .stream = stream});
   Buffer received = buffer;
   received.data += sizeof(float);
-  for (const std::int64_t step : {std::int64_t{1}, size - 1})  // both ways around the ring
+  for (const std::int64_t hop : {std::int64_t{1}, size - 1})  // both ways around the ring
     channel.device->run({.operation = Operation::send_recv,
                          .in = buffer.as_input(),
                          .out = received,
-                         .destination = (self.value() + step) % size,
-                         .source = (self.value() + size - step) % size,
+                         .destination = (self.value() + hop) % size,
+                         .source = (self.value() + size - hop) % size,
                          .stream = stream});
-  stream.wait(deadline);
+  roll_call.wait([&] { return stream.query(); }, step, deadline);  // a member that failed ends this wait
 }
 
 std::string method_of(const Channel& channel, const GroupOptions& options, std::int64_t ids) {
@@ -81,6 +83,21 @@ void NcclSide::give_stream(Channel& channel) {
     auto& stream = streams_[&channel];
     if (stream.native() == nullptr) stream = device::Stream::create(priority);
     return StreamRef{stream};
+  };
+  channel.device_facts.wait = [this, &channel](StreamRef ref, const Deadline& deadline) {
+    const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
+    const nccl::Communicator* comm = communicator_of(&channel);
+    while (true) {
+      const bool is_done = stream.query();
+      if (comm != nullptr) (void)comm->is_settled();  // also where the stream ended because of an error
+      if (is_done) return;
+      if (deadline.passed())
+        throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", channel.name,
+                                       deadline.seconds()),
+                           "a collective on it waits: look at what its peers do; abort() ends it",
+                           {}};
+      std::this_thread::yield();
+    }
   };
   channel.device_facts.start = [&channel](const Call& call) {
     device::Event before;
@@ -199,6 +216,14 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
     if (names[f]) split_[f] = true;
 }
 
+mpi::RollCall::Step NcclSide::warm_up_step(const Channel& channel) const {
+  mpi::RollCall::Step step{hash_bytes("warm-up of " + identity(channel) + channel.ranks.to_string()).low,
+                           fmt::format("NCCL bootstrap of '{}': warm-up", channel.name),
+                           {}};
+  for (const Rank rank : channel.ranks) step.members.push_back(static_cast<int>(rank.value()));
+  return step;
+}
+
 void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
                       std::int64_t free_before) {
   std::string failure;
@@ -217,7 +242,8 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
       if (member == members_.end()) continue;
       const std::int64_t before = free_memory();
       const auto begin = std::chrono::steady_clock::now();
-      warm_up(*channel, *channel->ranks.index_of(state_.services->rank), value, stream, state_.deadline());
+      warm_up(*channel, *channel->ranks.index_of(state_.services->rank), value, stream,
+              *state_.services->roll_call, warm_up_step(*channel), state_.deadline());
       BootstrapReport& report = *channel->device_facts.bootstrap;
       report = {report.method,  opened,      times.unique_ids, times.broadcasts,
                 times.barriers, times.inits, times.splits};
@@ -228,6 +254,8 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
     scratch_.reset();
   } catch (const Error& error) {
     failure = error.message();
+    for (std::size_t m = first; m < members_.size(); ++m)
+      state_.services->roll_call->give_up(warm_up_step(*members_[m].channel), failure);
   }
   settle("the end of the NCCL bootstrap", failure);
   state_.log(

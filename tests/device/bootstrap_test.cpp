@@ -395,6 +395,23 @@ TEST_CASE("a mesh with a broken group closes: what failed is aborted, the rest i
   }
 }
 
+TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
+  if (size() < 2 || !ground::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  auto& tp = mesh["tp"];
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  tp.all_reduce(value.span(), tp.stream());
+  tp.wait(tp.stream());
+  MPI_Barrier(MPI_COMM_WORLD);
+  inject("async:code=6");
+  tp.all_reduce(value.span(), tp.stream());
+  CHECK_THROWS_AS(tp.wait(tp.stream()), nccl::NcclError);
+  CHECK_THROWS_AS(tp.wait(tp.stream()), Error);
+  inject("");
+  MPI_Barrier(MPI_COMM_WORLD);
+  mesh.abort();
+}
+
 TEST_CASE("abort is local and leaves every group broken") {
   const long communicators = counters().communicators;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -369,5 +370,27 @@ TEST_CASE("blocks of different sizes on device memory") {
   tp.all_to_all_v_async(source.span(), counts, received.span(), own).wait();
   CHECK(received.download(StreamRef{}) ==
         std::vector<std::int32_t>(un * mine.size(), static_cast<std::int32_t>(rank() + 1)));
+  mesh.close();
+}
+
+TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator of its own") {
+  if (size() < 3) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  const long before = ground::nccl().communicators;
+  // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one global
+  // order.
+  std::vector<int> mine{rank(), (rank() + size() - 1) % size()};
+  std::ranges::sort(mine);
+  std::vector<std::vector<Rank>> pairs;
+  for (const int p : mine) pairs.push_back({p, (p + 1) % size()});
+  const auto groups = mesh.new_groups(pairs);
+  for (const auto& group : groups) {
+    const auto value = on_device<std::int32_t>({rank()});
+    group->all_reduce(value.span());
+    const auto expected = static_cast<std::int32_t>(group->first().value() + group->last().value());
+    CHECK(value.download(StreamRef{}) == std::vector{expected});
+  }
+  for (const auto& group : groups) mesh.close(*group);
+  if (ground::is_double()) CHECK(ground::nccl().communicators == before);
   mesh.close();
 }

@@ -91,6 +91,12 @@ class RANKMESH_API GroupCoordinator {
   /// The group's own stream, with the priority that the name's options give; made when first asked for, and
   /// destroyed by close(). @throws NoDeviceError.
   [[nodiscard]] StreamRef stream() const;
+  /// The host waits until everything on the stream has run, and looks at the communicator meanwhile: where
+  /// NCCL failed asynchronously this throws, while a wait for the stream alone would return as if all were
+  /// well.
+  /// @throws nccl::NcclError, after which the group is broken; TimeoutError after the mesh's timeout;
+  /// NoDeviceError.
+  void wait(StreamRef stream);
   /// How the NCCL communicator came to be; null where there is none.
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
 

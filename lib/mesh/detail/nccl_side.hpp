@@ -13,6 +13,7 @@
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/bootstrap.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "rankmesh/mpi/roll_call.hpp"
 
 namespace rankmesh::detail {
 
@@ -44,6 +45,7 @@ class NcclSide final : public DeviceSide {
   void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
               std::int64_t free_before);
   void undo(std::size_t first) noexcept;
+  [[nodiscard]] mpi::RollCall::Step warm_up_step(const Channel& channel) const;
   void abort_broken() noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);

@@ -48,6 +48,8 @@ struct DeviceFacts {
   std::optional<BootstrapReport> bootstrap;
   ncclComm* native = nullptr;         ///< null where there is none
   std::function<StreamRef()> stream;  ///< the group's own, made when first asked for
+  /// Waits on the host for what the stream holds; throws where the communicator has failed meanwhile.
+  std::function<void(StreamRef, const Deadline&)> wait;
   /// Puts the call on the group's own stream, behind what the call's stream holds.
   std::function<std::unique_ptr<Pending>(const Call&)> start;
 };
