@@ -43,6 +43,7 @@ GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<co
   std::vector<Mode> both = outer;
   both.insert(both.end(), inner.begin(), inner.end());
   family.group_size_ = size_of_modes(inner);
+  family.by_group_size_ = Divider{family.group_size_};
   family.members_ = coalesced(inner);
   family.starts_ = RankSet::strided(layout.offset(), outer);
   family.all_ = RankSet::strided(layout.offset(), both, layout.ranks().table());
@@ -132,7 +133,8 @@ std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
   }
   const auto index = all_.index_of(rank);
   if (!index) return std::nullopt;
-  return GroupIndex{index->value() / group_size_, RankInGroup{index->value() % group_size_}};
+  const std::int64_t group = by_group_size_.quotient(index->value());
+  return GroupIndex{group, RankInGroup{index->value() - group * group_size_}};
 }
 
 std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {

@@ -90,7 +90,7 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   std::int64_t weight = set.size_;
   for (const Mode& mode : set.modes_) {
     weight /= mode.size;
-    set.digits_.push_back({mode.size, mode.stride, weight});
+    set.digits_.push_back({mode.size, mode.stride, weight, {}});
     if (mode.stride < 0)
       set.lowest_ = sum_or_refuse(set.lowest_, product_or_refuse(mode.size - 1, mode.stride));
   }
@@ -100,6 +100,7 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
     const std::int64_t stride = std::abs(digit->stride);
     if (stride <= reach) refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    digit->by_stride = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
   if (set.lowest_ < 0) refuse("a position is negative");
@@ -165,10 +166,9 @@ std::optional<RankInGroup> RankSet::index_of(Rank rank) const {
   if (rest < 0) return std::nullopt;
   std::int64_t index = 0;
   for (const Digit& digit : digits_) {
-    const std::int64_t stride = digit.stride < 0 ? -digit.stride : digit.stride;
-    const std::int64_t q = rest / stride;
+    const std::int64_t q = digit.by_stride.quotient(rest);
     if (q >= digit.size) return std::nullopt;
-    rest -= q * stride;
+    rest -= q * std::abs(digit.stride);
     index += (digit.stride < 0 ? digit.size - 1 - q : q) * digit.weight;
   }
   if (rest != 0) return std::nullopt;
@@ -192,7 +192,7 @@ bool RankSet::has_same_ranks(const RankSet& other) const {
 std::vector<Rank> RankSet::to_vector() const {
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(size_));
-  for (const Rank rank : *this) ranks.push_back(rank);
+  for_each([&](Rank rank) { ranks.push_back(rank); });
   return ranks;
 }
 
