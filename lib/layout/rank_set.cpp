@@ -154,6 +154,11 @@ Rank RankSet::highest() const {
   return highest;
 }
 
+Rank RankSet::lowest() const {
+  if (size_ == 0) return -1;
+  return table_ ? *std::min_element(begin(), end()) : Rank{lowest_};
+}
+
 std::optional<RankInGroup> RankSet::index_of(Rank rank) const {
   std::int64_t position = rank.value();
   if (size_ == 0 || position < 0) return std::nullopt;

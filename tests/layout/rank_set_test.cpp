@@ -190,3 +190,12 @@ TEST_CASE("an odometer visits what the iterator visits") {
     CHECK(std::equal(seen.begin(), seen.end(), set.begin(), set.end()));
   }
 }
+
+TEST_CASE("the same positions in another order") {
+  const RankSet set = strided(4, {{3, 16}, {2, 1}, {4, 2}});
+  CHECK(set.has_same_ranks(strided(4, {{4, 2}, {2, 1}, {3, 16}})));
+  CHECK(set.has_same_ranks(strided(4 + 32 + 7, {{3, -16}, {8, -1}})));
+  CHECK_FALSE(set.has_same_ranks(strided(5, {{3, 16}, {8, 1}})));
+  CHECK_FALSE(set.has_same_ranks(strided(4, {{3, 16}, {4, 1}, {2, 8}})));
+  CHECK(RankSet{}.has_same_ranks(RankSet{}));
+}

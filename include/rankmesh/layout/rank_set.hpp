@@ -67,6 +67,8 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
   /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a table.
   [[nodiscard]] Rank highest() const;
+  /// The lowest; -1 where the set is empty.
+  [[nodiscard]] Rank lowest() const;
   [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const;
   [[nodiscard]] bool contains(Rank rank) const { return index_of(rank).has_value(); }
 
