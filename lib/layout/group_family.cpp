@@ -131,10 +131,10 @@ std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
     if (places.empty()) return std::nullopt;
     return places.front();
   }
-  const auto index = all_.index_of(rank);
-  if (!index) return std::nullopt;
-  const std::int64_t group = by_group_size_.quotient(index->value());
-  return GroupIndex{group, RankInGroup{index->value() - group * group_size_}};
+  const std::int64_t index = all_.find(rank);
+  if (index < 0) return std::nullopt;
+  const std::int64_t group = by_group_size_.quotient(index);
+  return GroupIndex{group, RankInGroup{index - group * group_size_}};
 }
 
 std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {

@@ -55,13 +55,15 @@ bool Layout::coordinates(Rank rank, std::span<Coordinate> coordinates) const {
   if (coordinates.size() != dimensions_.size())
     throw UsageError{fmt::format("place for {} coordinates is given for {} dimensions", coordinates.size(),
                                  dimensions_.size())};
-  const auto index = ranks_.index_of(rank);
-  if (!index) return false;
-  std::int64_t rest = index->value();
+  const std::int64_t index = ranks_.find(rank);
+  if (index < 0) return false;
+  // No division waits for the one before it: each is of the whole index, less what the outer ones have
+  // counted.
+  std::int64_t outer = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    const std::int64_t coordinate = weights_[i].by.quotient(rest);
-    coordinates[i] = coordinate;
-    rest -= coordinate * weights_[i].weight;
+    const std::int64_t quotient = weights_[i].by.quotient(index);
+    coordinates[i] = quotient - outer * dimensions_[i].size;
+    outer = quotient;
   }
   return true;
 }

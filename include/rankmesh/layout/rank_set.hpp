@@ -69,8 +69,14 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Rank highest() const;
   /// The lowest; -1 where the set is empty.
   [[nodiscard]] Rank lowest() const;
-  [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const;
-  [[nodiscard]] bool contains(Rank rank) const { return index_of(rank).has_value(); }
+  [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const {
+    const std::int64_t index = find(rank);
+    if (index < 0) return std::nullopt;
+    return RankInGroup{index};
+  }
+  /// The same as a plain number, -1 where the rank is not in it: it comes back in a register.
+  [[nodiscard]] std::int64_t find(Rank rank) const;
+  [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
   /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that continues the
   /// next): two sets over the same table are equal exactly where these are.
@@ -126,10 +132,11 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode as index_of needs it: `weight` is what one step of its digit adds to the index.
+  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step upwards adds to
+  // the index, negative where the stride is.
   struct Digit {
-    std::int64_t size, stride, weight;
-    Divider by_stride;
+    std::int64_t size, step, weight;
+    Divider by_step;
   };
 
   [[nodiscard]] std::int64_t position_at(std::int64_t i) const;
@@ -137,8 +144,9 @@ class RANKMESH_API RankSet {
   std::int64_t start_ = 0;
   std::int64_t size_ = 0;
   std::int64_t lowest_ = 0;  // the smallest position
+  std::int64_t index_of_lowest_ = 0;
   std::vector<Mode> modes_;
-  std::vector<Digit> digits_;  // by falling |stride|
+  std::vector<Digit> digits_;  // by falling step
   std::shared_ptr<const RankTable> table_;
 };
 
