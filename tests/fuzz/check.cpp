@@ -123,10 +123,16 @@ void check_plan(const MeshSpec& spec, const MeshPlan& plan) {
     if (plan.needs_creation(f))
       require(plan.families()[f].group_size() > 1, "a split for groups of one", plan.families()[f].name());
   check_reports(plan);
+  const std::string file = spec.to_toml();
+  const MeshSpec as_file = MeshSpec::parse_toml(file, "printed.toml");
+  require(as_file.to_toml() == file, "the canonical file is not canonical", file);
+  require(as_file.plan(plan.world_size()).digest() == plan.digest(), "round trip", file);
+  require(!spec.describe().empty(), "description");
+  if (!spec.fits_string()) return;
   const std::string text = spec.to_string();
-  const MeshSpec again = MeshSpec::parse_string(text);
-  require(again.to_string() == text, "the canonical text is not canonical", text);
-  require(again.plan(plan.world_size()).digest() == plan.digest(), "round trip", text);
+  const MeshSpec as_string = MeshSpec::parse_string(text);
+  require(as_string.to_string() == text, "the canonical text is not canonical", text);
+  require(as_string.plan(plan.world_size()).digest() == plan.digest(), "round trip", text);
 }
 
 void check_error(const rankmesh::SpecError& error) {
