@@ -118,6 +118,15 @@ class Counter {
     return a.first.modes() == b.first.modes();
   }
 
+  // Whether the ranks of `wide` are all those from its lowest to its highest, and the others' lie between.
+  [[nodiscard]] static bool spans(const Known& wide, const Known& other) {
+    const RankSet* const a = wide.family->in_sequence();
+    const RankSet* const b = other.family->in_sequence();
+    if (a == nullptr || b == nullptr || a->table() || b->table()) return false;
+    const Rank lowest = a->highest().value() - a->size() + 1;
+    return a->lowest() == lowest && b->lowest() >= lowest && b->highest() <= a->highest();
+  }
+
   void add_other(const Known& known) {
     const GroupFamily& family = *known.family;
     const std::int64_t groups = family.group_count();
@@ -126,10 +135,11 @@ class Counter {
     for (const Known* earlier : seen_)
       if (may_share(known, *earlier)) rivals.push_back(earlier);
     seen_.push_back(&known);
-    // Groups of one rank are all there already where some name has one for every rank.
-    const bool is_repeat = family.group_size() == 1 && std::ranges::any_of(rivals, [](const Known* rival) {
-                             return rival->is_partition() && rival->family->group_size() == 1;
-                           });
+    // Groups of one rank are all there already where some name has one for each of these ranks.
+    const bool is_repeat =
+        family.group_size() == 1 && std::ranges::any_of(rivals, [&](const Known* rival) {
+          return rival->family->group_size() == 1 && (rival->is_partition() || spans(*rival, known));
+        });
     const bool is_small = product(groups, family.group_size()) <= most_enumerated;
     const bool is_listed = !family.is_strided();  // may repeat a group itself
     if (!is_small || plan_.world_size() > most_enumerated) covers_all_ = false;
@@ -137,11 +147,15 @@ class Counter {
       extra_groups_.resize(static_cast<std::size_t>(plan_.world_size()));
       extra_communicators_.resize(extra_groups_.size());
     }
-    const bool needs_walk = covers_all_ || is_listed || (!is_repeat && !rivals.empty());
+    // Where each rival has exactly these groups, arithmetic tells it all.
+    const auto is_twin = [&](const Known* rival) { return family.has_same_groups(*rival->family); };
+    const bool needs_walk = covers_all_ || is_listed || (!is_repeat && !std::ranges::all_of(rivals, is_twin));
     if (!needs_walk) {
-      if (!is_repeat) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+      if (rivals.empty()) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+      const bool is_served =
+          std::ranges::any_of(rivals, [&](const Known* rival) { return can_share(known, *rival); });
       if (is_executed && family.group_size() > 1)
-        add_communicators(known, product(groups, isolated(known) + (is_repeat ? 0 : 1)), family.group_size());
+        add_communicators(known, product(groups, isolated(known) + (is_served ? 0 : 1)), family.group_size());
       return;
     }
     for (std::int64_t g = 0; g < groups; ++g) {

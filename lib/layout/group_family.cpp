@@ -43,6 +43,7 @@ GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<co
   std::vector<Mode> both = outer;
   both.insert(both.end(), inner.begin(), inner.end());
   family.group_size_ = size_of_modes(inner);
+  family.by_group_size_ = Divider{family.group_size_};
   family.members_ = coalesced(inner);
   family.starts_ = RankSet::strided(layout.offset(), outer);
   family.all_ = RankSet::strided(layout.offset(), both, layout.ranks().table());
@@ -130,9 +131,10 @@ std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
     if (places.empty()) return std::nullopt;
     return places.front();
   }
-  const auto index = all_.index_of(rank);
-  if (!index) return std::nullopt;
-  return GroupIndex{index->value() / group_size_, RankInGroup{index->value() % group_size_}};
+  const std::int64_t index = all_.find(rank);
+  if (index < 0) return std::nullopt;
+  const std::int64_t group = by_group_size_.quotient(index);
+  return GroupIndex{group, RankInGroup{index - group * group_size_}};
 }
 
 std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {

@@ -34,7 +34,7 @@ Layout::Layout(std::vector<Dimension> dimensions, std::int64_t offset, std::shar
   ranks_ = RankSet::strided(offset, modes_of(dimensions_), std::move(table));
   std::int64_t weight = 1;
   for (std::size_t i = dimensions_.size(); i-- > 0;) {
-    weights_[i] = weight;
+    weights_[i] = {weight, Divider{weight}};
     weight *= dimensions_[i].size;
   }
 }
@@ -46,18 +46,32 @@ std::optional<std::size_t> Layout::find(std::string_view dimension) const {
 }
 
 std::optional<std::vector<Coordinate>> Layout::coordinates(Rank rank) const {
-  const auto index = ranks_.index_of(rank);
-  if (!index) return std::nullopt;
-  std::vector<Coordinate> result;
-  for (std::size_t i = 0; i < dimensions_.size(); ++i)
-    result.emplace_back(index->value() / weights_[i] % dimensions_[i].size);
+  std::vector<Coordinate> result(dimensions_.size());
+  if (!coordinates(rank, result)) return std::nullopt;
   return result;
+}
+
+bool Layout::coordinates(Rank rank, std::span<Coordinate> coordinates) const {
+  if (coordinates.size() != dimensions_.size())
+    throw UsageError{fmt::format("place for {} coordinates is given for {} dimensions", coordinates.size(),
+                                 dimensions_.size())};
+  const std::int64_t index = ranks_.find(rank);
+  if (index < 0) return false;
+  // No division waits for the one before it: each is of the whole index, less what the outer ones have
+  // counted.
+  std::int64_t outer = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const std::int64_t quotient = weights_[i].by.quotient(index);
+    coordinates[i] = quotient - outer * dimensions_[i].size;
+    outer = quotient;
+  }
+  return true;
 }
 
 std::optional<Coordinate> Layout::coordinate(Rank rank, std::size_t dimension) const {
   const auto index = ranks_.index_of(rank);
   if (!index) return std::nullopt;
-  return Coordinate{index->value() / weights_[dimension] % dimensions_[dimension].size};
+  return Coordinate{weights_[dimension].by.quotient(index->value()) % dimensions_[dimension].size};
 }
 
 Rank Layout::rank(std::span<const Coordinate> coordinates) const {
@@ -70,7 +84,7 @@ Rank Layout::rank(std::span<const Coordinate> coordinates) const {
     if (c < 0 || c >= dimensions_[i].size)
       throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", c, dimensions_[i].name,
                                    dimensions_[i].size - 1)};
-    index += c * weights_[i];
+    index += c * weights_[i].weight;
   }
   return ranks_.at(index);
 }

@@ -186,7 +186,8 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
         sum += (*coordinates)[d].value();
     break;
   }
-  return (sum + static_cast<std::int64_t>(family)) % ranks.size();
+  // Reduced first: in a mesh of almost 2^63 ranks the sum has no room for the name's number.
+  return (sum % ranks.size() + static_cast<std::int64_t>(family)) % ranks.size();
 }
 
 std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const {

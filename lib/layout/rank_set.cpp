@@ -90,16 +90,19 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   std::int64_t weight = set.size_;
   for (const Mode& mode : set.modes_) {
     weight /= mode.size;
-    set.digits_.push_back({mode.size, mode.stride, weight});
-    if (mode.stride < 0)
-      set.lowest_ = sum_or_refuse(set.lowest_, product_or_refuse(mode.size - 1, mode.stride));
+    const bool falls = mode.stride < 0;
+    set.digits_.push_back({mode.size, std::abs(mode.stride), falls ? -weight : weight, {}});
+    if (!falls) continue;
+    set.lowest_ = sum_or_refuse(set.lowest_, product_or_refuse(mode.size - 1, mode.stride));
+    set.index_of_lowest_ += (mode.size - 1) * weight;
   }
-  std::ranges::sort(set.digits_, std::ranges::greater{}, [](const Digit& d) { return std::abs(d.stride); });
+  std::ranges::sort(set.digits_, std::ranges::greater{}, &Digit::step);
 
   std::int64_t reach = 0;  // how far the smaller digits get together
   for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
-    const std::int64_t stride = std::abs(digit->stride);
+    const std::int64_t stride = digit->step;
     if (stride <= reach) refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    digit->by_step = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
   if (set.lowest_ < 0) refuse("a position is negative");
@@ -153,26 +156,30 @@ Rank RankSet::highest() const {
   return highest;
 }
 
-std::optional<RankInGroup> RankSet::index_of(Rank rank) const {
+Rank RankSet::lowest() const {
+  if (size_ == 0) return -1;
+  return table_ ? *std::min_element(begin(), end()) : Rank{lowest_};
+}
+
+std::int64_t RankSet::find(Rank rank) const {
   std::int64_t position = rank.value();
-  if (size_ == 0 || position < 0) return std::nullopt;
+  if (size_ == 0 || position < 0) return -1;
   if (table_) {
     const auto found = table_->position_of(position);
-    if (!found) return std::nullopt;
+    if (!found) return -1;
     position = *found;
   }
   std::int64_t rest = position - lowest_;
-  if (rest < 0) return std::nullopt;
-  std::int64_t index = 0;
+  if (rest < 0) return -1;
+  std::int64_t index = index_of_lowest_;
   for (const Digit& digit : digits_) {
-    const std::int64_t stride = digit.stride < 0 ? -digit.stride : digit.stride;
-    const std::int64_t q = rest / stride;
-    if (q >= digit.size) return std::nullopt;
-    rest -= q * stride;
-    index += (digit.stride < 0 ? digit.size - 1 - q : q) * digit.weight;
+    const std::int64_t q = digit.by_step.quotient(rest);
+    if (q >= digit.size) return -1;
+    rest -= q * digit.step;
+    index += q * digit.weight;
   }
-  if (rest != 0) return std::nullopt;
-  return RankInGroup{index};
+  if (rest != 0) return -1;
+  return index;
 }
 
 // A larger stride outweighs all smaller ones together, so that falling strides are ascending ranks.
@@ -192,7 +199,7 @@ bool RankSet::has_same_ranks(const RankSet& other) const {
 std::vector<Rank> RankSet::to_vector() const {
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(size_));
-  for (const Rank rank : *this) ranks.push_back(rank);
+  for_each([&](Rank rank) { ranks.push_back(rank); });
   return ranks;
 }
 

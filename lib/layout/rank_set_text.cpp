@@ -12,7 +12,7 @@ namespace rankmesh {
 namespace {
 
 // item := a | a-b (step 1) | a-b:s (step s >= 2).
-struct Item {
+struct Text {
   char text[96];  // three numbers of at most 20 digits, and what parts them
   std::size_t size = 0;
 
@@ -100,7 +100,7 @@ class ItemReader {
 RankSet RankSet::parse(std::string_view text, std::int64_t most) { return ItemReader{text}.read(most); }
 
 // Items are found greedily from the left; a stepped one has at least 3 members.
-void RankSet::write(const std::function<bool(std::string_view)>& take) const {
+void RankSet::items(const std::function<bool(const Item&)>& take) const {
   // Without a table a run from the start of an innermost block is that block, and perhaps the next ones.
   const std::int64_t block = table_ == nullptr && !modes_.empty() ? modes_.back().size : 1;
   for (std::int64_t i = 0; i < size_;) {
@@ -113,22 +113,30 @@ void RankSet::write(const std::function<bool(std::string_view)>& take) const {
       while (i + run < size_ && (*this)[i + run].value() - (*this)[i + run - 1].value() == step)
         run += stride;
     }
-    Item item;
-    if (i > 0) item.character(',');
-    item.number(first);
-    if (step == 1 || (step > 1 && run >= 3)) {
-      item.character('-');
-      item.number(first + (run - 1) * step);
-      if (step > 1) {
-        item.character(':');
-        item.number(step);
-      }
-      i += run;
-    } else {
-      i += 1;
-    }
-    if (!take({item.text, item.size})) return;
+    const bool is_run = step == 1 || (step > 1 && run >= 3);
+    const Item item = is_run ? Item{first, first + (run - 1) * step, step} : Item{first, first, 0};
+    i += is_run ? run : 1;
+    if (!take(item)) return;
   }
+}
+
+void RankSet::write(const std::function<bool(std::string_view)>& take) const {
+  bool is_first = true;
+  items([&](const Item& item) {
+    Text text;
+    if (!is_first) text.character(',');
+    is_first = false;
+    text.number(item.first);
+    if (item.step > 0) {
+      text.character('-');
+      text.number(item.last);
+    }
+    if (item.step > 1) {
+      text.character(':');
+      text.number(item.step);
+    }
+    return take({text.text, text.size});
+  });
 }
 
 std::string RankSet::to_string(std::size_t limit) const {

@@ -191,6 +191,12 @@ TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
   for (const auto& [rank, count] : led) CHECK(count <= (groups + 23) / 24 + 1);
 }
 
+// The sum of the coordinates is the largest number of 64 bits less one; found by a fuzz target.
+TEST_CASE("a leader is found in the largest mesh") {
+  const MeshPlan plan = plan_of({{"dp", INT64_MAX}, {"a", 1}, {"b", 1}, {"c", 1}});
+  for (std::size_t f = 1; f < 4; ++f) CHECK(plan.leader(f, INT64_MAX - 1) == rankmesh::RankInGroup{0});
+}
+
 TEST_CASE("the digest is fixed for all machines and releases") {
   const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 4}});
   CHECK(plan.canonical_text() ==

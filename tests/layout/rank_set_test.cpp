@@ -166,3 +166,36 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   }
   CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"), rankmesh::SpecError);
 }
+
+TEST_CASE("a divider divides like the processor") {
+  std::mt19937_64 random;  // the same seed in every run
+  for (int i = 0; i < 200000; ++i) {
+    const auto of_any_width = [&] { return static_cast<std::int64_t>(random() >> (1 + random() % 63)); };
+    const std::int64_t divisor = std::max<std::int64_t>(1, of_any_width());
+    const std::int64_t dividend = of_any_width();
+    REQUIRE(rankmesh::Divider{divisor}.quotient(dividend) == dividend / divisor);
+  }
+  for (const std::int64_t divisor :
+       {std::int64_t{1}, std::int64_t{2}, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX})
+    for (const std::int64_t dividend : {std::int64_t{0}, divisor - 1, divisor, INT64_MAX - 1, INT64_MAX})
+      REQUIRE(rankmesh::Divider{divisor}.quotient(dividend) == dividend / divisor);
+}
+
+TEST_CASE("an odometer visits what the iterator visits") {
+  for (const RankSet& set : {RankSet{}, RankSet::range(5, 1), RankSet::range(3, 7),
+                             RankSet::strided(100, std::vector<Mode>{{3, -16}, {2, 1}, {4, 2}}),
+                             RankSet::of(std::vector<Rank>{4, 1, 7, 2}), RankSet::repeated(3, 2)}) {
+    std::vector<Rank> seen;
+    set.for_each([&](Rank rank) { seen.push_back(rank); });
+    CHECK(std::equal(seen.begin(), seen.end(), set.begin(), set.end()));
+  }
+}
+
+TEST_CASE("the same positions in another order") {
+  const RankSet set = strided(4, {{3, 16}, {2, 1}, {4, 2}});
+  CHECK(set.has_same_ranks(strided(4, {{4, 2}, {2, 1}, {3, 16}})));
+  CHECK(set.has_same_ranks(strided(4 + 32 + 7, {{3, -16}, {8, -1}})));
+  CHECK_FALSE(set.has_same_ranks(strided(5, {{3, 16}, {8, 1}})));
+  CHECK_FALSE(set.has_same_ranks(strided(4, {{3, 16}, {4, 1}, {2, 8}})));
+  CHECK(RankSet{}.has_same_ranks(RankSet{}));
+}

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "record.hpp"
 
@@ -161,6 +162,7 @@ void check_family(const GroupFamily& family, const rankmesh::Layout& mesh) {
       const rankmesh::GroupIndex place{g, rankmesh::RankInGroup{k}};
       const auto places = family.find_all(ranks.at(k));
       REQUIRE(std::ranges::find(places, place) != places.end());
+      if (places.size() == 1) REQUIRE(family.find(ranks.at(k)) == place);
       seen.insert(ranks.at(k).value());
       REQUIRE(mesh.ranks().contains(ranks.at(k)));
     }
@@ -182,7 +184,10 @@ void check_plan(const MeshSpec& spec, const MeshPlan& plan) {
   for (const auto& view : plan.views())
     for (const auto rank : view.ranks()) CHECK(view.rank(view.coordinates(rank).value()) == rank);
   CHECK(plan.digest() == spec.plan().digest());
-  CHECK(plan.digest() == MeshSpec::parse(spec.to_string()).plan().digest());
+  const MeshSpec again = MeshSpec::parse(spec.to_string());
+  CHECK(plan.digest() == again.plan().digest());
+  CHECK(again.to_string() == spec.to_string());
+  CHECK(rankmesh::diff(plan, again.plan()).is_empty());
   CHECK(plan.digest() == MeshSpec::parse_toml(spec.to_toml(), "printed.toml").plan().digest());
 }
 

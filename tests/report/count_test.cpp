@@ -163,3 +163,15 @@ TEST_CASE("Megatron-LM at 16,384 ranks") {
   CHECK(counts.distinct_groups == 22049);
   CHECK(counts.groups_per_rank == PlanCounts::PerRank{15, 17, true});
 }
+
+// Not the whole world, so that no name is a partition of it; found by a fuzz target, which waited for
+// minutes.
+TEST_CASE("a huge mesh on a part of the world is counted at once") {
+  const std::string mesh = "megatron:world_size=1073741824,tp=4,pp=2,order=tp-pp-dp-ep,num_dist_opt=2";
+  const auto whole = rankmesh::count(MeshSpec::parse(mesh).plan());
+  const auto part = rankmesh::count(MeshSpec::parse(mesh + ",rank_offset=8").plan());
+  CHECK(part.groups == whole.groups);
+  CHECK(part.distinct_groups == whole.distinct_groups);
+  CHECK(part.communicators == whole.communicators);
+  CHECK(part.splits == whole.splits);
+}

@@ -49,3 +49,10 @@ TEST_CASE("the order names strides and neighbours") {
   CHECK(order[2]["next_to_first"] == 8);
   CHECK(order[1]["within_ranks_in_a_row"] == 8);
 }
+
+// The groups of ds_model are 2^30 runs of 5 ranks; found by a fuzz target.
+TEST_CASE("a rank of a huge world is explained at once") {
+  const auto plan = MeshSpec::parse_string("deepspeed:kind=grid,pp=1073741824,mp=5,dp=3").plan();
+  const json found = json::parse(rankmesh::report::explain_rank_json(plan, 42));
+  CHECK(found["groups"][0]["ranks"].get<std::string>().size() < 1100);
+}

@@ -58,7 +58,9 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
 }
 
 void MeshOptions::add_to(CLI::App& command) {
-  command.add_option("MESH", mesh, "mesh string or path ending in .toml")->envname("RANKMESH");
+  command
+      .add_option("MESH", mesh, "mesh string, preset (meshinfo presets lists them) or path ending in .toml")
+      ->envname("RANKMESH");
   add_number(command, "--world-size", "number of ranks, where the mesh leaves it open (auto)",
              [this](std::int64_t number) { world_size = number; });
   command.add_flag("--offline", offline, "ignore the job that this runs in");

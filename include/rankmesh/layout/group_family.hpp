@@ -68,6 +68,14 @@ class RANKMESH_API GroupFamily {
   /// The group with exactly these ranks in this order.
   [[nodiscard]] std::optional<std::int64_t> find_group(const RankSet& ranks) const;
 
+  /// The ranks of all groups, one group after another: group g begins at element g * group_size(). Null where
+  /// the family is not strided.
+  [[nodiscard]] const RankSet* in_sequence() const { return is_strided() ? &all_ : nullptr; }
+  /// The first rank of every group. Null where the family is not strided or its layout has a table.
+  [[nodiscard]] const RankSet* first_ranks() const {
+    return is_strided() && !all_.table() ? &starts_ : nullptr;
+  }
+
   /// The highest rank in any group. O(1), or O(ranks listed).
   [[nodiscard]] Rank highest() const;
   /// How the groups lie over ranks 0 .. world_size-1.
@@ -102,6 +110,7 @@ class RANKMESH_API GroupFamily {
   std::string name_;
   std::vector<std::string> dimensions_;
   std::int64_t group_size_ = 0;
+  Divider by_group_size_;  // where strided
   bool uniform_ = true;
   // Strided: element g * group_size + k of `all_` is rank k of group g; `starts_` are positions of the
   // groups' first ranks, `members_` the modes of each.

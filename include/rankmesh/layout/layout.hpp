@@ -46,6 +46,9 @@ class RANKMESH_API Layout {
 
   /// One coordinate per dimension, in their order; nothing where the rank is outside. O(dimensions).
   [[nodiscard]] std::optional<std::vector<Coordinate>> coordinates(Rank rank) const;
+  /// The same without allocating. False where the rank is outside, and then nothing is written.
+  /// @throws UsageError where `coordinates` has not one element per dimension.
+  bool coordinates(Rank rank, std::span<Coordinate> coordinates) const;
   /// The coordinate along one dimension, without building the others.
   [[nodiscard]] std::optional<Coordinate> coordinate(Rank rank, std::size_t dimension) const;
   /// @throws UsageError where a coordinate is outside its dimension or their number is wrong.
@@ -55,7 +58,13 @@ class RANKMESH_API Layout {
 
  private:
   std::vector<Dimension> dimensions_;
-  std::vector<std::int64_t> weights_;  // of each coordinate in the index of `ranks_`
+  // What one step of each coordinate adds to the index of `ranks_`.
+  struct Weight {
+    std::int64_t weight = 1;
+    Divider by;
+    friend bool operator==(const Weight& a, const Weight& b) { return a.weight == b.weight; }
+  };
+  std::vector<Weight> weights_;
   std::int64_t offset_ = 0;
   RankSet ranks_;
 };

@@ -1,6 +1,7 @@
 // An ordered set of ranks that is arithmetic, never a list.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -13,6 +14,7 @@
 
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/layout/divider.hpp"
 #include "rankmesh/layout/rank_table.hpp"
 
 namespace rankmesh {
@@ -65,8 +67,16 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
   /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a table.
   [[nodiscard]] Rank highest() const;
-  [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const;
-  [[nodiscard]] bool contains(Rank rank) const { return index_of(rank).has_value(); }
+  /// The lowest; -1 where the set is empty.
+  [[nodiscard]] Rank lowest() const;
+  [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const {
+    const std::int64_t index = find(rank);
+    if (index < 0) return std::nullopt;
+    return RankInGroup{index};
+  }
+  /// The same as a plain number, -1 where the rank is not in it: it comes back in a register.
+  [[nodiscard]] std::int64_t find(Rank rank) const;
+  [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
   /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that continues the
   /// next): two sets over the same table are equal exactly where these are.
@@ -82,6 +92,16 @@ class RANKMESH_API RankSet {
 
   /// All ranks in order. O(size).
   [[nodiscard]] std::vector<Rank> to_vector() const;
+  /// Calls `take(Rank)` for every rank in order. Counts like an odometer, where an iterator divides.
+  template <class Take>
+  void for_each(Take&& take) const;
+
+  /// One item of the compact form: `first` alone (step 0), or `first-last` (step 1), or `first-last:step`.
+  struct Item {
+    std::int64_t first, last, step;
+  };
+  /// The items in order, in constant memory, until `take` returns false.
+  void items(const std::function<bool(const Item&)>& take) const;
   /// The compact form `0-3,8,16-120:8` piece by piece, in constant memory, until `take` returns false.
   void write(const std::function<bool(std::string_view)>& take) const;
   /// The same as a string; at most `limit` characters, then ",...".
@@ -112,9 +132,11 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode as index_of needs it: `weight` is what one step of its digit adds to the index.
+  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step upwards adds to
+  // the index, negative where the stride is.
   struct Digit {
-    std::int64_t size, stride, weight;
+    std::int64_t size, step, weight;
+    Divider by_step;
   };
 
   [[nodiscard]] std::int64_t position_at(std::int64_t i) const;
@@ -122,10 +144,29 @@ class RANKMESH_API RankSet {
   std::int64_t start_ = 0;
   std::int64_t size_ = 0;
   std::int64_t lowest_ = 0;  // the smallest position
+  std::int64_t index_of_lowest_ = 0;
   std::vector<Mode> modes_;
-  std::vector<Digit> digits_;  // by falling |stride|
+  std::vector<Digit> digits_;  // by falling step
   std::shared_ptr<const RankTable> table_;
 };
+
+template <class Take>
+void RankSet::for_each(Take&& take) const {
+  std::array<std::int64_t, 64> digits;  // a mode has 2 elements or more, and their number fits 63 bits
+  for (std::size_t m = 0; m < modes_.size(); ++m) digits[m] = 0;
+  std::int64_t position = start_;
+  for (std::int64_t left = size_; left > 0; --left) {
+    take(Rank{table_ ? table_->rank_at(position) : position});
+    for (std::size_t m = modes_.size(); m-- > 0;) {
+      if (++digits[m] < modes_[m].size) {
+        position += modes_[m].stride;
+        break;
+      }
+      position -= (modes_[m].size - 1) * modes_[m].stride;
+      digits[m] = 0;
+    }
+  }
+}
 
 /// The shortest list of modes with the same elements in the same order.
 RANKMESH_API std::vector<Mode> coalesced(std::span<const Mode> modes);

@@ -13,7 +13,7 @@ namespace rankmesh::report {
 /// @throws UsageError where the rank is outside the world.
 RANKMESH_API std::string explain_rank_text(const MeshPlan& plan, Rank rank);
 /// Schema `rankmesh.explain_rank/1`: per view the divisions, per name the first rank, the step and the number
-/// in the group.
+/// in the group. Ranks are cut after 1000 characters; rank_json() has them all.
 RANKMESH_API std::string explain_rank_json(const MeshPlan& plan, Rank rank);
 
 /// Which dimension varies fastest, the strides, and where the neighbours of a rank are. O(dimensions).
