@@ -12,6 +12,15 @@ Hash128 hash_bytes(std::string_view bytes) {
   return {hash.high64, hash.low64};
 }
 
+Hash128 hash_pieces(const std::function<std::string_view()>& next) {
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  for (std::string_view piece = next(); !piece.empty(); piece = next())
+    XXH3_128bits_update(&state, piece.data(), piece.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  return {hash.high64, hash.low64};
+}
+
 std::string to_string(const Hash128& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
 }  // namespace rankmesh

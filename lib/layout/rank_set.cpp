@@ -150,6 +150,7 @@ Rank RankSet::at(std::int64_t i) const {
 
 Rank RankSet::highest() const {
   if (size_ == 0) return -1;
+  if (table_ && size_ == table_->size()) return table_->highest();
   if (table_) return *std::max_element(begin(), end());
   std::int64_t highest = lowest_;
   for (const Mode& mode : modes_) highest += (mode.size - 1) * std::abs(mode.stride);

@@ -43,7 +43,7 @@ std::shared_ptr<const RankTable> table_of(const RankSet& order) {
         "choose sizes that divide one another, or a smaller world"};
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(order.size()));
-  for (const Rank rank : order) ranks.push_back(rank.value());
+  order.for_each([&](Rank rank) { ranks.push_back(rank.value()); });
   return RankTable::make(std::move(ranks));
 }
 

@@ -26,8 +26,8 @@ using rankmesh::RankSet;
 namespace fuzz {
 namespace {
 
-constexpr std::int64_t small_world = 256;  // up to here every rank is looked at
-constexpr std::int64_t few = 4;            // above: so many from the front and from the back
+constexpr std::int64_t small_world = 64;  // up to here every rank is looked at
+constexpr std::int64_t few = 4;           // above: so many from the front and from the back
 
 // Not assert: it must also hold where NDEBUG is defined.
 void require(bool holds, const char* what, std::string_view which = {}) {

@@ -167,6 +167,31 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"), rankmesh::SpecError);
 }
 
+TEST_CASE("tables of dense and of scattered ranks") {
+  for (const std::vector<std::int64_t>& ranks :
+       {std::vector<std::int64_t>{}, {0}, {7}, {3, 1, 0, 2}, {5, 2, 0}, {1, 1000000, 5}, {0, INT64_MAX}}) {
+    const auto table = rankmesh::RankTable::make(ranks);
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      CHECK(table->position_of(ranks[i]) == static_cast<std::int64_t>(i));
+      text += std::to_string(ranks[i]) + ",";
+    }
+    CHECK(table->highest() == (ranks.empty() ? -1 : *std::ranges::max_element(ranks)));
+    for (const std::int64_t rank : {-1, 4, 6, 999999}) {
+      const bool is_there = std::ranges::find(ranks, rank) != ranks.end();
+      CHECK(table->position_of(rank).has_value() == is_there);
+    }
+    CHECK(table->hash() == rankmesh::hash_bytes(text));
+  }
+  std::vector<std::int64_t> many(5000);
+  std::string text;
+  for (std::size_t i = 0; i < many.size(); ++i)
+    text += std::to_string(many[i] = 4999 - static_cast<int>(i)) + ",";
+  CHECK(rankmesh::RankTable::make(many)->hash() == rankmesh::hash_bytes(text));
+  CHECK_THROWS_AS((void)rankmesh::RankTable::make({0, 1, 0}), rankmesh::SpecError);
+  CHECK_THROWS_AS((void)rankmesh::RankTable::make({900, 1, 900}), rankmesh::SpecError);
+}
+
 TEST_CASE("a divider divides like the processor") {
   std::mt19937_64 random;  // the same seed in every run
   for (int i = 0; i < 200000; ++i) {

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ struct Hash128 {
 
 /// XXH3-128 (xxHash 0.8, seed 0) of the bytes: the same on every machine, compiler and release.
 RANKMESH_API Hash128 hash_bytes(std::string_view bytes);
+
+/// The same of bytes that come in pieces, until one is empty.
+RANKMESH_API Hash128 hash_pieces(const std::function<std::string_view()>& next);
 
 /// 32 hexadecimal digits, the high half first.
 RANKMESH_API std::string to_string(const Hash128& hash);

@@ -98,8 +98,9 @@ Layout view_of(const Arguments& in, const Shape& s) {
                           Regrouping::max_table));
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(s.world));
-  for (const Rank place : order)
+  order.for_each([&](Rank place) {
     ranks.push_back(lists.empty() ? place.value() : lists[static_cast<std::size_t>(place.value())]);
+  });
   return Layout::row_major(sizes, 0, RankTable::make(std::move(ranks)));
 }
 
