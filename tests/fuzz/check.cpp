@@ -36,11 +36,12 @@ void require(bool holds, const char* what, std::string_view which = {}) {
   std::abort();
 }
 
-// 0 .. n-1 where that is little, else both ends.
-std::vector<std::int64_t> some_of(std::int64_t n) {
+// 0 .. n-1 in a small world, else both ends.
+std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
   std::vector<std::int64_t> result;
-  for (std::int64_t i = 0; i < n && (n <= small_world || i < few); ++i) result.push_back(i);
-  if (n > small_world)
+  const bool whole = world <= small_world || n <= 2 * few;
+  for (std::int64_t i = 0; i < (whole ? n : few); ++i) result.push_back(i);
+  if (!whole)
     for (std::int64_t i = n - few; i < n; ++i) result.push_back(i);
   return result;
 }
@@ -51,11 +52,11 @@ void check_family(const GroupFamily& family, std::int64_t world) {
   const bool is_partition = family.coverage(world) == Coverage::partition;
   const bool is_overlapping = family.coverage(world) == Coverage::overlapping;
   std::multiset<std::int64_t> seen;
-  for (const std::int64_t g : some_of(family.group_count())) {
+  for (const std::int64_t g : some_of(family.group_count(), world)) {
     const RankSet ranks = family.group(g);
     require(!ranks.empty() && ranks.size() <= family.group_size(), "size of a group", family.name());
     require(!family.is_uniform() || ranks.size() == family.group_size(), "uniform", family.name());
-    for (const std::int64_t k : some_of(ranks.size())) {
+    for (const std::int64_t k : some_of(ranks.size(), world)) {
       const Rank rank = ranks.at(k);
       require(rank.value() >= 0 && rank.value() < world, "a rank outside the world", family.name());
       const GroupIndex place{g, rankmesh::RankInGroup{k}};
@@ -118,7 +119,7 @@ void check_reports(const MeshPlan& plan) {
 void check_plan(const MeshSpec& spec, const MeshPlan& plan) {
   require(plan.world_size() > 0, "the size of the world");
   for (const GroupFamily& family : plan.families()) check_family(family, plan.world_size());
-  for (const std::int64_t rank : some_of(plan.world_size())) check_rank(plan, rank);
+  for (const std::int64_t rank : some_of(plan.world_size(), plan.world_size())) check_rank(plan, rank);
   for (std::size_t f = 0; f < plan.families().size(); ++f)
     if (plan.needs_creation(f))
       require(plan.families()[f].group_size() > 1, "a split for groups of one", plan.families()[f].name());
