@@ -162,6 +162,9 @@ configure() {
   run meson setup "$dir" "$@"
 }
 
+# Several source files in one compilation halve the time of a build from nothing.
+quick_build=(--buildtype=plain --unity=on -Dunity_size=8)
+
 configure_default() {
-  configure "$build_dir" --buildtype=plain -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled
+  configure "$build_dir" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled
 }

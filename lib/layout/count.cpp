@@ -7,7 +7,7 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_enumerated = std::int64_t{1} << 24;
+constexpr std::int64_t most_counted = std::int64_t{1} << 24;
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t sum(std::int64_t a, std::int64_t b) {
@@ -140,9 +140,9 @@ class Counter {
         family.group_size() == 1 && std::ranges::any_of(rivals, [&](const Known* rival) {
           return rival->family->group_size() == 1 && (rival->is_partition() || spans(*rival, known));
         });
-    const bool is_small = product(groups, family.group_size()) <= most_enumerated;
+    const bool is_small = product(groups, family.group_size()) <= most_counted;
     const bool is_listed = !family.is_strided();  // may repeat a group itself
-    if (!is_small || plan_.world_size() > most_enumerated) covers_all_ = false;
+    if (!is_small || plan_.world_size() > most_counted) covers_all_ = false;
     if (covers_all_) {
       extra_groups_.resize(static_cast<std::size_t>(plan_.world_size()));
       extra_communicators_.resize(extra_groups_.size());

@@ -7,7 +7,7 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_enumerated = std::int64_t{1} << 22;
+constexpr std::int64_t most_compared = std::int64_t{1} << 22;
 
 bool is_plain_partition(const GroupFamily& family, std::int64_t world) {
   return family.is_strided() && family.group(0).table() == nullptr &&
@@ -15,7 +15,7 @@ bool is_plain_partition(const GroupFamily& family, std::int64_t world) {
 }
 
 bool is_small(const GroupFamily& family) {
-  return family.group_count() <= most_enumerated / std::max<std::int64_t>(1, family.group_size());
+  return family.group_count() <= most_compared / std::max<std::int64_t>(1, family.group_size());
 }
 
 Hash128 hash_of(const RankSet& ranks, bool is_ordered) {
@@ -54,7 +54,7 @@ class Comparison {
  public:
   Comparison(const MeshPlan& a, const MeshPlan& b)
       : a_{a}, b_{b}, world_{std::max(a.world_size(), b.world_size())} {
-    if (world_ <= most_enumerated) changed_.resize(static_cast<std::size_t>(world_));
+    if (world_ <= most_compared) changed_.resize(static_cast<std::size_t>(world_));
   }
 
   PlanDiff run() {

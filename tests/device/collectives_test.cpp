@@ -11,6 +11,7 @@
 
 using namespace rankmesh;
 using device::DeviceBuffer;
+using ground::on_device;
 using rankmesh_test::size;
 
 namespace {
@@ -22,11 +23,6 @@ std::vector<T> values(Rank rank, std::int64_t n) {
   std::vector<T> result;
   for (std::int64_t i = 0; i < n; ++i) result.push_back(static_cast<T>(1 + (rank.value() * 7 + i * 3) % 3));
   return result;
-}
-
-template <class T>
-DeviceBuffer<T> on_device(const std::vector<T>& host) {
-  return DeviceBuffer<T>{std::span<const T>{host}};
 }
 
 template <class T>

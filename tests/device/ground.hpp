@@ -5,9 +5,12 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <span>
+#include <vector>
 
 #include "fake_cuda.hpp"
 #include "fake_nccl.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/mesh/options.hpp"
 
@@ -53,6 +56,11 @@ inline rankmesh::MeshOptions short_timeout() {
   rankmesh::MeshOptions result = options();
   result.timeout = rankmesh::Deadline::Duration{is_double() ? 3 : 60};
   return result;
+}
+
+template <class T>
+rankmesh::device::DeviceBuffer<T> on_device(const std::vector<T>& host) {
+  return rankmesh::device::DeviceBuffer<T>{std::span<const T>{host}};
 }
 
 }  // namespace ground

@@ -44,17 +44,9 @@ struct rankmesh::DataTypeOf<Eighth> {
 using namespace rankmesh;
 using device::DeviceBuffer;
 using device::Stream;
+using ground::on_device;
 using rankmesh_test::rank;
 using rankmesh_test::size;
-
-namespace {
-
-template <class T>
-DeviceBuffer<T> on_device(const std::vector<T>& host) {
-  return DeviceBuffer<T>{std::span<const T>{host}};
-}
-
-}  // namespace
 
 TEST_CASE("a batch goes out together: sends before receives, over several groups, in one launch each") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};

@@ -2,13 +2,12 @@
 #include <doctest/doctest.h>
 
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "spec/spec_of.hpp"
 
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
 
 namespace {
-
-MeshSpec spec_of(const std::string& text) { return MeshSpec::parse_toml(text, "x.toml"); }
 
 struct Bad {
   const char* text;

@@ -3,14 +3,13 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "spec/spec_of.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::MeshPlan;
 using rankmesh::MeshSpec;
 
 namespace {
-
-MeshSpec spec_of(const std::string& text) { return MeshSpec::parse_toml(text, "x.toml"); }
 
 std::string groups_of(const MeshPlan& plan, const std::string& name) {
   std::string text;

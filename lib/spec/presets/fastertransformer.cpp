@@ -4,6 +4,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace fastertransformer_rules {
 
 constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"pp", Form::size, "pipeline stages, 1"}};
@@ -17,8 +18,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace fastertransformer_rules
 }  // namespace
 
-const Preset fastertransformer{"fastertransformer", "", "pp, tp; tp varies fastest", keys, build};
+const Preset fastertransformer{"fastertransformer", "", "pp, tp; tp varies fastest",
+                               fastertransformer_rules::keys, fastertransformer_rules::build};
 
 }  // namespace rankmesh::presets

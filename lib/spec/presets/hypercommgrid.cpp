@@ -8,6 +8,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace hypercommgrid_rules {
 
 constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, fastest first"},
                         {"dim_names", Form::names, "the names, fastest first"},
@@ -29,8 +30,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace hypercommgrid_rules
 }  // namespace
 
-const Preset hypercommgrid{"hypercommgrid", "", "as dim_names says; the first varies fastest", keys, build};
+const Preset hypercommgrid{"hypercommgrid", "", "as dim_names says; the first varies fastest",
+                           hypercommgrid_rules::keys, hypercommgrid_rules::build};
 
 }  // namespace rankmesh::presets

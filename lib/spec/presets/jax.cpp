@@ -9,6 +9,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace jax_rules {
 
 constexpr Key keys[] = {
     {"mesh_shape", Form::sizes, "the sizes inside a granule (slice)"},
@@ -114,9 +115,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace jax_rules
 }  // namespace
 
 const Preset jax{"jax", "hybrid", "axes 0, 1, ...; the last varies fastest, granules outermost in every axis",
-                 keys, build};
+                 jax_rules::keys, jax_rules::build};
 
 }  // namespace rankmesh::presets

@@ -4,6 +4,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace llama3_rules {
 
 constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"cp", Form::size, "context parallelism, 1"},
@@ -20,8 +21,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace llama3_rules
 }  // namespace
 
-const Preset llama3{"llama3", "", "dp, pp, cp, tp; tp varies fastest", keys, build};
+const Preset llama3{"llama3", "", "dp, pp, cp, tp; tp varies fastest", llama3_rules::keys,
+                    llama3_rules::build};
 
 }  // namespace rankmesh::presets

@@ -12,6 +12,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace megatron_rules {
 
 constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"pp", Form::size, "pipeline stages, 1"},
@@ -192,8 +193,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace megatron_rules
 }  // namespace
 
-const Preset megatron{"megatron", "", "as order says; its first token varies fastest", keys, build};
+const Preset megatron{"megatron", "", "as order says; its first token varies fastest", megatron_rules::keys,
+                      megatron_rules::build};
 
 }  // namespace rankmesh::presets

@@ -8,6 +8,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace sglang_rules {
 
 constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"pp", Form::size, "pipeline stages, 1"},
@@ -67,10 +68,11 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace sglang_rules
 }  // namespace
 
 const Preset sglang{
     "sglang", "", "pp, then tp = attn_dp, attn_cp, attn_tp = moe_dp, moe_ep, moe_tp; the last varies fastest",
-    keys, build};
+    sglang_rules::keys, sglang_rules::build};
 
 }  // namespace rankmesh::presets

@@ -6,6 +6,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace tensorrt_llm_rules {
 
 constexpr Key keys[] = {{"layout", Form::word, "tp_fastest, cp_fastest, or any where cp is 1; any"},
                         {"tp", Form::size, "tensor parallelism, 1"},
@@ -94,9 +95,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace tensorrt_llm_rules
 }  // namespace
 
-const Preset tensorrt_llm{"tensorrt_llm", "", "pp, cp, tp (tp_fastest) or pp, tp, cp (cp_fastest)", keys,
-                          build};
+const Preset tensorrt_llm{"tensorrt_llm", "", "pp, cp, tp (tp_fastest) or pp, tp, cp (cp_fastest)",
+                          tensorrt_llm_rules::keys, tensorrt_llm_rules::build};
 
 }  // namespace rankmesh::presets

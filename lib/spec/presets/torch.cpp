@@ -8,6 +8,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace torch_rules {
 
 constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, outermost first"},
                         {"dim_names", Form::names, "the names, outermost first"},
@@ -48,8 +49,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace torch_rules
 }  // namespace
 
-const Preset torch{"torch", "", "as dim_names says; the last varies fastest", keys, build};
+const Preset torch{"torch", "", "as dim_names says; the last varies fastest", torch_rules::keys,
+                   torch_rules::build};
 
 }  // namespace rankmesh::presets

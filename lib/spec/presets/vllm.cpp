@@ -7,6 +7,7 @@
 
 namespace rankmesh::presets {
 namespace {
+namespace vllm_rules {
 
 constexpr Key keys[] = {{"external_dp", Form::size, "independent copies of the engine, 1; never inferred"},
                         {"dp", Form::size, "data parallelism, what is left of the world"},
@@ -50,8 +51,10 @@ Blueprint build(const Arguments& in) {
   return out;
 }
 
+}  // namespace vllm_rules
 }  // namespace
 
-const Preset vllm{"vllm", "", "external_dp, dp, pp, pcp, tp; tp varies fastest", keys, build};
+const Preset vllm{"vllm", "", "external_dp, dp, pp, pcp, tp; tp varies fastest", vllm_rules::keys,
+                  vllm_rules::build};
 
 }  // namespace rankmesh::presets

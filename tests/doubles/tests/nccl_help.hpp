@@ -98,6 +98,9 @@ std::vector<T> host(const T* pointer, std::size_t count) {
   return values;
 }
 
+// For ranks that wait in vain.
+inline const ranks::Settings short_wait{{"FAKE_NCCL_TIMEOUT", "0.4"}};
+
 inline FakeNcclCounters count() {
   FakeNcclCounters counters;
   fake_nccl_counters(&counters);

@@ -9,10 +9,6 @@ using namespace help;
 using ranks::Rank;
 using ranks::Settings;
 
-namespace {
-const Settings short_wait{{"FAKE_NCCL_TIMEOUT", "0.4"}};
-}
-
 TEST_CASE("ranks that hold the same ID meet, at 1, 2, 4 and 8 ranks") {
   for (const int size : {1, 2, 4, 8}) {
     CHECK_RANKS(size, Settings{}, [](Rank rank) {

@@ -8,10 +8,6 @@ using namespace help;
 using ranks::Rank;
 using ranks::Settings;
 
-namespace {
-const Settings short_wait{{"FAKE_NCCL_TIMEOUT", "0.4"}};
-}
-
 TEST_CASE("ranks that issue different collectives are told, with what each issued") {
   struct Case {
     const char* words;

@@ -7,10 +7,6 @@ using namespace help;
 using ranks::Rank;
 using ranks::Settings;
 
-namespace {
-const Settings short_wait{{"FAKE_NCCL_TIMEOUT", "0.4"}};
-}
-
 TEST_CASE("an end without a start is an invalid usage") {
   CHECK_RANKS(1, Settings{}, [](Rank) {
     REQUIRE_NCCL(ncclGroupEnd(), ncclInvalidUsage);

@@ -1,0 +1,10 @@
+// A spec file that is a text in a test.
+#pragma once
+
+#include <string>
+
+#include "rankmesh/spec/mesh_spec.hpp"
+
+inline rankmesh::MeshSpec spec_of(const std::string& text) {
+  return rankmesh::MeshSpec::parse_toml(text, "x.toml");
+}
