@@ -26,7 +26,7 @@ void InFlight::fail(const std::string& why) {
 
 bool InFlight::test() {
   if (!failure.empty())
-    throw ClosedError{failure, "the group is broken: make a new mesh of the ranks that are left"};
+    throw ClosedError{failure, "the operation failed earlier and will never be complete"};
   if (pending == nullptr) return true;
   const auto self = services;  // forget() may drop the last other reference
   try {

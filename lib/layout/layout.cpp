@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "rankmesh/base/error.hpp"
 
@@ -43,6 +44,14 @@ std::optional<std::size_t> Layout::find(std::string_view dimension) const {
   const auto found = std::ranges::find(dimensions_, dimension, &Dimension::name);
   if (found == dimensions_.end()) return std::nullopt;
   return static_cast<std::size_t>(found - dimensions_.begin());
+}
+
+std::size_t Layout::index_of(std::string_view dimension) const {
+  if (const auto found = find(dimension)) return *found;
+  std::vector<std::string> known;
+  for (const auto& d : dimensions_) known.push_back(d.name);
+  throw UnknownName{fmt::format("the layout has no dimension '{:.40}'", dimension),
+                    fmt::format("its dimensions are: {}", fmt::join(known, ", "))};
 }
 
 std::optional<std::vector<Coordinate>> Layout::coordinates(Rank rank) const {

@@ -13,16 +13,10 @@ namespace {
 std::vector<std::size_t> indices_of(const Layout& layout, std::span<const std::string> names) {
   std::vector<std::size_t> result;
   for (const std::string& name : names) {
-    const auto d = layout.find(name);
-    if (!d) {
-      std::vector<std::string> known;
-      for (const auto& dimension : layout.dimensions()) known.push_back(dimension.name);
-      throw UnknownName{fmt::format("the layout has no dimension '{:.40}'", name),
-                        fmt::format("its dimensions are: {}", fmt::join(known, ", "))};
-    }
-    if (std::ranges::find(result, *d) != result.end())
+    const std::size_t d = layout.index_of(name);
+    if (std::ranges::find(result, d) != result.end())
       throw UsageError{fmt::format("the dimension '{:.40}' is named twice", name), "name each once"};
-    result.push_back(*d);
+    result.push_back(d);
   }
   return result;
 }

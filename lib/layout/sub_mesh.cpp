@@ -59,16 +59,10 @@ Layout sub_mesh(const Layout& layout, Coordinates coordinates) {
   std::int64_t offset = layout.offset();
   for (std::size_t i = 0; i < coordinates.size(); ++i) {
     const auto& [name, coordinate] = coordinates[i];
-    const auto d = layout.find(name);
-    if (!d) {
-      std::vector<std::string> known;
-      for (const auto& dimension : layout.dimensions()) known.push_back(dimension.name);
-      throw UnknownName{fmt::format("the layout has no dimension '{:.40}'", name),
-                        fmt::format("its dimensions are: {}", fmt::join(known, ", "))};
-    }
+    const std::size_t d = layout.index_of(name);
     if (is_given(name, coordinates.first(i)))
       throw UsageError{fmt::format("the coordinate of '{:.40}' is given twice", name), "give it once"};
-    const Layout::Dimension& dimension = layout.dimensions()[*d];
+    const Layout::Dimension& dimension = layout.dimensions()[d];
     if (coordinate.value() < 0 || coordinate.value() >= dimension.size)
       throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", coordinate.value(), name,
                                    dimension.size - 1)};

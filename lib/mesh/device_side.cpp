@@ -119,7 +119,9 @@ void report_environment(const MeshState& state, const nccl::Library& library) {
     state.log(
         LogLevel::info,
         "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must reach the device in "
-        "one order; set to 1 before NCCL is loaded it makes that the order of the calls");
+        "one order; set to 1 before NCCL is loaded (mpi::NcclLaunchOrder::implicit does it) it makes that "
+        "the order "
+        "of the calls");
   if (is_set("CUDA_LAUNCH_BLOCKING"))
     state.log(
         LogLevel::warning,

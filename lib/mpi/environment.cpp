@@ -1,5 +1,6 @@
 #include "rankmesh/mpi/environment.hpp"
 
+#include <cstdlib>
 #include <exception>
 
 #include <fmt/format.h>
@@ -25,10 +26,12 @@ const char* to_string(ThreadLevel level) {
 
 }  // namespace
 
-Environment::Environment(ThreadLevel wanted) : Environment{nullptr, nullptr, wanted} {}
-Environment::Environment(int& argc, char**& argv, ThreadLevel wanted) : Environment{&argc, &argv, wanted} {}
+Environment::Environment(ThreadLevel wanted, NcclLaunchOrder order)
+    : Environment{nullptr, nullptr, wanted, order} {}
+Environment::Environment(int& argc, char**& argv, ThreadLevel wanted, NcclLaunchOrder order)
+    : Environment{&argc, &argv, wanted, order} {}
 
-Environment::Environment(int* argc, char*** argv, ThreadLevel wanted)
+Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunchOrder order)
     : exceptions_{std::uncaught_exceptions()} {
   int finalised = 0;
   check(MPI_Finalized(&finalised), "MPI_Finalized");
@@ -44,6 +47,7 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted)
     initialised_here_ = true;
   }
   level_ = static_cast<ThreadLevel>(level);
+  if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (level_ < wanted) {
     if (initialised_here_) MPI_Finalize();
     throw UsageError{fmt::format("MPI offers {}, {} is wanted", to_string(level_), to_string(wanted)),

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <string>
+
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
@@ -12,6 +15,20 @@
 using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+
+TEST_CASE("the order of NCCL's kernels is set when asked for, and the user's own setting stays") {
+  const char* variable = "NCCL_LAUNCH_ORDER_IMPLICIT";
+  unsetenv(variable);
+  { const mpi::Environment environment{mpi::ThreadLevel::single}; }
+  CHECK(std::getenv(variable) == nullptr);
+  { const mpi::Environment environment{mpi::ThreadLevel::single, mpi::NcclLaunchOrder::implicit}; }
+  REQUIRE(std::getenv(variable) != nullptr);
+  CHECK(std::string{std::getenv(variable)} == "1");
+  setenv(variable, "0", 1);
+  { const mpi::Environment environment{mpi::ThreadLevel::single, mpi::NcclLaunchOrder::implicit}; }
+  CHECK(std::string{std::getenv(variable)} == "0");
+  unsetenv(variable);
+}
 
 TEST_CASE("an environment attaches to an initialised MPI and leaves it running") {
   {

@@ -11,10 +11,16 @@ struct Options {
   OutputOptions output;
 };
 
-void print(const Options& options, const std::function<std::string(bool is_json)>& report) {
-  Output output{options.output};
-  output.write(report(options.output.chosen_format() == rankmesh::report::Format::json));
-  output.finish();
+// Parses the mesh and prints what `text` or `json` makes of its plan.
+template <class Text, class Json>
+int explain(const Options& options, const Text& text, const Json& json) {
+  return run({options.mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
+                Output output{options.output};
+                const bool is_json = options.output.chosen_format() == rankmesh::report::Format::json;
+                output.write(is_json ? json(plan) : text(plan));
+                output.finish();
+                return ok;
+              }});
 }
 
 void add_explain_rank(CLI::App& app, int& status) {
@@ -24,14 +30,9 @@ void add_explain_rank(CLI::App& app, int& status) {
   options->mesh.add_to(*command);
   options->output.add_to(*command, false);
   command->callback([options, &status] {
-    status =
-        run({options->mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
-               print(*options, [&](bool is_json) {
-                 return is_json ? rankmesh::report::explain_rank_json(plan, options->rank)
-                                : rankmesh::report::explain_rank_text(plan, options->rank);
-               });
-               return ok;
-             }});
+    status = explain(
+        *options, [&](const auto& plan) { return rankmesh::report::explain_rank_text(plan, options->rank); },
+        [&](const auto& plan) { return rankmesh::report::explain_rank_json(plan, options->rank); });
   });
 }
 
@@ -41,14 +42,7 @@ void add_explain_order(CLI::App& app, int& status) {
   options->mesh.add_to(*command);
   options->output.add_to(*command, false);
   command->callback([options, &status] {
-    status =
-        run({options->mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
-               print(*options, [&](bool is_json) {
-                 return is_json ? rankmesh::report::explain_order_json(plan)
-                                : rankmesh::report::explain_order_text(plan);
-               });
-               return ok;
-             }});
+    status = explain(*options, rankmesh::report::explain_order_text, rankmesh::report::explain_order_json);
   });
 }
 

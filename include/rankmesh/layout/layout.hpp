@@ -39,6 +39,8 @@ class RANKMESH_API Layout {
 
   [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
   [[nodiscard]] std::optional<std::size_t> find(std::string_view dimension) const;
+  /// @throws UnknownName, whose hint lists the dimensions.
+  [[nodiscard]] std::size_t index_of(std::string_view dimension) const;
   /// All ranks, the last dimension varying fastest.
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
   [[nodiscard]] std::int64_t size() const { return ranks_.size(); }
