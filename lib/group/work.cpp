@@ -25,8 +25,7 @@ void InFlight::fail(const std::string& why) {
 }
 
 bool InFlight::test() {
-  if (!failure.empty())
-    throw ClosedError{failure, "the operation failed earlier and will never be complete"};
+  if (!failure.empty()) throw ClosedError{failure, "the operation failed earlier and will never be complete"};
   if (pending == nullptr) return true;
   const auto self = services;  // forget() may drop the last other reference
   try {
