@@ -14,7 +14,7 @@ namespace {
 // The one thing that meshes of a process must share without knowing each other.
 struct Claimed {
   std::mutex mutex;
-  std::weak_ptr<const int> device;
+  std::weak_ptr<detail::ClaimedDevice> device;
 };
 
 Claimed& process() {
@@ -27,17 +27,27 @@ Claimed& process() {
 Claim::Claim(int device) {
   const std::lock_guard lock{process().mutex};
   device_ = process().device.lock();
-  if (device_ && *device_ != device)
+  if (device_ && device_->number != device)
+    throw UsageError{fmt::format("device {} is wanted, another mesh of this process drives device {}", device,
+                                 device_->number),
+                     "use one device per rank: close the other mesh first, or give both the same"};
+  if (device_ == nullptr) {
+    device_ = std::make_shared<detail::ClaimedDevice>(device);
+    process().device = device_;
+  }
+}
+
+Claim::Issuing::Issuing(const Claim& claim) : device_{claim.device_} {
+  if (device_->issuing.test_and_set(std::memory_order_acquire))
     throw UsageError{
-        fmt::format("device {} is wanted, another mesh of this process drives device {}", device, *device_),
-        "use one device per rank: close the other mesh first, or give both the same"};
-  if (device_ == nullptr) process().device = device_ = std::make_shared<const int>(device);
+        fmt::format("two threads issue NCCL operations on device {} at the same time", device_->number),
+        "issue from one thread for all meshes of the process: NCCL is not safe with several on one device"};
 }
 
 std::optional<int> claimed() {
   const std::lock_guard lock{process().mutex};
   const auto device = process().device.lock();
-  return device ? std::optional{*device} : std::nullopt;
+  return device ? std::optional{device->number} : std::nullopt;
 }
 
 void require_current(int device) {

@@ -110,8 +110,8 @@ void NcclSide::give_stream(Channel& channel) {
 }
 
 void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm) {
-  channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(),
-                                                   *state_.services->device, state_.timeout, batch_, graphs_);
+  channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(), claim_,
+                                                   state_.timeout, batch_, graphs_);
   channel.device_facts.native = comm->native();
   give_stream(channel);
   members_.push_back({&channel, std::move(comm)});
@@ -414,6 +414,7 @@ void NcclSide::abort() noexcept {
 }
 
 void NcclSide::end_batch(const Deadline& deadline) {
+  const device::Claim::Issuing alone{claim_};
   try {
     batch_.end(deadline);
   } catch (const Error& error) {

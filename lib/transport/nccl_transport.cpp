@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/transport/local_transport.hpp"
 
@@ -263,7 +262,8 @@ bool NcclTransport::supports(const Call& call) const {
 
 void NcclTransport::run(const Call& call) {
   refuse_unsupported(call, comm_.library());
-  device::require_current(device_);
+  device::require_current(claim_.device());
+  const device::Claim::Issuing alone{claim_};
   nccl::Batch::require_no_other(&batch_);
   if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
   graphs_.note(call.stream, comm_.name());

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "device/ground.hpp"
+#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -245,6 +246,20 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
                 mesh["all"].native_nccl())} == "all");
   }
   mesh.close();
+}
+
+TEST_CASE("a second thread that issues for the device, in whichever mesh, is refused before NCCL sees it") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  device::DeviceBuffer<std::int32_t> values{std::vector<std::int32_t>{1}};
+  if (size() > 1) {
+    const device::Claim::Issuing other{device::Claim{*mesh.device()}};  // as if in another thread's operation
+    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(values.span()), doctest::Contains("two threads issue"),
+                         UsageError);
+  }
+  mesh["tp"].all_reduce(values.span());
+  CHECK(values.download(StreamRef{}) == std::vector<std::int32_t>{size()});
+  mesh.close();
+  CHECK(!device::claimed());
 }
 
 TEST_CASE("the coordinator tells how its communicator came to be") {

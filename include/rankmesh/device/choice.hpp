@@ -1,6 +1,7 @@
 // Which device a rank drives.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,13 @@
 
 namespace rankmesh::device {
 
+namespace detail {
+struct ClaimedDevice {
+  int number;
+  std::atomic_flag issuing{};
+};
+}  // namespace detail
+
 /// The device that this process drives, for as long as somebody holds a claim on it: the meshes of one
 /// process must agree, since one rank drives at most one device. Copies share the claim.
 class RANKMESH_API Claim {
@@ -20,10 +28,24 @@ class RANKMESH_API Claim {
   Claim() = default;
   /// @throws UsageError where another device is claimed already.
   explicit Claim(int device);
-  [[nodiscard]] int device() const { return *device_; }
+  [[nodiscard]] int device() const { return device_->number; }
+
+  /// For as long as it lives the calling thread alone issues work for the device: NCCL is not safe with
+  /// several threads on communicators of one device, whichever meshes they belong to.
+  class RANKMESH_API Issuing {
+   public:
+    /// @throws UsageError where another thread is at it.
+    explicit Issuing(const Claim& claim);
+    ~Issuing() { device_->issuing.clear(std::memory_order_release); }
+    Issuing(const Issuing&) = delete;
+    Issuing& operator=(const Issuing&) = delete;
+
+   private:
+    std::shared_ptr<detail::ClaimedDevice> device_;
+  };
 
  private:
-  std::shared_ptr<const int> device_;
+  std::shared_ptr<detail::ClaimedDevice> device_;
 };
 
 /// The device that is claimed by this process; nothing where none is.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rankmesh/device/captured_graphs.hpp"
+#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
 #include "rankmesh/transport/transport.hpp"
@@ -11,19 +12,19 @@ namespace rankmesh {
 /// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken the
 /// operation (the communicator is settled), or, inside a batch, once it is part of that; the stream, not the
 /// host, waits for its end. gather, scatter and all_to_all are grouped sends and receives. A barrier is
-/// refused: it is the host that waits at one.
+/// refused: it is the host that waits at one. One thread at a time per device, over all meshes.
 ///
 /// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
 class NcclTransport final : public Transport {
  public:
   /// @param rank, size  of this process in the group.
   /// @param batch, graphs  of the mesh.
-  NcclTransport(nccl::Communicator& comm, int rank, int size, int device, Deadline::Duration timeout,
+  NcclTransport(nccl::Communicator& comm, int rank, int size, device::Claim claim, Deadline::Duration timeout,
                 nccl::Batch& batch, device::CapturedGraphs& graphs)
       : comm_{comm},
         rank_{rank},
         size_{size},
-        device_{device},
+        claim_{std::move(claim)},
         timeout_{timeout},
         batch_{batch},
         graphs_{graphs} {}
@@ -36,7 +37,8 @@ class NcclTransport final : public Transport {
 
  private:
   nccl::Communicator& comm_;
-  int rank_, size_, device_;
+  int rank_, size_;
+  device::Claim claim_;
   Deadline::Duration timeout_;
   nccl::Batch& batch_;
   device::CapturedGraphs& graphs_;
