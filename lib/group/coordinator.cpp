@@ -86,7 +86,7 @@ void GroupCoordinator::wait(StreamRef stream) {
   if (services_->closed || !channel_->comm)
     throw ClosedError{fmt::format("'{}' is closed", name_), "wait before close()"};
   (void)device_transport("wait");
-  on_device_checked([&] { channel_->device_facts.wait(stream, Deadline{services_->timeout}); });
+  on_device_checked([&] { channel_->device_facts.wait(stream, Deadline{channel_->timeout}); });
 }
 
 const BootstrapReport* GroupCoordinator::bootstrap() const noexcept {

@@ -91,7 +91,7 @@ void Work::wait() {
   if (state_->on_device && state_->pending != nullptr && state_->failure.empty())
     state_->pending->order_before(state_->stream);
   else
-    state_->wait(Deadline{state_->services->timeout});
+    state_->wait(Deadline{state_->channel->timeout});
 }
 
 void Work::wait(Deadline::Duration timeout) {

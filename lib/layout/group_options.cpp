@@ -31,6 +31,7 @@ std::string GroupOptions::to_string() const {
   number("max_ctas", max_ctas);
   number("cga_cluster_size", cga_cluster_size);
   number("traffic_class", traffic_class);
+  number("timeout", timeout);
   if (!isolated.empty()) parts.push_back(fmt::format("isolated={}", fmt::join(isolated, "+")));
   return fmt::format("{}", fmt::join(parts, ","));
 }

@@ -111,7 +111,7 @@ void NcclSide::give_stream(Channel& channel) {
 
 void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm) {
   channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(), claim_,
-                                                   state_.timeout, batch_, graphs_);
+                                                   channel.timeout, batch_, graphs_);
   channel.device_facts.native = comm->native();
   give_stream(channel);
   members_.push_back({&channel, std::move(comm)});

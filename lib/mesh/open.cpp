@@ -120,6 +120,7 @@ void open_name(MeshState& state, std::size_t f) {
     if (takes_part) {
       channel = state.add_channel(family.name(), family.name(), ranks, std::move(comm));
       channel->leader = leader(0);
+      if (options.timeout) channel->timeout = Deadline::Duration{*options.timeout};
     }
   }
   if (place) {
@@ -135,6 +136,7 @@ void open_name(MeshState& state, std::size_t f) {
     if (!place) continue;
     auto further = state.add_channel(name, name, ranks, std::move(comm));
     further->leader = leader(k + 1);
+    further->timeout = channel->timeout;
     further->families.push_back(f);
     further->isolation = options.isolated[k];
     add_coordinator(state, name, further);
@@ -176,6 +178,7 @@ std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::strin
   channel->identity = std::move(identity);
   channel->name = std::move(name);
   channel->ranks = std::move(ranks);
+  channel->timeout = timeout;
   if (channel->ranks.size() == 1)
     channel->host = std::make_unique<LocalTransport>();
   else

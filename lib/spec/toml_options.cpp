@@ -18,9 +18,9 @@ std::optional<int> as_int(const std::optional<std::int64_t>& number) {
 }  // namespace
 
 GroupOptions read_options(const TomlReader& table) {
-  static const std::vector<std::string> keys{"split_from", "share_resources",  "ranks_per_id", "lazy",
-                                             "blocking",   "priority",         "min_ctas",     "max_ctas",
-                                             "isolated",   "cga_cluster_size", "traffic_class"};
+  static const std::vector<std::string> keys{"split_from", "share_resources",  "ranks_per_id",  "lazy",
+                                             "blocking",   "priority",         "min_ctas",      "max_ctas",
+                                             "isolated",   "cga_cluster_size", "traffic_class", "timeout"};
   table.refuse_other_keys(keys);
   GroupOptions options;
   options.split_from = table.text("split_from");
@@ -33,6 +33,7 @@ GroupOptions read_options(const TomlReader& table) {
   options.max_ctas = as_int(table.number("max_ctas", 1, most_int));
   options.cga_cluster_size = as_int(table.number("cga_cluster_size", 0, most_int));
   options.traffic_class = as_int(table.number("traffic_class", least_int, most_int));
+  options.timeout = as_int(table.number("timeout", 1, most_int));
   options.isolated = table.texts("isolated");
   return options;
 }
@@ -54,6 +55,7 @@ std::string options_as_toml(const GroupOptions& options) {
   number("max_ctas", options.max_ctas);
   number("cga_cluster_size", options.cga_cluster_size);
   number("traffic_class", options.traffic_class);
+  number("timeout", options.timeout);
   std::vector<std::string> keys;
   for (const std::string& key : options.isolated) keys.push_back(quoted(key));
   if (!keys.empty()) text += fmt::format("isolated = [{}]\n", fmt::join(keys, ", "));

@@ -226,6 +226,19 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("a name's own timeout ends the waits for its operations") {
+  MeshOptions options;
+  options.names["tp"].timeout = 1;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  static std::vector<std::vector<int>> lent;  // what never ends must live until the end of the process
+  auto& value = lent.emplace_back(1, 1);
+  if (rank() != last()) {
+    Work work = mesh["tp"].all_reduce_async(value);
+    CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("1 s"), TimeoutError);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST_CASE(
     "an asynchronous operation that one member leaves out: who waits is told, and the group is broken") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};

@@ -159,6 +159,7 @@ min_ctas = 1
 max_ctas = 4
 cga_cluster_size = 2
 traffic_class = 3
+timeout = 20
 isolated = ["overlap", "side"]
 [options.tp]
 blocking = true
@@ -167,7 +168,7 @@ blocking = true
   CHECK(plan.options_text() ==
         "dp(split_from=all,share_resources,ranks_per_id=64,lazy,priority=-2,min_ctas=1,max_ctas=4,cga_"
         "cluster_size=2,"
-        "traffic_class=3,isolated=overlap+side) tp(blocking)");
+        "traffic_class=3,timeout=20,isolated=overlap+side) tp(blocking)");
   // Options and routes are no part of the digest, groups are.
   CHECK(plan.digest() == MeshSpec::parse("dp=4,tp=2 ; all=dp*tp").plan().digest());
   CHECK(spec_of("mesh = 'tp=2'\nroutes = 'host: shm'").routes() == "host: shm");

@@ -34,6 +34,9 @@ struct GroupOptions {
   std::optional<int> max_ctas{};          ///< most thread blocks per operation; fewer need less memory
   std::optional<int> cga_cluster_size{};  ///< 0 .. 8
   std::optional<int> traffic_class{};     ///< of the network (NCCL 2.26)
+  /// Seconds that waits for this name's operations last (Work::wait, waits for streams, NCCL calls that
+  /// settle); nothing: the mesh's timeout.
+  std::optional<int> timeout{};
   /// Further communicators of the same groups, by key, for work on other streams: Mesh::isolated().
   std::vector<std::string> isolated{};
 

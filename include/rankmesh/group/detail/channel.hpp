@@ -63,6 +63,7 @@ struct Channel {
   std::string isolation;              ///< key of a further communicator of the same group
   RankSet ranks;                      ///< of the world
   mpi::Communicator owned;            ///< empty for groups of one and adopted communicators
+  Deadline::Duration timeout{600};    ///< of waits for its operations
   RankInGroup leader{};               ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;         ///< MPI_COMM_SELF for groups of one
   std::unique_ptr<Transport> host;
