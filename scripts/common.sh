@@ -21,6 +21,7 @@ build   libfmt-dev           fmt-devel            fmt
 build   nlohmann-json3-dev   json-devel           nlohmann-json
 build   libtomlplusplus-dev  tomlplusplus-devel   tomlplusplus
 build   libxxhash-dev        xxhash-devel         xxhash
+build   libcereal-dev        cereal-devel         cereal
 build   doctest-dev          doctest-devel        doctest
 test    cmake                cmake                cmake
 test    iproute2             iproute              iproute2

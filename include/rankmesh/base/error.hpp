@@ -73,6 +73,13 @@ class RANKMESH_API UnsupportedError : public Error {
   using Error::Error;
 };
 
+/// What came from another rank is not what was to come: truncated, of another kind, or no message of
+/// rankmesh's at all; or the sender could not make it and says why.
+class RANKMESH_API DataError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The ranks do not agree, or one of them failed before the first collective. The same text on every rank.
 class RANKMESH_API MismatchError : public Error {
  public:

@@ -1,0 +1,159 @@
+// How objects become bytes: cereal's portable binary format, read by an archive that does not trust it.
+//
+// This header and objects.hpp need cereal (libcereal-dev); no other header of rankmesh does.
+#pragma once
+
+#include <algorithm>
+#include <cereal/archives/portable_binary.hpp>
+#include <cereal/cereal.hpp>
+#include <cereal/types/array.hpp>
+#include <cereal/types/map.hpp>
+#include <cereal/types/optional.hpp>
+#include <cereal/types/string.hpp>
+#include <cereal/types/tuple.hpp>
+#include <cereal/types/utility.hpp>
+#include <cereal/types/vector.hpp>
+#include <cstdint>
+#include <cstring>
+#include <ostream>
+#include <span>
+#include <streambuf>
+#include <string>
+#include <type_traits>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/exchange/message.hpp"
+
+namespace rankmesh::exchange::detail {
+
+/// A stream that appends to bytes.
+class ByteSink final : public std::streambuf {
+ public:
+  explicit ByteSink(Bytes& bytes) : bytes_{bytes} {}
+
+ protected:
+  std::streamsize xsputn(const char* data, std::streamsize n) override {
+    const auto* begin = reinterpret_cast<const std::byte*>(data);
+    bytes_.insert(bytes_.end(), begin, begin + n);
+    return n;
+  }
+  int_type overflow(int_type c) override {
+    bytes_.push_back(static_cast<std::byte>(c));
+    return c;
+  }
+
+ private:
+  Bytes& bytes_;
+};
+
+/// Reads what cereal::PortableBinaryOutputArchive has written. Unlike cereal's own input archive it checks
+/// each length against the bytes that are there before a container is made of it, so that garbage costs at
+/// most sizeof(element) bytes of memory per byte, and lets no value but 0 and 1 become a bool.
+class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
+ public:
+  explicit ObjectReader(std::span<const std::byte> bytes)
+      : cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision>{this}, bytes_{bytes} {
+    std::uint8_t is_little = 0;
+    take<1>(&is_little, 1);
+    if (is_little > 1) throw cereal::Exception{"the byte order is neither little nor big"};
+    swaps_ = is_little != cereal::portable_binary_detail::is_little_endian();
+  }
+  [[nodiscard]] std::size_t left() const { return bytes_.size(); }
+
+  /// `size` bytes, which are elements of `element` bytes.
+  template <std::size_t element>
+  void take(void* to, std::size_t size) {
+    if (size > bytes_.size()) throw cereal::Exception{"it ends too early"};
+    if (size > 0) std::memcpy(to, bytes_.data(), size);
+    bytes_ = bytes_.subspan(size);
+    if (!swaps_) return;
+    for (std::size_t i = 0; i < size; i += element)
+      cereal::portable_binary_detail::swap_bytes<element>(static_cast<std::uint8_t*>(to) + i);
+  }
+
+  /// Elements take a byte at least, those of empty classes none.
+  void check_length(cereal::size_type length) const {
+    constexpr std::size_t empty_elements = 4096;
+    if (length > bytes_.size() + empty_elements) throw cereal::Exception{"it ends too early"};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool swaps_ = false;
+};
+
+// What cereal looks for, by argument.
+template <class T>
+  requires std::is_arithmetic_v<T>
+void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::uint8_t byte = 0;
+    archive.take<1>(&byte, 1);
+    if (byte > 1) throw cereal::Exception{"a bool is neither true nor false"};
+    value = byte == 1;
+  } else {
+    archive.take<sizeof(T)>(&value, sizeof(T));
+  }
+}
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(ObjectReader& archive, cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+template <class T>
+void CEREAL_SERIALIZE_FUNCTION_NAME(ObjectReader& archive, cereal::SizeTag<T>& tag) {
+  archive(tag.size);
+  archive.check_length(tag.size);
+}
+template <class T>
+void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, cereal::BinaryData<T>& data) {
+  archive.take<sizeof(std::remove_pointer_t<T>)>(data.data, static_cast<std::size_t>(data.size));
+}
+
+}  // namespace rankmesh::exchange::detail
+
+CEREAL_REGISTER_ARCHIVE(rankmesh::exchange::detail::ObjectReader)
+// Load functions that ask for the matching output archive get cereal's.
+template <>
+struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail::ObjectReader> {
+  using type = cereal::PortableBinaryOutputArchive;
+};
+
+namespace rankmesh::exchange {
+
+/// The object in cereal's portable binary format. @throws whatever its save function throws.
+template <class T>
+Bytes to_bytes(const T& object) {
+  Bytes bytes;
+  detail::ByteSink sink{bytes};
+  std::ostream stream{&sink};
+  cereal::PortableBinaryOutputArchive archive{stream};
+  archive(object);
+  return bytes;
+}
+
+/// @throws DataError where the bytes are no T: truncated, too long, or such that T refuses them.
+template <class T>
+void from_bytes(std::span<const std::byte> bytes, T& object) {
+  const auto refuse = [&](const std::string& why) {
+    throw DataError{
+        std::to_string(bytes.size()) + " bytes are no object of the type that is asked for: " + why,
+        "use the same type and the same version of its serialize function at both ends"};
+  };
+  try {
+    detail::ObjectReader reader{bytes};
+    reader(object);
+    if (reader.left() > 0) refuse(std::to_string(reader.left()) + " of them are left over");
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  }
+}
+template <class T>
+T from_bytes(std::span<const std::byte> bytes) {
+  T object{};
+  from_bytes(bytes, object);
+  return object;
+}
+
+}  // namespace rankmesh::exchange

@@ -1,0 +1,184 @@
+#include "rankmesh/exchange/message.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace rankmesh::exchange {
+namespace {
+
+constexpr std::uint64_t mark = 0x6d73672e646e6172;  // "rand.msg"
+
+enum class Kind : std::uint64_t { message = 1, failure = 2 };
+
+struct Header {
+  std::uint64_t mark_ = mark;
+  std::uint64_t bytes = 0;
+  Kind kind = Kind::message;
+};
+static_assert(sizeof(Header) + short_message == first_part);
+
+using FirstPart = std::array<std::byte, first_part>;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span{text.data(), text.size()});
+}
+
+FirstPart first_part_of(std::span<const std::byte> message, Kind kind) {
+  FirstPart part{};
+  const Header header{.bytes = message.size(), .kind = kind};
+  std::memcpy(part.data(), &header, sizeof header);
+  const std::size_t begins = std::min(message.size(), short_message);
+  if (begins > 0) std::memcpy(part.data() + sizeof header, message.data(), begins);
+  return part;
+}
+
+[[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from, std::string_view what) {
+  throw DataError{fmt::format("{}: what came from rank {} is no message: {}", group.name(),
+                              group.ranks().at(from.value()).value(), what),
+                  "let both ends call the matching functions in the same order; plain send and "
+                  "recv need a tag of their own"};
+}
+
+// The header, once it can be believed.
+Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPart& part,
+                 std::uint64_t limit) {
+  Header header;
+  std::memcpy(&header, part.data(), sizeof header);
+  if (header.mark_ != mark || (header.kind != Kind::message && header.kind != Kind::failure))
+    refuse(group, from, "it does not begin as one");
+  if (header.bytes > limit)
+    refuse(group, from, fmt::format("it is to have {} bytes, the limit is {}", header.bytes, limit));
+  return header;
+}
+
+[[noreturn]] void fail_as_sender(const GroupCoordinator& group, RankInGroup from,
+                                 std::span<const std::byte> text) {
+  throw DataError{fmt::format("{}: rank {} could not make its message: {}", group.name(),
+                              group.ranks().at(from.value()).value(),
+                              std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
+                  "mend what that rank says"};
+}
+
+// A message as its first part, and a buffer of its whole length into which the rest goes.
+Bytes begin_of(const FirstPart& part, std::uint64_t bytes) {
+  Bytes message(bytes);
+  const std::size_t begins = std::min<std::size_t>(bytes, short_message);
+  if (begins > 0) std::memcpy(message.data(), part.data() + sizeof(Header), begins);
+  return message;
+}
+
+template <class Byte>
+std::span<Byte> rest_of(std::span<Byte> message) {
+  return message.subspan(std::min(message.size(), short_message));
+}
+
+// Lengths of all members, and who failed.
+struct Lengths {
+  std::vector<std::int64_t> counts;
+  bool failed = false;
+};
+
+Lengths exchange_lengths(GroupCoordinator& group, std::size_t bytes, const Failure* failure) {
+  const std::array<std::uint64_t, 2> mine{bytes, failure == nullptr ? 0U : 1U};
+  std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(group.size()));
+  group.all_gather(mine, all);
+  Lengths lengths;
+  for (std::size_t r = 0; r < all.size(); r += 2) {
+    lengths.counts.push_back(static_cast<std::int64_t>(all[r]));
+    lengths.failed = lengths.failed || all[r + 1] != 0;
+  }
+  return lengths;
+}
+
+std::vector<Bytes> divided(std::span<const std::byte> all, const std::vector<std::int64_t>& counts) {
+  std::vector<Bytes> messages;
+  for (const std::int64_t count : counts) {
+    const auto n = static_cast<std::size_t>(count);
+    messages.emplace_back(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+    all = all.subspan(n);
+  }
+  return messages;
+}
+
+// Where a member could not make its message all of them learn that, and which.
+void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failure* failure) {
+  if (!lengths.failed) return;
+  const std::string text = failure == nullptr ? "" : failure->text.substr(0, 200);
+  std::array<char, 208> mine{};
+  mine[0] = failure == nullptr ? 0 : 1;
+  std::copy(text.begin(), text.end(), mine.begin() + 1);
+  std::vector<char> all(mine.size() * static_cast<std::size_t>(group.size()));
+  group.all_gather(mine, all);
+  for (std::int64_t r = 0; r < group.size(); ++r) {
+    const char* theirs = all.data() + static_cast<std::size_t>(r) * mine.size();
+    if (theirs[0] == 1) fail_as_sender(group, r, bytes_of(theirs + 1));
+  }
+}
+
+}  // namespace
+
+void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root, const Failure* failure,
+                       std::uint64_t limit) {
+  const bool at_root = group.rank_in_group() == root;
+  const std::string text = failure == nullptr ? "" : failure->text;
+  const std::span<const std::byte> body =
+      failure == nullptr ? std::span<const std::byte>{message} : bytes_of(text);
+  FirstPart part{};
+  if (at_root) part = first_part_of(body, failure == nullptr ? Kind::message : Kind::failure);
+  group.broadcast(part, root);
+  const Header header = header_of(group, root, part, limit);
+  Bytes received;
+  Bytes& whole = at_root && failure == nullptr ? message : received;
+  if (&whole == &received) {
+    received = begin_of(part, header.bytes);
+    if (at_root) std::ranges::copy(body, received.begin());
+  }
+  if (header.bytes > short_message) group.broadcast(rest_of(std::span{whole}), root);
+  if (header.kind == Kind::failure) fail_as_sender(group, root, received);
+  if (!at_root) message = std::move(received);
+}
+
+void send_message(GroupCoordinator& group, std::span<const std::byte> message, Peer to, int tag,
+                  const Failure* failure) {
+  const std::span<const std::byte> body = failure == nullptr ? message : bytes_of(failure->text);
+  group.send(first_part_of(body, failure == nullptr ? Kind::message : Kind::failure), to, tag);
+  if (body.size() > short_message) group.send(rest_of(body), to, tag);
+}
+
+Bytes recv_message(GroupCoordinator& group, Peer from, int tag, std::uint64_t limit) {
+  FirstPart part{};
+  group.recv(part, from, tag);
+  const RankInGroup sender = from.resolve(group.rank_in_group(), group.size());
+  const Header header = header_of(group, sender, part, limit);
+  Bytes message = begin_of(part, header.bytes);
+  if (header.bytes > short_message) group.recv(rest_of(std::span{message}), from, tag);
+  if (header.kind == Kind::failure) fail_as_sender(group, sender, message);
+  return message;
+}
+
+std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
+                                   RankInGroup root, const Failure* failure) {
+  const Lengths lengths = exchange_lengths(group, message.size(), failure);
+  throw_failures(group, lengths, failure);
+  const bool at_root = group.rank_in_group() == root;
+  const std::int64_t total = std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
+  Bytes all(at_root ? static_cast<std::size_t>(total) : 0);
+  group.gather_v(message, all, lengths.counts, root);
+  return at_root ? divided(all, lengths.counts) : std::vector<Bytes>{};
+}
+
+std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
+                                       const Failure* failure) {
+  const Lengths lengths = exchange_lengths(group, message.size(), failure);
+  throw_failures(group, lengths, failure);
+  const std::int64_t total = std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
+  Bytes all(static_cast<std::size_t>(total));
+  group.all_gather_v(message, all, lengths.counts);
+  return divided(all, lengths.counts);
+}
+
+}  // namespace rankmesh::exchange
