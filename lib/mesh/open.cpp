@@ -218,6 +218,10 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   services.local_rank = state->placement.local_rank(services.rank);
   open_names(*state);
   state->device = open_device_side(*state);
+  if (state->device != nullptr) {
+    services.begin_batch = [&mesh = *state] { mesh.device->begin_batch(); };
+    services.end_batch = [&mesh = *state] { mesh.device->end_batch(mesh.deadline()); };
+  }
   const auto created = std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
   state->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
                                          description, created, state->placement.node_count()));

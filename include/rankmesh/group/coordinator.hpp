@@ -353,6 +353,8 @@ class RANKMESH_API GroupCoordinator {
   /// The same without waiting.
   /// @param kept  what must live until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
+  /// Of the mesh. For the rooms that build on groups.
+  [[nodiscard]] detail::MeshServices& services() const noexcept { return *services_; }
   /// Whether this is the channel beneath. For the mesh.
   [[nodiscard]] bool uses(const detail::Channel& channel) const noexcept {
     return channel_.get() == &channel;

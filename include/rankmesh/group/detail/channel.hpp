@@ -36,6 +36,9 @@ struct MeshServices {
   std::optional<int> device;                         ///< that this rank drives
   std::string no_device;                             ///< why there is no device transport
   bool in_batch = false;  ///< an NcclGroup is open: only device operations may be issued
+  /// Gather device operations, and issue what was gathered; empty where there are no devices.
+  std::function<void()> begin_batch;
+  std::function<void()> end_batch;
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator

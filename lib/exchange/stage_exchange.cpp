@@ -1,0 +1,71 @@
+#include "rankmesh/exchange/stage_exchange.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rankmesh/group/detail/fused_calls.hpp"
+
+namespace rankmesh::exchange {
+namespace {
+
+constexpr int highest_tag = 16382;  // the backward direction has the one above
+
+bool is_on_device(const StageMove& move) {
+  return (move.is_sent ? move.in.kind : move.out.kind) == MemoryKind::device;
+}
+
+}  // namespace
+
+StageExchange::StageExchange(GroupCoordinator& stages, StageExchangeOptions options)
+    : stages_{stages}, options_{options} {
+  if (options.ring && stages.size() == 1)
+    throw UsageError{fmt::format("a ring of the one stage of '{}'", stages.name()),
+                     "keep the values where they are, or use more stages"};
+  if (options.tag < 0 || options.tag > highest_tag)
+    throw UsageError{fmt::format("the tag of a stage exchange is {}", options.tag),
+                     fmt::format("tags run from 0 to {}; two are used", highest_tag)};
+}
+
+bool StageExchange::leaves_pipeline(const StageMove& move) const {
+  if (options_.ring) return false;
+  const bool is_at_next = move.is_forward == move.is_sent;
+  return is_at_next ? stages_.is_last() : stages_.is_first();
+}
+
+Call StageExchange::call_of(const StageMove& move, StreamRef stream) const {
+  const Peer peer = move.is_forward == move.is_sent ? Peer{next} : Peer{prev};
+  const RankInGroup other = peer.resolve(stages_.rank_in_group(), stages_.size());
+  Call call{.operation = move.is_sent ? Operation::send : Operation::recv,
+            .tag = options_.tag + (move.is_forward ? 0 : 1),
+            .stream = stream};
+  if (move.is_sent) {
+    call.in = move.in;
+    call.destination = other;
+  } else {
+    call.out = move.out;
+    call.source = other;
+  }
+  return call;
+}
+
+Works StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
+  Works works;
+  for (const bool is_sent : {false, true})  // receives first: what comes finds its place
+    for (const StageMove& move : moves)
+      if (move.is_sent == is_sent && !is_on_device(move) && !leaves_pipeline(move))
+        works.add(stages_.start(call_of(move, stream)));
+
+  const auto on_device = [&](const StageMove& move) { return is_on_device(move) && !leaves_pipeline(move); };
+  if (std::ranges::none_of(moves, on_device)) return works;
+  rankmesh::detail::FusedCalls together{stages_};
+  // NCCL pairs sends and receives of two ranks by their order: in a ring of two stages both directions lead
+  // to the same one.
+  for (const bool is_forward : {true, false})
+    for (const StageMove& move : moves)
+      if (move.is_forward == is_forward && on_device(move)) stages_.run(call_of(move, stream));
+  together.end();
+  return works;
+}
+
+}  // namespace rankmesh::exchange

@@ -1,0 +1,101 @@
+// Neighbouring stages exchange in both directions without waiting for each other in a circle.
+#include <doctest/doctest.h>
+
+#include "rankmesh/exchange/stage_exchange.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using exchange::from_next;
+using exchange::from_prev;
+using exchange::StageExchange;
+using exchange::to_next;
+using exchange::to_prev;
+using rankmesh_test::size;
+
+namespace {
+
+// Larger than what MPI sends without a receiver, so that a blocking order would deadlock.
+constexpr std::size_t large = 40000;
+
+std::vector<float> values(std::int64_t stage, float what, std::size_t n = large) {
+  return std::vector<float>(n, static_cast<float>(stage) * 10 + what);
+}
+
+}  // namespace
+
+TEST_CASE("all four moves at once, of large buffers, on the open pipeline and around the ring") {
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=auto,dp=2" : "pp=auto"};
+  auto& pp = mesh["pp"];
+  const std::int64_t self = pp.rank_in_group().value();
+  const std::int64_t n = pp.size();
+  for (const bool ring : {false, true}) {
+    CAPTURE(ring);
+    if (ring && n == 1) {
+      CHECK_THROWS_AS((StageExchange{pp, {.ring = true}}), UsageError);
+      continue;
+    }
+    StageExchange stages{pp, {.ring = ring, .tag = 4}};
+    const auto activations = values(self, 1);
+    const auto gradients = values(self, 2);
+    auto got_activations = values(self, -1);
+    auto got_gradients = values(self, -2);
+    stages.run(
+        {to_prev(gradients), to_next(activations), from_prev(got_activations), from_next(got_gradients)});
+    const bool has_prev = ring || self > 0;
+    const bool has_next = ring || self + 1 < n;
+    CHECK(got_activations == (has_prev ? values((self + n - 1) % n, 1) : values(self, -1)));
+    CHECK(got_gradients == (has_next ? values((self + 1) % n, 2) : values(self, -2)));
+  }
+  mesh.close();
+}
+
+TEST_CASE("the steps of the schedules") {
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
+  auto& pp = mesh["pp"];
+  const std::int64_t self = pp.rank_in_group().value();
+  StageExchange stages{pp};
+  auto x = values(self, 0);
+  // Activations pass through all stages one by one, each adding its number; gradients come back.
+  float expected = static_cast<float>(self) * 10;
+  stages.recv_forward(x);
+  for (std::int64_t s = 0; s < self; ++s) expected = static_cast<float>(s + 1);
+  if (self > 0) {
+    CHECK(x == std::vector<float>(large, expected - 1));
+    for (float& v : x) v += 1;
+  }
+  stages.send_forward(x);
+  auto gradient = values(0, 0);
+  stages.recv_backward(gradient);
+  CHECK(gradient[0] == static_cast<float>(pp.is_last() ? 0 : pp.size() - 1 - self));
+  for (float& v : gradient) v += 1;
+  stages.send_backward(gradient);
+
+  // Fused steps, with two buffers of different type in one direction.
+  auto in = values(self, 5);
+  auto out = values(self, 6);
+  stages.send_forward_recv_forward(in, out);
+  CHECK(out == (self > 0 ? values(self - 1, 5) : values(self, 6)));
+  out = values(self, 6);
+  stages.send_backward_recv_backward(in, out);
+  CHECK(out == (pp.is_last() ? values(self, 6) : values(self + 1, 5)));
+  std::vector<int> number{static_cast<int>(self)};
+  std::vector<int> theirs{-1};
+  out = values(self, 6);
+  auto works = stages.start({to_next(number), to_next(in), from_prev(theirs), from_prev(out)});
+  while (!works.test()) mesh.progress();
+  works.wait(Deadline::Duration{1});
+  CHECK(theirs[0] == (self > 0 ? static_cast<int>(self) - 1 : -1));
+  CHECK(out == (self > 0 ? values(self - 1, 5) : values(self, 6)));
+  // Alternate ends of one pair, as in the steady phase of 1F1B.
+  if (pp.size() > 1 && self == 0) {
+    stages.send_forward_recv_backward(in, out);
+    CHECK(out == values(1, 5));
+  }
+  if (self == 1) {
+    stages.run({from_prev(out), to_prev(in)});
+    CHECK(out == values(0, 5));
+  }
+  CHECK_THROWS_AS((StageExchange{pp, {.tag = 16383}}), UsageError);
+  mesh.close();
+}
