@@ -1,0 +1,145 @@
+#include "rankmesh/exchange/tensor_dict.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "detail/tensor_metadata.hpp"
+#include "rankmesh/exchange/works.hpp"
+#include "rankmesh/group/detail/fused_calls.hpp"
+
+namespace rankmesh::exchange {
+namespace {
+
+using detail::DictMetadata;
+using detail::TensorMetadata;
+
+DictMetadata metadata_of(const TensorDict& tensors, const TensorDictOptions& options) {
+  DictMetadata metadata;
+  if (options.all_gather != nullptr) metadata.slices = options.all_gather->size();
+  for (const auto& [name, tensor] : tensors)
+    metadata.tensors.push_back({.name = name,
+                                .type = tensor.type(),
+                                .kind = tensor.kind(),
+                                .is_sliced = metadata.slices > 1 && tensor.count() % metadata.slices == 0 &&
+                                             std::ranges::find(options.whole, name) == options.whole.end(),
+                                .shape = tensor.shape()});
+  return metadata;
+}
+
+// The tensors that will come, in their order: those of the dictionary that fit, else new ones.
+TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
+  TensorDict tensors;
+  for (const TensorMetadata& coming : metadata.tensors) {
+    Tensor* there = old.find(coming.name);
+    const bool fits = there != nullptr && there->type() == coming.type && there->kind() == coming.kind &&
+                      there->shape() == coming.shape;
+    try {
+      tensors.add(coming.name,
+                  fits ? std::move(*there) : Tensor::allocate(coming.type, coming.shape, coming.kind));
+    } catch (const UsageError& error) {  // a shape or a name that no sender has
+      throw DataError{fmt::format("what came is no tensor '{}': {}", coming.name, error.message()),
+                      "use one version of rankmesh at both ends"};
+    } catch (const std::bad_alloc&) {
+      throw DataError{fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
+                      "send it in parts"};
+    } catch (const std::length_error&) {
+      throw DataError{fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
+                      "send it in parts"};
+    }
+  }
+  return tensors;
+}
+
+// Host memory: all at once, then waits; device memory: one batch.
+void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
+  const auto on_device = [](const Call& call) {
+    return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;
+  };
+  Works works;
+  for (const Call& call : calls)
+    if (!on_device(call)) works.add(group.start(call));
+  if (std::ranges::any_of(calls, on_device)) {
+    rankmesh::detail::FusedCalls together{group};
+    for (const Call& call : calls)
+      if (on_device(call)) group.run(call);
+    together.end();
+  }
+  works.wait();
+}
+
+// This rank's part of what is sent of a tensor.
+Buffer part_of(const Buffer& buffer, bool is_sliced, const TensorDictOptions& options) {
+  if (!is_sliced) return buffer;
+  const std::int64_t n = buffer.count / options.all_gather->size();
+  return buffer.slice(options.all_gather->rank_in_group().value() * n, n);
+}
+
+// Empty tensors are all in their metadata.
+template <class CallOf>
+std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
+  std::vector<Call> calls;
+  std::size_t i = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.count() > 0) calls.push_back(call_of(tensor.buffer(), i));
+    ++i;
+  }
+  return calls;
+}
+
+}  // namespace
+
+void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors, RankInGroup root, StreamRef stream) {
+  const bool at_root = group.rank_in_group() == root;
+  Bytes bytes = at_root ? to_bytes(metadata_of(tensors, {})) : Bytes{};
+  broadcast_message(group, bytes, root);
+  if (!at_root) tensors = prepared(tensors, detail::metadata_from(bytes));
+  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t) {
+            return Call{.operation = Operation::broadcast, .out = buffer, .root = root, .stream = stream};
+          }));
+}
+
+void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer to,
+                      const TensorDictOptions& options) {
+  const DictMetadata metadata = metadata_of(tensors, options);
+  send_message(group, to_bytes(metadata), to, options.tag);
+  const RankInGroup destination = to.resolve(group.rank_in_group(), group.size());
+  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
+            return Call{.operation = Operation::send,
+                        .in = part_of(buffer, metadata.tensors[i].is_sliced, options).as_input(),
+                        .destination = destination,
+                        .tag = options.tag,
+                        .stream = options.stream};
+          }));
+}
+
+void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
+                      const TensorDictOptions& options) {
+  const DictMetadata metadata = detail::metadata_from(recv_message(group, from, options.tag));
+  const std::int64_t slices = options.all_gather == nullptr ? 1 : options.all_gather->size();
+  if (metadata.slices != slices)
+    throw DataError{
+        fmt::format("the sender's tensors are in {} slices, this rank gathers {}", metadata.slices, slices),
+        "give TensorDictOptions::all_gather at both ends, groups of one size"};
+  tensors = prepared(tensors, metadata);
+  const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
+  std::vector<Call> gathers;
+  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
+            const Buffer part = part_of(buffer, metadata.tensors[i].is_sliced, options);
+            if (metadata.tensors[i].is_sliced)  // the own block is in place
+              gathers.push_back({.operation = Operation::all_gather,
+                                 .in = part.as_input(),
+                                 .out = buffer,
+                                 .stream = options.stream});
+            return Call{.operation = Operation::recv,
+                        .out = part,
+                        .source = source,
+                        .tag = options.tag,
+                        .stream = options.stream};
+          }));
+  if (!gathers.empty()) run_all(*options.all_gather, gathers);
+}
+
+}  // namespace rankmesh::exchange

@@ -1,0 +1,151 @@
+// Tensors by name: broadcast, sent stage to stage whole and in slices, into old and new memory.
+#include "rankmesh/exchange/tensor_dict.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "rankmesh/exchange/message.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using exchange::Tensor;
+using exchange::TensorDict;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+template <class T>
+void fill(Tensor& tensor, int seed) {
+  const auto values = tensor.host<T>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>((static_cast<int>(i) * 7 + seed) % 101);
+}
+
+// What a stage hands over: divisible, not divisible, empty, one element, and many dimensions.
+TensorDict tensors(int seed) {
+  TensorDict dict;
+  fill<float>(dict.add("hidden_states", Tensor::allocate(DataType::float32, {12, 8})), seed);
+  fill<std::int64_t>(dict.add("positions", Tensor::allocate(DataType::int64, {7})), seed + 1);
+  dict.add("nothing", Tensor::allocate(DataType::float64, {0, 4}));
+  fill<std::uint8_t>(dict.add("flag", Tensor::allocate(DataType::uint8, {})), seed + 2);
+  fill<double>(dict.add("cache", Tensor::allocate(DataType::float64, {2, 3, 4, 5})), seed + 3);
+  return dict;
+}
+
+template <class T>
+bool same_values(const Tensor& a, const Tensor& b) {
+  return std::ranges::equal(a.host<T>(), b.host<T>());
+}
+
+void check_equal(TensorDict& got, TensorDict expected) {
+  REQUIRE(got.size() == expected.size());
+  for (const auto& [name, tensor] : expected) {
+    CAPTURE(name);
+    const Tensor& mine = got[name];
+    REQUIRE(mine.type() == tensor.type());
+    CHECK(mine.shape() == tensor.shape());
+    if (tensor.type() == DataType::float32) CHECK(same_values<float>(mine, tensor));
+    if (tensor.type() == DataType::float64) CHECK(same_values<double>(mine, tensor));
+    if (tensor.type() == DataType::int64) CHECK(same_values<std::int64_t>(mine, tensor));
+    if (tensor.type() == DataType::uint8) CHECK(same_values<std::uint8_t>(mine, tensor));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a dictionary is broadcast, and memory that fits is used again") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const std::int64_t root = size() / 2;
+  TensorDict dict;
+  if (rank() == root) dict = tensors(4);
+  exchange::broadcast_tensor_dict(tp, dict, root);
+  check_equal(dict, tensors(4));
+
+  const float* before = dict["hidden_states"].host<float>().data();
+  if (rank() == root) fill<float>(dict["hidden_states"], 9);
+  if (rank() != root) dict.add("of no interest", Tensor::allocate(DataType::int8, {3}));
+  exchange::broadcast_tensor_dict(tp, dict, root);
+  CHECK(dict["hidden_states"].host<float>().data() == before);
+  CHECK(dict["hidden_states"].host<float>()[1] == 16);
+  CHECK(dict.find("of no interest") == nullptr);
+
+  // Metadata of more than one part.
+  TensorDict many;
+  for (int i = 0; i < (rank() == root ? 100 : 0); ++i)
+    fill<float>(many.add("tensor number " + std::to_string(i), Tensor::allocate(DataType::float32, {i})), i);
+  exchange::broadcast_tensor_dict(tp, many, root);
+  REQUIRE(many.size() == 100);
+  CHECK(many["tensor number 99"].host<float>()[98] == static_cast<float>((98 * 7 + 99) % 101));
+  mesh.close();
+}
+
+TEST_CASE("from stage to stage, whole and in slices that the next stage gathers") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=2,tp=auto" : "pp=auto,tp=1"};
+  auto& pp = mesh["pp"];
+  auto& tp = mesh["tp"];
+  for (const bool sliced : {false, true}) {
+    CAPTURE(sliced);
+    exchange::TensorDictOptions options{.all_gather = sliced ? &tp : nullptr, .whole = {"own"}, .tag = 5};
+    TensorDict dict;
+    if (!pp.is_first()) exchange::recv_tensor_dict(pp, dict, prev, options);
+    if (pp.is_first()) {
+      dict = tensors(2);
+      // Divisible, but each member of tp has its own.
+      fill<float>(dict.add("own", Tensor::allocate(DataType::float32, {tp.size(), 3})), rank());
+    }
+    if (!pp.is_last()) exchange::send_tensor_dict(pp, dict, next, options);
+    TensorDict expected = tensors(2);
+    fill<float>(expected.add("own", Tensor::allocate(DataType::float32, {tp.size(), 3})),
+                static_cast<int>(pp.first().value()));
+    check_equal(dict, std::move(expected));
+  }
+  mesh.close();
+}
+
+TEST_CASE("the sender's and the receiver's slices must be of one group size") {
+  if (size() % 2 != 0 || size() < 4) return;
+  Mesh mesh{MPI_COMM_WORLD, "pp=2,tp=auto"};
+  auto& pp = mesh["pp"];
+  TensorDict dict;
+  if (pp.is_first()) exchange::send_tensor_dict(pp, dict, next, {.all_gather = &mesh["tp"]});
+  if (pp.is_last())
+    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(pp, dict, prev), doctest::Contains("slices"), DataError);
+  mesh.close();
+}
+
+TEST_CASE("metadata that is none is refused") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const exchange::Bytes garbage(200, std::byte{0x55});
+  if (rank() == 0) exchange::send_message(tp, garbage, 1);
+  TensorDict dict;
+  if (rank() == 1)
+    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(tp, dict, 0), doctest::Contains("no description"),
+                         DataError);
+  mesh.close();
+}
+
+TEST_CASE("tensors say what they are") {
+  std::vector<int> memory(6);
+  const Tensor tensor = Tensor::refer(memory, {2, 3});
+  tensor.host<int>()[5] = 8;
+  CHECK(memory[5] == 8);
+  CHECK(Tensor::refer(memory).shape() == std::vector<std::int64_t>{6});
+  CHECK_THROWS_WITH_AS((void)Tensor::refer(memory, {7}),
+                       doctest::Contains("has 7 elements, the memory has 6"), UsageError);
+  CHECK_THROWS_AS((void)Tensor::allocate(DataType::int8, {-1, 0}), UsageError);
+  CHECK_THROWS_AS((void)Tensor::allocate(DataType::float64, {std::int64_t{1} << 40, std::int64_t{1} << 21}),
+                  UsageError);
+  CHECK_THROWS_WITH_AS((void)tensor.host<float>(), doctest::Contains("int32 in host memory is asked for"),
+                       UsageError);
+  TensorDict dict;
+  dict.add("a", Tensor{});
+  CHECK_THROWS_AS(dict.add("a", Tensor{}), UsageError);
+  CHECK_THROWS_AS((void)dict["b"], UnknownName);
+}
