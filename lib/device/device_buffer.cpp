@@ -28,4 +28,11 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction, St
   on.wait(deadline);
 }
 
+void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream) {
+  if (bytes > 0)
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                          static_cast<cudaStream_t>(stream.native())),
+          "cudaMemcpyAsync");
+}
+
 }  // namespace rankmesh::device::detail

@@ -19,5 +19,8 @@ void release(void*) noexcept {}
 void copy(void*, const void*, std::size_t bytes, Direction, StreamRef) {
   if (bytes > 0) fail();
 }
+void copy_on_device(void*, const void*, std::size_t bytes, StreamRef) {
+  if (bytes > 0) fail();
+}
 
 }  // namespace rankmesh::device::detail

@@ -18,6 +18,8 @@ RANKMESH_API void* allocate(std::size_t bytes);
 RANKMESH_API void release(void* memory) noexcept;
 enum class Direction { to_device, to_host };
 RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream);
+/// Between two places of device memory, in stream order; the host does not wait.
+RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream);
 }  // namespace detail
 
 /// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws

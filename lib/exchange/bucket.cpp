@@ -1,0 +1,122 @@
+#include "rankmesh/exchange/bucket.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "rankmesh/device/device_buffer.hpp"
+
+namespace rankmesh::exchange {
+namespace {
+
+void copy(std::byte* to, const std::byte* from, const Buffer& like, StreamRef stream) {
+  const auto bytes = static_cast<std::size_t>(like.bytes());
+  if (bytes == 0) return;
+  if (like.kind == MemoryKind::device)
+    device::detail::copy_on_device(to, from, bytes, stream);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+Hash128 contents_of(const std::vector<Buffer>& buffers) {
+  std::string text;
+  for (const Buffer& buffer : buffers)
+    text += fmt::format("{} {} {};", buffer.count, to_string(buffer.type), static_cast<int>(buffer.kind));
+  return hash_bytes(text);
+}
+
+}  // namespace
+
+Bucket::Bucket(GroupCoordinator& group, BucketOptions options) : group_{group}, options_{options} {
+  if (options.bytes < 1)
+    throw UsageError{fmt::format("a bucket of {} bytes", options.bytes), "give it 1 byte or more"};
+}
+
+bool Bucket::fits(const Buffer& buffer) const {
+  if (gathered_.empty()) return true;
+  const Buffer& first = gathered_.front();
+  return buffer.type == first.type && buffer.kind == first.kind &&
+         (gathered_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <= options_.bytes;
+}
+
+void Bucket::add_buffer(const Buffer& buffer) {
+  if (!fits(buffer)) flush();
+  gathered_.push_back(buffer);
+  gathered_count_ += buffer.count;
+  if (gathered_count_ * static_cast<std::int64_t>(size_of(buffer.type)) >= options_.bytes) flush();
+}
+
+// The members hold the same, or all of them learn that they do not.
+void Bucket::agree(const Hash128& contents) {
+  const std::size_t number = flying_.size();
+  if (!is_first_round_) {
+    if (number >= first_round_.size() || contents != first_round_[number])
+      throw UsageError{fmt::format("collective {} of a bucket over '{}' holds other buffers than in the "
+                                   "first round",
+                                   number, group_.name()),
+                       "add the same buffers in the same order each time; make another Bucket for others"};
+    return;
+  }
+  std::uint64_t values[] = {contents.low, ~contents.low};
+  group_.all_reduce(values, ReduceOp::max);
+  if (values[0] != ~values[1])
+    throw MismatchError{fmt::format("collective {} of a bucket over '{}' holds other buffers on other ranks",
+                                    number, group_.name()),
+                        "add buffers of the same counts and types in the same order on all ranks", true};
+  first_round_.push_back(contents);
+}
+
+// The flat memory of a collective, which every round has alike.
+const std::shared_ptr<Tensor>& Bucket::flat(std::size_t collective, const Buffer& like) {
+  if (collective >= flat_.size()) flat_.resize(collective + 1);
+  if (flat_[collective] == nullptr)
+    flat_[collective] = std::make_shared<Tensor>(Tensor::allocate(like.type, {gathered_count_}, like.kind));
+  return flat_[collective];
+}
+
+void Bucket::flush() {
+  if (gathered_.empty()) return;
+  agree(contents_of(gathered_));
+  Buffer whole = gathered_.front();
+  std::shared_ptr<Tensor> kept;
+  if (gathered_.size() > 1) {  // one alone is reduced where it is
+    kept = flat(flying_.size(), whole);
+    whole = kept->buffer();
+    std::int64_t offset = 0;
+    for (const Buffer& part : gathered_) {
+      copy(whole.slice(offset, 0).data, part.data, part, options_.stream);
+      offset += part.count;
+    }
+  } else {
+    gathered_.clear();
+  }
+  Work work = group_.start({.operation = Operation::all_reduce,
+                            .in = whole.as_input(),
+                            .out = whole,
+                            .reduction = options_.op,
+                            .stream = options_.stream},
+                           kept);
+  flying_.push_back({std::exchange(gathered_, {}), std::move(work)});
+  gathered_count_ = 0;
+}
+
+void Bucket::wait() {
+  flush();
+  if (flying_.empty()) return;
+  if (!is_first_round_ && flying_.size() != first_round_.size())
+    throw UsageError{fmt::format("a round of a bucket over '{}' has {} collectives, the first one had {}",
+                                 group_.name(), flying_.size(), first_round_.size()),
+                     "add the same buffers in the same order each time"};
+  for (std::size_t i = 0; i < flying_.size(); ++i) {
+    flying_[i].work.wait();
+    std::int64_t offset = 0;
+    for (const Buffer& part : flying_[i].parts) {
+      copy(part.data, flat_[i]->buffer().slice(offset, 0).data, part, options_.stream);
+      offset += part.count;
+    }
+  }
+  flying_.clear();
+  is_first_round_ = false;
+}
+
+}  // namespace rankmesh::exchange

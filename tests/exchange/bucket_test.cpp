@@ -1,0 +1,87 @@
+// Many buffers by few collectives, in an order that does not depend on the rank.
+#include "rankmesh/exchange/bucket.hpp"
+
+#include <doctest/doctest.h>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using exchange::Bucket;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+TEST_CASE("buffers of many sizes and types become sums, round after round") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  std::vector<std::vector<float>> gradients;
+  for (const std::size_t n : {3, 0, 5, 8, 1, 100, 2, 7}) gradients.emplace_back(n);
+  std::vector<std::int32_t> counts(4);
+  Bucket bucket{dp, {.bytes = 64, .op = ReduceOp::sum}};
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      for (std::size_t i = 0; i < gradients[g].size(); ++i)
+        gradients[g][i] = static_cast<float>((rank() + 1) * static_cast<int>(g * 10 + i) + round);
+      bucket.add(gradients[g]);
+      if (g == 5) {
+        std::ranges::fill(counts, rank());
+        bucket.add(counts);  // another type: another collective
+      }
+      mesh.progress();
+    }
+    // 3+0+5+8 fill one, 1 is followed by one that does not fit, 100, then the integers; 2+7 wait for wait().
+    CHECK(bucket.issued() == 4);
+    bucket.wait();
+    CHECK(bucket.issued() == 0);
+    const int ranks = size() * (size() + 1) / 2;
+    for (std::size_t g = 0; g < gradients.size(); ++g)
+      for (std::size_t i = 0; i < gradients[g].size(); ++i)
+        CHECK(gradients[g][i] == static_cast<float>(ranks * static_cast<int>(g * 10 + i) + round * size()));
+    CHECK(counts[3] == size() * (size() - 1) / 2);
+  }
+  bucket.wait();  // a round of nothing is no round
+  mesh.close();
+}
+
+TEST_CASE("averages, and a bucket that is dropped with work under way") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  std::vector<double> a{static_cast<double>(rank())}, b{static_cast<double>(2 * rank())};
+  {
+    Bucket bucket{dp};
+    bucket.add(a);
+    bucket.add(b);
+    bucket.wait();
+    CHECK(a[0] == doctest::Approx((size() - 1) / 2.0));
+    CHECK(b[0] == doctest::Approx(size() - 1));
+    bucket.add(a);
+    bucket.add(b);
+    bucket.flush();
+  }
+  CHECK_THROWS_AS((Bucket{dp, {.bytes = 0}}), UsageError);
+  mesh.close();
+}
+
+TEST_CASE("what the members add must be the same, in the first round and in those after it") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  std::vector<float> a(3), b(4);
+  Bucket other{dp};
+  other.add(rank() == 1 ? a : b);
+  other.add(rank() == 1 ? b : a);
+  CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("other buffers on other ranks"), MismatchError);
+
+  Bucket bucket{dp, {.bytes = 1 << 10}};
+  bucket.add(a);
+  bucket.wait();
+  bucket.add(b);
+  CHECK_THROWS_WITH_AS(bucket.wait(), doctest::Contains("than in the first round"), UsageError);
+  Bucket two{dp, {.bytes = 16}};
+  two.add(b);
+  two.add(a);
+  two.wait();
+  two.add(b);
+  CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first one had 2"), UsageError);
+  mesh.close();
+}
