@@ -1,0 +1,149 @@
+// Data-parallel training whose gradients are reduced while the backward pass goes on, checked against one
+// process.
+//
+//   mpirun -n 4 overlapped_gradients ["dp=4"] [host|device]
+//
+// Eight layers y = tanh(x W), a batch of 24 rows. The backward pass ends with the first layer; each layer's
+// gradient goes into a bucket as soon as it is there, and a full bucket is under way while the layers before
+// it still compute. The same program on a mesh of one rank computes the reference.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/exchange/bucket.hpp"
+#include "rankmesh/rankmesh.hpp"
+
+namespace {
+
+constexpr int layers = 8, batch = 24, width = 8, steps = 5;
+constexpr double learning_rate = 0.1;
+
+using Values = std::vector<double>;  // of a matrix of `width` columns, row-major
+
+Values numbers(int which, int first, int n) {
+  Values values;
+  for (int i = first; i < first + n; ++i) values.push_back(0.6 * std::sin(1.0 + which * 919 + i * 131));
+  return values;
+}
+
+std::size_t at(int r, int c) { return static_cast<std::size_t>(r * width + c); }
+
+struct Layer {
+  Values w, x{}, y{};
+  Values dw = Values(width * width);
+  rankmesh::device::DeviceBuffer<double> on_device{};  // of dw, where gradients are reduced on devices
+
+  const Values& forward(const Values& input) {
+    x = input;
+    y.assign(x.size(), 0);
+    for (int r = 0; r < static_cast<int>(x.size()) / width; ++r)
+      for (int c = 0; c < width; ++c) {
+        for (int k = 0; k < width; ++k) y[at(r, c)] += x[at(r, k)] * w[at(k, c)];
+        y[at(r, c)] = std::tanh(y[at(r, c)]);
+      }
+    return y;
+  }
+  Values backward(const Values& dy) {
+    Values dx(x.size());
+    std::ranges::fill(dw, 0);
+    for (int r = 0; r < static_cast<int>(x.size()) / width; ++r)
+      for (int c = 0; c < width; ++c) {
+        const double dz = dy[at(r, c)] * (1 - y[at(r, c)] * y[at(r, c)]);
+        for (int k = 0; k < width; ++k) {
+          dw[at(k, c)] += x[at(r, k)] * dz;
+          dx[at(r, k)] += dz * w[at(k, c)];
+        }
+      }
+    return dx;
+  }
+};
+
+struct Result {
+  std::vector<Layer> layers;
+  std::int64_t early = 0;  // collectives that were under way before the backward pass ended, per step
+};
+
+Result train(rankmesh::Mesh& mesh, bool on_devices) {
+  auto& dp = mesh["dp"];
+  const int rows = batch / static_cast<int>(dp.size());
+  const int first = rows * static_cast<int>(dp.rank_in_group().value());
+  const rankmesh::StreamRef stream{};
+  Result result;
+  for (int l = 0; l < layers; ++l) {
+    result.layers.push_back({numbers(l, 0, width * width)});
+    if (on_devices) result.layers.back().on_device = rankmesh::device::DeviceBuffer<double>{width * width};
+  }
+  // Two layers fill a bucket. The rows of all ranks count alike: the average is the batch's gradient.
+  rankmesh::exchange::Bucket bucket{
+      dp, {.bytes = 2 * width * width * sizeof(double), .op = rankmesh::ReduceOp::avg, .stream = stream}};
+  for (int step = 0; step < steps; ++step) {
+    Values x = numbers(100, first * width, rows * width);
+    for (Layer& layer : result.layers) x = layer.forward(x);
+    Values dy = numbers(101, first * width, rows * width);  // the targets
+    for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = 2 * (x[i] - dy[i]) / (rows * width);
+
+    for (auto layer = result.layers.rbegin(); layer != result.layers.rend(); ++layer) {
+      result.early = bucket.issued();
+      dy = layer->backward(dy);
+      if (on_devices) {
+        layer->on_device.upload(layer->dw, stream);
+        bucket.add(layer->on_device.span());
+      } else {
+        bucket.add(layer->dw);
+      }
+      mesh.progress();  // moves what is under way on the host
+    }
+    bucket.wait();
+    for (Layer& layer : result.layers) {
+      if (on_devices) layer.dw = layer.on_device.download(stream);
+      for (std::size_t i = 0; i < layer.w.size(); ++i) layer.w[i] -= learning_rate * layer.dw[i];
+    }
+  }
+  return result;
+}
+
+int run(const char* layout, bool on_devices) {
+  rankmesh::MeshOptions options;
+  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
+  if (batch % mesh["dp"].size() != 0) throw rankmesh::UsageError{"24 rows cannot be divided evenly"};
+  const Result mine = train(mesh, on_devices);
+  options.devices = rankmesh::DeviceUse::off;
+  rankmesh::Mesh one{MPI_COMM_SELF, "dp=1", options};
+  const Result whole = train(one, false);
+  one.close();
+
+  Values worst{0};
+  for (std::size_t l = 0; l < layers; ++l)
+    for (std::size_t i = 0; i < mine.layers[l].w.size(); ++i) {
+      const double difference = std::abs(mine.layers[l].w[i] - whole.layers[l].w[i]);
+      worst[0] = std::isfinite(difference) ? std::max(worst[0], difference) : 1e300;
+    }
+  mesh["dp"].all_reduce(worst, rankmesh::ReduceOp::max);
+  const bool agrees = worst[0] < 1e-12 && mine.early == layers / 2 - 1;
+  if (mesh.rank() == rankmesh::Rank{0}) {
+    std::printf(
+        "%d layers, %d rows on %s, %d steps: %lld of %d collectives under way before the backward "
+        "pass ended\n",
+        layers, batch, layout, steps, static_cast<long long>(mine.early), layers / 2);
+    std::printf("largest difference of a weight %.1e: %s (limit 1e-12)\n", worst[0],
+                agrees ? "agrees with the single process" : "DIFFERS from the single process");
+  }
+  mesh.close();
+  return agrees ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const rankmesh::mpi::Environment environment{argc, argv};
+  try {
+    return run(argc > 1 ? argv[1] : "dp=auto", argc > 2 && std::strcmp(argv[2], "device") == 0);
+  } catch (const rankmesh::Error& error) {
+    std::fprintf(stderr, "overlapped_gradients: %s\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+  }
+}
