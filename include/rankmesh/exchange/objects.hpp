@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/exchange/object_archive.hpp"
 
@@ -80,6 +81,18 @@ template <class T>
   for (const Bytes& bytes : all_gather_messages(group, mine.bytes, mine.failed()))
     objects.push_back(from_bytes<T>(bytes));
   return objects;
+}
+
+/// An object as a message of a control queue. @throws as ControlQueue::write; whatever its save function
+/// throws, and nothing is written.
+template <class T>
+void write_object(ControlQueue& queue, const T& object, std::optional<Deadline::Duration> timeout = {}) {
+  queue.write(to_bytes(object), timeout);
+}
+/// The next message as an object. @throws as ControlQueue::read; DataError where it is no T.
+template <class T>
+[[nodiscard]] T read_object(ControlQueue& queue, std::optional<Deadline::Duration> timeout = {}) {
+  return from_bytes<T>(queue.read(timeout));
 }
 
 }  // namespace rankmesh::exchange

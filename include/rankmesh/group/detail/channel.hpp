@@ -39,6 +39,7 @@ struct MeshServices {
   /// Gather device operations, and issue what was gathered; empty where there are no devices.
   std::function<void()> begin_batch;
   std::function<void()> end_batch;
+  std::int64_t queues = 0;  ///< control queues so far: their tags
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator

@@ -1,0 +1,146 @@
+// One writer, many readers: everything arrives once and in order, whoever is late is named.
+#include "rankmesh/exchange/control_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using exchange::Bytes;
+using exchange::ControlQueue;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+Bytes message(std::uint64_t number, std::size_t n) {
+  Bytes bytes(n);
+  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(number * 13 + i);
+  return bytes;
+}
+
+std::size_t length_of(int number) {  // some of many chunks, more than there are slots
+  return static_cast<std::size_t>(number % 50 == 49 ? 5000 : number % 5 == 4 ? number : number % 40);
+}
+
+std::ptrdiff_t files_in_shm() {
+  std::ptrdiff_t n = 0;
+  for (const auto& file : std::filesystem::directory_iterator{"/dev/shm"})
+    n += file.path().filename().string().starts_with("rankmesh") ? 1 : 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("messages of all lengths come once and in order, to every reader, from any writer") {
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "tp=auto"};
+  auto& tp = mesh["tp"];
+  for (const std::int64_t slots : {1, 7}) {
+    const std::int64_t writer = slots == 1 ? 0 : tp.size() - 1;
+    ControlQueue queue{tp, writer, {.slots = slots, .slot_bytes = 200}};
+    CHECK(queue.is_writer() == (tp.rank_in_group() == RankInGroup{writer}));
+    CHECK(queue.local_readers() + queue.remote_readers() == tp.size() - 1);
+    std::mt19937 random{static_cast<unsigned>(rank())};
+    Bytes got;
+    for (int i = 0; i < 400; ++i) {
+      if (random() % 60 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      const auto expected = message(static_cast<std::uint64_t>(i), length_of(i));
+      if (queue.is_writer()) {
+        queue.write(expected);
+      } else if (i % 3 == 0) {
+        while (!queue.try_read(got)) std::this_thread::yield();
+        CHECK(got == expected);
+      } else {
+        queue.read(got);
+        CHECK(got == expected);
+      }
+    }
+    tp.barrier();
+    if (!queue.is_writer()) CHECK(!queue.try_read(got));
+  }
+  CHECK(files_in_shm() == 0);
+  mesh.close();
+}
+
+TEST_CASE("several queues on one group at once, and one that moves") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  ControlQueue down{tp, 0};
+  ControlQueue up{tp, tp.size() - 1};
+  ControlQueue moved{std::move(down)};
+  if (moved.is_writer()) moved.write(message(1, 10));
+  if (up.is_writer()) up.write(message(2, 20));
+  if (!moved.is_writer()) CHECK(moved.read() == message(1, 10));
+  if (!up.is_writer()) CHECK(up.read() == message(2, 20));
+  tp.barrier();
+  mesh.close();
+  CHECK_THROWS_AS(moved.is_writer() ? moved.write({}) : (void)moved.read(), ClosedError);
+}
+
+TEST_CASE("a late reader is named, and the queue goes on when it comes; so is a writer that says nothing") {
+  if (size() < 2) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto soon = Deadline::Duration{0.2};
+  ControlQueue queue{tp, 0, {.slots = 4}};
+  if (queue.is_writer()) {
+    for (int i = 0; i < 4; ++i) queue.write(message(static_cast<std::uint64_t>(i), 8), soon);
+    try {
+      queue.write(message(4, 8), soon);
+      CHECK(false);
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{1});
+      CHECK(error.message().find("rank 1 (tp=1) is 4 behind") != std::string::npos);
+    }
+  }
+  // The others read; rank 1 only after the writer's deadline has passed.
+  if (rank() > 1)
+    for (int i = 0; i < 4; ++i) CHECK(queue.read() == message(static_cast<std::uint64_t>(i), 8));
+  tp.barrier();
+  if (rank() == 1)
+    for (int i = 0; i < 4; ++i) CHECK(queue.read() == message(static_cast<std::uint64_t>(i), 8));
+  if (queue.is_writer()) queue.write(message(5, 8));
+  if (rank() > 0) {
+    CHECK(queue.read() == message(5, 8));
+    CHECK_THROWS_WITH_AS((void)queue.read(soon), doctest::Contains("its writer is rank 0 (tp=0)"),
+                         TimeoutError);
+  }
+  tp.barrier();
+  if (queue.is_writer()) queue.write(message(6, 8));
+  if (rank() > 0) CHECK(queue.read() == message(6, 8));
+
+  // In the middle of a message it cannot go on.
+  if (queue.is_writer()) {
+    CHECK_THROWS_AS(queue.write(message(7, 100 << 10), soon), TimeoutError);
+    CHECK_THROWS_WITH_AS(queue.write(message(8, 1), soon), doctest::Contains("is broken"), ClosedError);
+  }
+  tp.barrier();
+  mesh.close();
+}
+
+TEST_CASE("what cannot be is refused, differences on all members") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  CHECK_THROWS_AS((ControlQueue{tp, tp.size()}), UsageError);
+  CHECK_THROWS_AS((ControlQueue{tp, 0, {.slots = 0}}), UsageError);
+  CHECK_THROWS_AS((ControlQueue{tp, 0, {.slot_bytes = -1}}), UsageError);
+  ControlQueue queue{tp, 0};
+  Bytes bytes;
+  if (queue.is_writer()) {
+    CHECK_THROWS_AS((void)queue.read(), UsageError);
+    CHECK_THROWS_AS((void)queue.try_read(bytes), UsageError);
+  } else {
+    CHECK_THROWS_AS(queue.write(bytes), UsageError);
+  }
+  if (size() > 1)
+    CHECK_THROWS_WITH_AS((ControlQueue{tp, tp.is_first() ? 0 : 1}),
+                         doctest::Contains("different control queues"), MismatchError);
+  mesh.close();
+}
