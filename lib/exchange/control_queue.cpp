@@ -119,14 +119,15 @@ struct ControlQueue::State {
 
   // Forgets what all remote readers have taken.
   void collect() {
-    while (!sending.empty()) {
-      auto& requests = sending.front().requests;
-      int done = 0;
-      mpi::check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
-                 "MPI_Testall");
-      if (done == 0) return;
-      sending.pop_front();
+    std::vector<int> done(remote_of.size());
+    for (Sending& s : sending) {
+      int count = 0;
+      mpi::check(MPI_Testsome(static_cast<int>(s.requests.size()), s.requests.data(), &count, done.data(),
+                              MPI_STATUSES_IGNORE),
+                 "MPI_Testsome");
     }
+    const auto waits = [](MPI_Request request) { return request != MPI_REQUEST_NULL; };
+    while (!sending.empty() && std::ranges::none_of(sending.front().requests, waits)) sending.pop_front();
   }
 
   void send_to_remote(std::span<const std::byte> message) {
