@@ -19,7 +19,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-constexpr const char* hint =
+constexpr const char* segment_hint =
     "look at the limits on memory and at /dev/shm (df -h /dev/shm; docker --shm-size)";
 
 // What member 0 tells the others. Where it failed, `error` is its errno.
@@ -216,7 +216,7 @@ SharedSegment::SharedSegment(const CommunicatorView& members, std::size_t bytes,
         fmt::format("{}: {} bytes of shared memory could not be had: member {} of {} "
                     "failed: {}",
                     step.activity, size, outcome.member, members.size(), std::strerror(outcome.error)),
-        hint, outcome.error};
+        segment_hint, outcome.error};
   data_ = static_cast<std::byte*>(data);
   size_ = size;
 }

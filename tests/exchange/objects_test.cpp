@@ -20,19 +20,19 @@ using rankmesh_test::size;
 namespace {
 
 // What an engine might send to its workers before a step.
-struct Step {
+struct EngineStep {
   std::int64_t number = 0;
   bool is_prefill = false;
   std::vector<std::string> requests;
   std::map<std::string, std::vector<float>> sampling;
   std::optional<std::variant<int, std::string>> extra;
-  std::unique_ptr<Step> following;
+  std::unique_ptr<EngineStep> following;
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(number, is_prefill, requests, sampling, extra, following);
   }
-  friend bool operator==(const Step& a, const Step& b) {
+  friend bool operator==(const EngineStep& a, const EngineStep& b) {
     return a.number == b.number && a.is_prefill == b.is_prefill && a.requests == b.requests &&
            a.sampling == b.sampling && a.extra == b.extra &&
            (a.following == nullptr) == (b.following == nullptr) &&
@@ -40,14 +40,14 @@ struct Step {
   }
 };
 
-Step step(std::int64_t seed, int requests) {
-  Step result;
+EngineStep engine_step(std::int64_t seed, int requests) {
+  EngineStep result;
   result.number = seed;
   result.is_prefill = seed % 2 == 0;
   for (int i = 0; i < requests; ++i) result.requests.push_back("request-" + std::to_string(seed * 1000 + i));
   result.sampling["temperature"] = std::vector<float>(static_cast<std::size_t>(requests), 0.5F);
   result.extra = std::string{"x"};
-  result.following = std::make_unique<Step>();
+  result.following = std::make_unique<EngineStep>();
   result.following->number = -seed;
   return result;
 }
@@ -87,11 +87,11 @@ TEST_CASE("objects are broadcast, sent and gathered") {
   for (const int requests : {0, 3, 2000}) {
     CAPTURE(requests);
     const std::int64_t root = tp.size() - 1;
-    Step mine = tp.is_last() ? step(7, requests) : Step{};
+    EngineStep mine = tp.is_last() ? engine_step(7, requests) : EngineStep{};
     exchange::broadcast_object(tp, mine, root);
-    CHECK(mine == step(7, requests));
+    CHECK(mine == engine_step(7, requests));
     const auto gathered =
-        exchange::gather_objects(tp, step(tp.rank_in_group().value(), requests + rank()), root);
+        exchange::gather_objects(tp, engine_step(tp.rank_in_group().value(), requests + rank()), root);
     REQUIRE(std::ssize(gathered) == (tp.is_last() ? tp.size() : 0));
     for (std::size_t r = 0; r < gathered.size(); ++r)
       CHECK(gathered[r].number == static_cast<std::int64_t>(r));
@@ -99,8 +99,8 @@ TEST_CASE("objects are broadcast, sent and gathered") {
     for (std::int64_t r = 0; r < tp.size(); ++r)
       CHECK(all[static_cast<std::size_t>(r)] == std::to_string(tp.ranks().at(r).value()));
     if (tp.size() < 2) continue;
-    if (tp.is_first()) exchange::send_object(tp, step(5, requests), tp.size() - 1, 9);
-    if (tp.is_last()) CHECK(exchange::recv_object<Step>(tp, 0, 9) == step(5, requests));
+    if (tp.is_first()) exchange::send_object(tp, engine_step(5, requests), tp.size() - 1, 9);
+    if (tp.is_last()) CHECK(exchange::recv_object<EngineStep>(tp, 0, 9) == engine_step(5, requests));
   }
   mesh.close();
 }
@@ -137,14 +137,14 @@ TEST_CASE("an object of another type is refused by its receiver alone, and the g
 
 TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and never trusted") {
   if (rank() != 0) return;
-  const Bytes good = exchange::to_bytes(step(3, 4));
-  CHECK(exchange::from_bytes<Step>(good) == step(3, 4));
+  const Bytes good = exchange::to_bytes(engine_step(3, 4));
+  CHECK(exchange::from_bytes<EngineStep>(good) == engine_step(3, 4));
   for (std::size_t n = 0; n < good.size(); ++n)
-    CHECK_THROWS_AS((void)exchange::from_bytes<Step>(std::span{good}.first(n)), DataError);
+    CHECK_THROWS_AS((void)exchange::from_bytes<EngineStep>(std::span{good}.first(n)), DataError);
   Bytes longer = good;
   longer.push_back(std::byte{0});
-  CHECK_THROWS_WITH_AS((void)exchange::from_bytes<Step>(longer), doctest::Contains("1 of them are left over"),
-                       DataError);
+  CHECK_THROWS_WITH_AS((void)exchange::from_bytes<EngineStep>(longer),
+                       doctest::Contains("1 of them are left over"), DataError);
   // A vector that claims 2^60 elements, or 2^33 of them: neither is made room for.
   for (const std::uint64_t length : {std::uint64_t{1} << 60, std::uint64_t{1} << 33}) {
     Bytes huge(1 + sizeof length);
@@ -160,7 +160,7 @@ TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and n
     Bytes changed = good;
     for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = static_cast<std::byte>(random());
     try {
-      (void)exchange::from_bytes<Step>(changed);
+      (void)exchange::from_bytes<EngineStep>(changed);
     } catch (const DataError&) {
       ++refused;
     }
