@@ -103,10 +103,6 @@ void GroupCoordinator::check(const Call& call, bool on_device) const {
         fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
   if (on_device) (void)device_transport(to_string(call.operation));
-  if (!on_device && services_->in_batch)
-    throw UsageError{
-        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
-        "end the group first: its operations have not been issued, and a peer may wait for them"};
   detail::check_call(call, name_, rank_in_group_, size_);
 }
 
@@ -114,6 +110,11 @@ void GroupCoordinator::run(const Call& call) {
   const detail::CallGuard guard{*services_};
   const bool on_device = detail::is_on_device(call);
   check(call, on_device);
+  if (!on_device && services_->in_batch)
+    throw UsageError{
+        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+        "end the group first: its operations have not been issued, and a peer may wait for them; the form "
+        "with _async joins it"};
   if (on_device)
     run_on_device(call);
   else if (services_->deadline && size_ > 1)
@@ -133,6 +134,18 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
   operation->on_device = on_device;
   operation->kept = std::move(kept);
   operation->step = step_of(call);
+  if (!on_device && services_->in_batch) {
+    operation->is_gathered = true;
+    gather(
+        call,
+        [operation](const Call& now) {
+          operation->is_gathered = false;
+          operation->pending = operation->channel->host->start(now);
+          operation->services->in_flight.push_back(operation);
+        },
+        [operation](const std::string& why) { operation->failure = why; });
+    return Work{std::move(operation)};
+  }
   if (!on_device) {
     operation->pending = channel_->host->start(call);
   } else if (services_->in_batch) {
@@ -146,7 +159,30 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
 }
 
 void GroupCoordinator::run_on_device(const Call& call) {
-  on_device_checked([&] { channel_->device->run(call); });
+  if (!services_->in_batch) return on_device_checked([&] { channel_->device->run(call); });
+  channel_->device->refuse_early(call);
+  gather(call, [this](const Call& now) { on_device_checked([&] { channel_->device->run(now); }); }, {});
+}
+
+// Until the end of the batch; the counts of a v-form may be gone by then.
+void GroupCoordinator::gather(const Call& call, std::function<void(const Call&)> issue,
+                              std::function<void(const std::string&)> give_up) {
+  using Numbers = std::vector<std::int64_t>;
+  const auto copy = [](std::span<const std::int64_t> numbers) {
+    return Numbers{numbers.begin(), numbers.end()};
+  };
+  services_->gathered.push_back(
+      {channel_->place,
+       [call, issue = std::move(issue), in = copy(call.in_counts), in_at = copy(call.in_displacements),
+        out = copy(call.out_counts), out_at = copy(call.out_displacements)] {
+         Call now = call;
+         now.in_counts = in;
+         now.in_displacements = in_at;
+         now.out_counts = out;
+         now.out_displacements = out_at;
+         issue(now);
+       },
+       std::move(give_up)});
 }
 
 // What members who wait in this operation have in common.

@@ -26,6 +26,7 @@ void InFlight::fail(const std::string& why) {
 
 bool InFlight::test() {
   if (!failure.empty()) throw ClosedError{failure, "the operation failed earlier and will never be complete"};
+  if (is_gathered) return false;
   if (pending == nullptr) return true;
   const auto self = services;  // forget() may drop the last other reference
   try {
@@ -42,6 +43,9 @@ bool InFlight::test() {
 }
 
 void InFlight::wait(const Deadline& deadline) {
+  if (is_gathered)
+    throw UsageError{fmt::format("{}: waited for inside its NcclGroup", step.activity),
+                     "end the group first: nothing of it has been issued"};
   try {
     services->roll_call->wait([&] { return test(); }, step, deadline);
   } catch (const TimeoutError& error) {

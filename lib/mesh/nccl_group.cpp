@@ -1,13 +1,13 @@
 #include "rankmesh/mesh/nccl_group.hpp"
 
 #include "detail/state.hpp"
+#include "rankmesh/group/detail/fused_calls.hpp"
 
 namespace rankmesh {
 
 NcclGroup::NcclGroup(Mesh& mesh) : state_{&mesh.open_state("an NcclGroup")} {
   const detail::CallGuard guard{*state_->services};
-  if (state_->device != nullptr) state_->device->begin_batch();
-  state_->services->in_batch = true;
+  detail::begin_batch(*state_->services);
 }
 
 NcclGroup::~NcclGroup() {
@@ -22,8 +22,7 @@ void NcclGroup::end() {
   if (state_ == nullptr) return;
   detail::MeshState& state = *std::exchange(state_, nullptr);
   const detail::CallGuard guard{*state.services};
-  state.services->in_batch = false;
-  if (state.device != nullptr) state.device->end_batch(state.deadline());
+  detail::end_batch(*state.services);
 }
 
 }  // namespace rankmesh

@@ -98,6 +98,16 @@ void add_coordinator(MeshState& state, const std::string& name, const std::share
   state.named.emplace(name, std::make_unique<GroupCoordinator>(name, channel, state.services));
 }
 
+// Of the name that comes first of those that share it.
+BatchPlace place_of(const Channel& channel, const MeshState& state) {
+  BatchPlace first{std::numeric_limits<int>::max(), 0};
+  for (const std::size_t f : channel.families) {
+    const std::string& name = state.plan.families()[f].name();
+    first = std::min(first, {state.plan.options(f).priority, name == "dp" ? 2 : name == "pp" ? 1 : 0});
+  }
+  return first;
+}
+
 // One split per name that needs it; names whose groups exist already share their communicators.
 void open_name(MeshState& state, std::size_t f) {
   const GroupFamily& family = state.plan.families()[f];
@@ -127,6 +137,7 @@ void open_name(MeshState& state, std::size_t f) {
     if (channel == nullptr)
       channel = state.add_channel(family.name(), family.name(), ranks, {});  // a group of one
     channel->families.push_back(f);
+    channel->place = place_of(*channel, state);
     add_coordinator(state, family.name(), channel);
   }
   for (std::size_t k = 0; k < options.isolated.size() && state.plan.has_communicators(f); ++k) {
@@ -138,6 +149,7 @@ void open_name(MeshState& state, std::size_t f) {
     further->leader = leader(k + 1);
     further->timeout = channel->timeout;
     further->families.push_back(f);
+    further->place = place_of(*further, state);
     further->isolation = options.isolated[k];
     add_coordinator(state, name, further);
   }

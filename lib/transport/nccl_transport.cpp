@@ -260,11 +260,15 @@ bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
-void NcclTransport::run(const Call& call) {
+void NcclTransport::refuse_early(const Call& call) const {
   refuse_unsupported(call, comm_.library());
   device::require_current(claim_.device());
-  const device::Claim::Issuing alone{claim_};
   nccl::Batch::require_no_other(&batch_);
+}
+
+void NcclTransport::run(const Call& call) {
+  refuse_early(call);
+  const device::Claim::Issuing alone{claim_};
   if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
   graphs_.note(call.stream, comm_.name());
   Issue{call, comm_, rank_, size_}();

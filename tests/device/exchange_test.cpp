@@ -155,3 +155,35 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
   stream.wait(Deadline{Deadline::Duration{30}});
   mesh.close();
 }
+
+TEST_CASE("a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
+  if (size() % 2 != 0 || size() < 4 || !ground::is_double()) return;
+  for (const bool dp_first : {false, true}) {
+    MeshOptions options = ground::options();
+    if (dp_first) options.names["dp"].priority = -1;
+    Mesh mesh{MPI_COMM_WORLD, size() % 4 == 0 ? "pp=2,dp=auto,tp=2" : "pp=1,dp=auto,tp=2", options};
+    const Stream stream = Stream::create();
+    // On one stream of the double the operations run in the order of issue; only one order gives this result.
+    const auto value = on_device({1});
+    {
+      NcclGroup together{mesh};
+      mesh["dp"].all_reduce(value.span(), stream);                 // x dp
+      mesh["pp"].all_reduce(value.span(), stream, ReduceOp::sum);  // x pp
+      mesh["tp"].all_reduce(value.span(), stream, ReduceOp::max);
+      together.end();
+      stream.wait(Deadline{Deadline::Duration{30}});
+    }
+    CHECK(value.download(stream)[0] == static_cast<float>(mesh["dp"].size() * mesh["pp"].size()));
+    // Everybody's own number, summed over dp and then taken from the first of tp, or the other way round.
+    const auto own = on_device({static_cast<float>(1 + rank() % 2)});
+    NcclGroup together{mesh};
+    mesh["dp"].all_reduce(own.span(), stream, ReduceOp::prod);
+    mesh["tp"].all_reduce(own.span(), stream, ReduceOp::sum);
+    together.end();
+    const auto dp = static_cast<int>(mesh["dp"].size());
+    float product_of_sums = 1, one = 1, two = 1;
+    for (int i = 0; i < dp; ++i) product_of_sums *= 3, two *= 2;
+    CHECK(own.download(stream)[0] == (dp_first ? one + two : product_of_sums));
+    mesh.close();
+  }
+}

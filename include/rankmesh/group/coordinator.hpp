@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -398,6 +399,8 @@ class RANKMESH_API GroupCoordinator {
   void on_device_checked(Action&& action);
   void run_with_deadline(const Call& call);
   void check(const Call& call, bool on_device) const;
+  void gather(const Call& call, std::function<void(const Call&)> issue,
+              std::function<void(const std::string&)> give_up);
   [[nodiscard]] mpi::RollCall::Step step_of(const Call& call);
 
   std::string name_;

@@ -30,6 +30,8 @@ class Transport {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Whether it can carry the call. Depends only on what all members agree on.
   [[nodiscard]] virtual bool supports(const Call& call) const = 0;
+  /// What run() would refuse before it issues anything, thrown now: the call is issued later.
+  virtual void refuse_early(const Call&) const {}
   /// Carries the call to its end; blocks.
   virtual void run(const Call& call) = 0;
   /// Begins; does not block. The record itself may go, its buffers may not.

@@ -31,6 +31,7 @@ class NcclTransport final : public Transport {
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;
+  void refuse_early(const Call& call) const override;
   void run(const Call& call) override;
   /// Complete when the stream has run it.
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;

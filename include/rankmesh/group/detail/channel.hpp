@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,21 @@ namespace rankmesh::detail {
 
 struct InFlight;
 
+/// Where the operations of a channel stand in a batch: by the priority of its name's options, then tp (and
+/// whatever is not named here) before pp before dp. The same on all members.
+struct BatchPlace {
+  int priority = 0;
+  int turn = 0;
+  friend auto operator<=>(const BatchPlace&, const BatchPlace&) = default;
+};
+
+/// An operation that waits for the end of its batch.
+struct Gathered {
+  BatchPlace place;
+  std::function<void()> issue;
+  std::function<void(const std::string& why)> give_up;  ///< it will never be issued
+};
+
 /// Shared by all coordinators of one mesh.
 struct MeshServices {
   Rank rank{};
@@ -35,8 +51,9 @@ struct MeshServices {
   std::vector<std::shared_ptr<InFlight>> in_flight;  ///< in the order of issue
   std::optional<int> device;                         ///< that this rank drives
   std::string no_device;                             ///< why there is no device transport
-  bool in_batch = false;  ///< an NcclGroup is open: only device operations may be issued
-  /// Gather device operations, and issue what was gathered; empty where there are no devices.
+  bool in_batch = false;  ///< an NcclGroup is open: operations are gathered, blocking host ones refused
+  std::vector<Gathered> gathered;
+  /// Open and end NCCL's group around what a batch issues; empty where there are no devices.
   std::function<void()> begin_batch;
   std::function<void()> end_batch;
   std::int64_t queues = 0;  ///< control queues so far: their tags
@@ -73,6 +90,7 @@ struct Channel {
   std::unique_ptr<Transport> host;
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
+  BatchPlace place;
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls
   std::string broken;             ///< why it cannot be used any more; empty while it can
 };

@@ -1,0 +1,62 @@
+// Host operations that are gathered and issued together, in the order of their priorities.
+#include <doctest/doctest.h>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+namespace {
+
+std::vector<MPI_Comm> gathers_seen;  // communicators of MPI_Igather, in the order of issue
+
+}  // namespace
+
+// In place of MPI's, which is called all the same.
+extern "C" int MPI_Igather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                           MPI_Datatype out_type, int root, MPI_Comm comm, MPI_Request* request) {
+  gathers_seen.push_back(comm);
+  return PMPI_Igather(in, in_count, in_type, out, out_count, out_type, root, comm, request);
+}
+
+using namespace rankmesh;
+using rankmesh_test::size;
+
+TEST_CASE("asynchronous operations on the host are issued at the end of their batch, by priority") {
+  if (size() % 4 != 0) return;
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  for (const bool dp_first : {false, true}) {
+    if (dp_first) options.names["dp"].priority = -1;
+    Mesh mesh{MPI_COMM_WORLD, size() == 8 ? "pp=2,dp=2,cp=auto" : "pp=2,dp=2,cp=1", options};
+    std::vector<int> out(2);
+    std::vector<Work> works;
+    gathers_seen.clear();
+    NcclGroup together{mesh};
+    for (const char* name : {"dp", "pp", "cp", "dp"}) {
+      if (mesh[name].size() == 1) continue;
+      works.push_back(mesh[name].gather_async(std::vector<int>{1}, out, 0));
+    }
+    std::vector<std::int64_t> counts{1, 1};
+    std::vector<int> pair(2);
+    works.push_back(
+        mesh["pp"].all_gather_v_async(std::vector<int>{7}, pair, std::vector<std::int64_t>{1, 1}));
+    CHECK(gathers_seen.empty());
+    CHECK(!works.front().test());
+    CHECK_THROWS_AS(mesh.progress(), UsageError);
+    CHECK_THROWS_WITH_AS(works.front().wait(), doctest::Contains("waited for inside its NcclGroup"),
+                         UsageError);
+    CHECK_THROWS_WITH_AS(mesh["pp"].barrier(), doctest::Contains("on host memory inside"), UsageError);
+    CHECK_THROWS_AS((NcclGroup{mesh}), UsageError);
+    together.end();
+    const MPI_Comm pp = mesh["pp"].native_mpi(), dp = mesh["dp"].native_mpi();
+    std::vector<MPI_Comm> expected{pp, dp, dp};
+    if (mesh["cp"].size() > 1) expected.insert(expected.begin(), mesh["cp"].native_mpi());
+    if (dp_first) {
+      expected.erase(expected.end() - 2, expected.end());
+      expected.insert(expected.begin(), {dp, dp});
+    }
+    CHECK(gathers_seen == expected);
+    for (Work& work : works) work.wait();
+    CHECK(pair == std::vector<int>{7, 7});
+    mesh.close();
+  }
+}
