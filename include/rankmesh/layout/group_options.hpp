@@ -28,7 +28,8 @@ struct GroupOptions {
   bool lazy = false;
   /// NCCL calls wait in the call itself instead of being polled with a deadline.
   bool blocking = false;
-  /// CUDA priority of the group's own stream (GroupCoordinator::stream()); lower numbers run first.
+  /// CUDA priority of the group's own stream (GroupCoordinator::stream()); lower numbers run first. Within an
+  /// NcclGroup: operations of names with lower numbers are issued first.
   int priority = 0;
   std::optional<int> min_ctas{};          ///< fewest thread blocks per operation
   std::optional<int> max_ctas{};          ///< most thread blocks per operation; fewer need less memory
