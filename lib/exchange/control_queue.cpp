@@ -79,8 +79,11 @@ struct ControlQueue::State {
   template <class Done, class Late>
   void wait(Done&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
-    for (int i = 0; i < spins; ++i)
+    for (int i = 0; i < spins; ++i) {
+      // Each look takes the line from the rank that writes it: not too often, so that it gets ahead.
+      for (int k = 0; k < 256; ++k) std::atomic_signal_fence(std::memory_order_seq_cst);
       if (done()) return;
+    }
     const Deadline deadline{timeout.value_or(services().timeout)};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
