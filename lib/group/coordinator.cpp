@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "detail/check_call.hpp"
+#include "detail/rewritten.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
 
@@ -35,6 +36,18 @@ MPI_Comm GroupCoordinator::native_mpi() const {
     throw ClosedError{fmt::format("'{}' is closed", name_), "take the handle before close()"};
   return channel_->comm.native();
 }
+
+namespace {
+
+// As it is, or as the plainer call that carries it.
+std::unique_ptr<Pending> start_on_host(detail::Channel& channel, const Call& call) {
+  if (channel.comm.size() == 1 || !detail::Rewritten::is_needed(call)) return channel.host->start(call);
+  auto rewritten = std::make_unique<detail::Rewritten>(call, RankInGroup{channel.comm.rank()});
+  auto plain = channel.host->start(rewritten->call());
+  return std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
+}
+
+}  // namespace
 
 // A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
 template <class Action>
@@ -117,10 +130,28 @@ void GroupCoordinator::run(const Call& call) {
         "with _async joins it"};
   if (on_device)
     run_on_device(call);
-  else if (services_->deadline && size_ > 1)
+  else if (size_ > 1 && detail::Rewritten::is_needed(call)) [[unlikely]]
+    run_rewritten(call);
+  else
+    run_on_host(call);
+}
+
+void GroupCoordinator::run_on_host(const Call& call) {
+  if (services_->deadline && size_ > 1)
     run_with_deadline(call);
   else
     channel_->host->run(call);
+}
+
+void GroupCoordinator::run_rewritten(const Call& call) {
+  auto rewritten = std::make_unique<detail::Rewritten>(call, rank_in_group_);
+  try {
+    run_on_host(rewritten->call());
+  } catch (...) {
+    if (!channel_->broken.empty()) (void)rewritten.release();  // NOLINT: lent to MPI
+    throw;
+  }
+  rewritten->finish();
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -140,14 +171,14 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
         call,
         [operation](const Call& now) {
           operation->is_gathered = false;
-          operation->pending = operation->channel->host->start(now);
+          operation->pending = start_on_host(*operation->channel, now);
           operation->services->in_flight.push_back(operation);
         },
         [operation](const std::string& why) { operation->failure = why; });
     return Work{std::move(operation)};
   }
   if (!on_device) {
-    operation->pending = channel_->host->start(call);
+    operation->pending = start_on_host(*channel_, call);
   } else if (services_->in_batch) {
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
                      "use the form without _async: a batch is asynchronous anyway"};

@@ -46,10 +46,13 @@ struct MeshServices;
 /// scatter: the own block of the root's input; on devices reduce_scatter: the own block of the input), on all
 /// members alike. NCCL has no all_to_all in place. Any other overlap is refused.
 ///
+/// Reductions of 16- and 8-bit floats on the host are done in float32 and rounded once; they take 4 bytes of
+/// scratch memory per element of in and out, and float32 travels.
+///
 /// @throws UsageError (wrong sizes, overlap, a rank outside the group, two threads at once) before anything
 /// is
 ///         sent; ClosedError after close() or a failure; NoDeviceError for device memory where no device
-///         transport is there; UnsupportedError for arithmetic on half types on the host; mpi::MpiError;
+///         transport is there; UnsupportedError for arithmetic on devices that NCCL has not; mpi::MpiError;
 ///         TimeoutError where the mesh has the option `deadline`, after which the group is broken.
 /// Thread safety: one thread at a time per mesh; a second one is refused.
 class RANKMESH_API GroupCoordinator {
@@ -395,6 +398,8 @@ class RANKMESH_API GroupCoordinator {
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
   void run_on_device(const Call& call);
+  void run_on_host(const Call& call);
+  void run_rewritten(const Call& call);
   template <class Action>
   void on_device_checked(Action&& action);
   void run_with_deadline(const Call& call);

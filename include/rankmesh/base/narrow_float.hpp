@@ -1,0 +1,133 @@
+// Floating types of 16 and 8 bits: how they are stored. Arithmetic on them is done in float32.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+namespace detail {
+
+/// What follows when a value is too large: float16 and bfloat16 have an infinity; the 8-bit types keep to
+/// their largest finite value, as CUDA's conversions do by default.
+enum class Overflow : std::uint8_t { infinity, largest };
+
+/// IEEE 754-like: a sign, `exponent` bits, `mantissa` bits. e4m3 uses its highest exponent for numbers, and
+/// only the all-ones pattern is NaN (Micikevicius et al., FP8 Formats for Deep Learning, arXiv 2209.05433).
+template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
+struct NarrowFormat {
+  static constexpr int bias = (1 << (exponent - 1)) - 1;
+  static constexpr int shift = 23 - mantissa;  // from the mantissa of float32
+  static constexpr std::uint32_t all_exponents = ((1U << exponent) - 1) << mantissa;
+  static constexpr std::uint32_t nan = has_infinity && overflow == Overflow::infinity
+                                           ? all_exponents | (1U << (mantissa - 1))
+                                           : (1U << (exponent + mantissa)) - 1;
+  static constexpr std::uint32_t largest =
+      has_infinity ? all_exponents - 1 : (1U << (exponent + mantissa)) - 2;
+
+  static constexpr float decode(Bits stored) {
+    const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
+    const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
+    // Where the exponent of float32 is larger by a constant, a product adds it, and numbers below the
+    // smallest normal one come out right too.
+    float value = std::bit_cast<float>(magnitude << shift);
+    if constexpr (bias != 127) value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    if constexpr (has_infinity) {
+      if (magnitude >= all_exponents) bits = (255U << 23) | ((magnitude - all_exponents) << shift);
+    } else if (magnitude == nan) {
+      bits = 0x7fc00000U;
+    }
+    return std::bit_cast<float>(bits | sign);
+  }
+
+  // To the nearest, ties to even.
+  static constexpr Bits encode(float value) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = (bits >> 31) << (exponent + mantissa);
+    const std::uint32_t magnitude = bits & 0x7fffffffU;
+    if (magnitude > (255U << 23)) return static_cast<Bits>(sign | nan);
+    constexpr int smallest_exponent = 128 - bias;  // of a normal number, as float32 stores it
+    std::uint32_t result = 0;
+    if (static_cast<int>(magnitude >> 23) >= smallest_exponent) {
+      const std::uint32_t odd = (magnitude >> shift) & 1;
+      result = ((magnitude + (1U << (shift - 1)) - 1 + odd) >> shift) -
+               (static_cast<std::uint32_t>(127 - bias) << mantissa);
+    } else {
+      const int stored = static_cast<int>(magnitude >> 23);
+      const std::uint64_t digits = (magnitude & 0x7fffffU) | (stored == 0 ? 0U : 0x800000U);
+      const int down = shift + smallest_exponent - (stored == 0 ? 1 : stored);
+      if (down < 40) {
+        const std::uint64_t odd = (digits >> down) & 1;
+        result = static_cast<std::uint32_t>((digits + (std::uint64_t{1} << (down - 1)) - 1 + odd) >> down);
+      }
+    }
+    if (result > largest) result = overflow == Overflow::infinity ? all_exponents : largest;
+    return static_cast<Bits>(sign | result);
+  }
+};
+
+}  // namespace detail
+
+/// A stored number of one format; float32 comes out of it exactly and goes in rounded to the nearest, ties to
+/// even. Only carries the value: compute in float. CUDA's __half and __nv_bfloat16 have the same bits.
+template <class Format, class Bits>
+struct NarrowFloat {
+  Bits bits = 0;
+
+  NarrowFloat() = default;
+  constexpr explicit NarrowFloat(float value) : bits{Format::encode(value)} {}
+  static constexpr NarrowFloat from_bits(Bits stored) {
+    NarrowFloat result;
+    result.bits = stored;
+    return result;
+  }
+  constexpr explicit operator float() const { return Format::decode(bits); }
+  /// The same bits: a NaN equals itself, and the two zeros differ.
+  friend constexpr bool operator==(NarrowFloat, NarrowFloat) = default;
+};
+
+using Float16 =
+    NarrowFloat<detail::NarrowFormat<5, 10, detail::Overflow::infinity, true, std::uint16_t>, std::uint16_t>;
+using BFloat16 =
+    NarrowFloat<detail::NarrowFormat<8, 7, detail::Overflow::infinity, true, std::uint16_t>, std::uint16_t>;
+using Float8E4M3 =
+    NarrowFloat<detail::NarrowFormat<4, 3, detail::Overflow::largest, false, std::uint8_t>, std::uint8_t>;
+using Float8E5M2 =
+    NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>, std::uint8_t>;
+
+template <>
+struct DataTypeOf<Float16> {
+  static constexpr DataType value = DataType::float16;
+};
+template <>
+struct DataTypeOf<BFloat16> {
+  static constexpr DataType value = DataType::bfloat16;
+};
+template <>
+struct DataTypeOf<Float8E4M3> {
+  static constexpr DataType value = DataType::float8_e4m3;
+};
+template <>
+struct DataTypeOf<Float8E5M2> {
+  static constexpr DataType value = DataType::float8_e5m2;
+};
+
+/// Whether it is one of the four above.
+constexpr bool is_narrow_float(DataType type) {
+  return type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
+         type == DataType::float8_e5m2;
+}
+
+/// All of `to` from as many stored numbers. `type` is a narrow one. Local; does not throw.
+RANKMESH_API void widen(DataType type, const std::byte* from, std::span<float> to);
+/// The other way, rounded.
+RANKMESH_API void narrow(DataType type, std::span<const float> from, std::byte* to);
+
+}  // namespace rankmesh

@@ -1,0 +1,56 @@
+// Calls on host memory that are carried by a plainer call on scratch memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/transport/transport.hpp"
+
+namespace rankmesh::detail {
+
+inline bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::all_reduce ||
+         operation == Operation::reduce_scatter;
+}
+
+/// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no transport needs
+/// to know these types, and a sum loses no more than its result does.
+class Rewritten {
+ public:
+  /// Whether a transport cannot carry the call as it is.
+  static bool is_needed(const Call& call) { return is_narrow_float(call.in.type) && reduces(call.operation); }
+  /// The call was checked. Copies what the inputs hold.
+  Rewritten(const Call& call, RankInGroup self);
+
+  /// What a transport carries; valid as long as this object.
+  [[nodiscard]] const Call& call() const { return plain_; }
+  /// Once that is complete: the results go to the caller's memory. Does not throw.
+  void finish();
+
+ private:
+  Call original_;
+  Call plain_;
+  std::vector<float> in_, out_;
+};
+
+/// The same under way.
+class RewrittenPending final : public Pending {
+ public:
+  RewrittenPending(std::unique_ptr<Rewritten> rewritten, std::unique_ptr<Pending> plain)
+      : rewritten_{std::move(rewritten)}, plain_{std::move(plain)} {}
+  bool test() override {
+    if (plain_ == nullptr) return true;
+    if (!plain_->test()) return false;
+    plain_.reset();
+    rewritten_->finish();
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Rewritten> rewritten_;
+  std::unique_ptr<Pending> plain_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,147 @@
+// Reductions of 16- and 8-bit floats on the host: computed in float32, rounded once.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::size;
+
+namespace {
+
+constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+
+// Sixteenths: sums of a few are exact in float32, and most of them are not in the narrow type.
+template <class T>
+std::vector<T> values(std::int64_t rank, std::int64_t n) {
+  std::vector<T> result;
+  for (std::int64_t i = 0; i < n; ++i)
+    result.emplace_back(static_cast<float>((rank * 37 + i * 11) % 29 - 9) / 16.0F);
+  return result;
+}
+
+template <class T>
+T reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
+  float result = static_cast<float>(values<T>(0, i + 1).back());
+  for (std::int64_t r = 1; r < ranks; ++r) {
+    const float v = static_cast<float>(values<T>(r, i + 1).back());
+    switch (op) {
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        result += v;
+        break;
+      case ReduceOp::prod:
+        result *= v;
+        break;
+      case ReduceOp::min:
+        result = std::min(result, v);
+        break;
+      case ReduceOp::max:
+        result = std::max(result, v);
+        break;
+    }
+  }
+  return T{op == ReduceOp::avg ? result / static_cast<float>(ranks) : result};
+}
+
+// Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may come of it.
+template <class T>
+bool equal(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op) {
+  return std::ranges::equal(is, expected, [&](T a, T b) {
+    const float x = static_cast<float>(a);
+    const float y = static_cast<float>(b);
+    return op == ReduceOp::prod ? std::abs(x - y) <= std::abs(y) / 4 : x == y;
+  });
+}
+
+template <class T>
+void test_type(GroupCoordinator& group) {
+  const std::int64_t n = group.size();
+  const std::int64_t self = group.rank_in_group().value();
+  for (const std::int64_t count : {0, 1, 5}) {
+    for (const ReduceOp op : all_ops) {
+      CAPTURE(to_string(op));
+      CAPTURE(to_string(DataTypeOf<T>::value));
+      std::vector<T> whole;
+      for (std::int64_t i = 0; i < n * count; ++i) whole.push_back(reduced<T>(n, i, op));
+      const auto sized = [](std::int64_t elements) {
+        return std::vector<T>(static_cast<std::size_t>(elements));
+      };
+      const std::vector<T> first(whole.begin(), whole.begin() + count);
+      const std::vector<T> mine(whole.begin() + self * count, whole.begin() + (self + 1) * count);
+      const auto wide = values<T>(self, n * count);
+      const auto in = values<T>(self, count);
+
+      auto in_place = in;
+      group.all_reduce(in_place, op);
+      CHECK(equal(in_place, first, op));
+      auto out = sized(count);
+      group.all_reduce_async(in, out, op).wait();
+      CHECK(equal(out, first, op));
+      CHECK(equal(group.all_reduce_async(std::vector<T>{in}, op).take(), first, op));
+
+      auto at_root = in;
+      group.reduce(at_root, n - 1, op);
+      CHECK(equal(at_root, group.is_last() ? first : in, op));
+      out = sized(0);
+      if (self == 0) out = sized(count);
+      group.reduce_async(in, out, 0, op).wait();
+      if (self == 0) CHECK(equal(out, first, op));
+
+      out = sized(count);
+      group.reduce_scatter(wide, out, op);
+      CHECK(equal(out, mine, op));
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(n), count);
+      out = sized(count);
+      group.reduce_scatter_v(wide, counts, out, op);
+      CHECK(equal(out, mine, op));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("narrow floats are reduced on the host, whatever the way of waiting") {
+  for (const bool polled : {false, true}) {
+    MeshOptions options;
+    options.largest_count = polled ? 3 : 1 << 20;
+    if (polled) options.deadline = Deadline::Duration{60};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    test_type<Float16>(mesh["tp"]);
+    test_type<BFloat16>(mesh["tp"]);
+    test_type<Float8E4M3>(mesh["tp"]);
+    test_type<Float8E5M2>(mesh["tp"]);
+    mesh.close();
+  }
+}
+
+TEST_CASE("a narrow sum is rounded once, and an average does not overflow on its way") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<float>(tp.size());
+  // Rounded at each step, 256 + 1 + 1 + ... stays 256 in bfloat16.
+  std::vector<BFloat16> values{BFloat16{tp.is_first() ? 256.0F : 1.0F}};
+  tp.all_reduce(values);
+  CHECK(values[0] == BFloat16{255.0F + n});
+  std::vector<Float16> large{Float16{60000.0F}};
+  tp.all_reduce(large, ReduceOp::avg);
+  CHECK(large[0] == Float16{60000.0F});
+  mesh.close();
+}
+
+TEST_CASE("an average of integers is the sum, divided and truncated toward zero") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::int32_t>(tp.size());
+  // Sums of -(2n - 1), 2n - 1 and 0.
+  const bool first = tp.is_first();
+  std::vector<std::int32_t> values{first ? -(2 * n - 1) : 0, first ? 2 * n - 1 : 0, first ? n - 1 : -1};
+  tp.all_reduce(values, ReduceOp::avg);
+  CHECK(values == std::vector<std::int32_t>{-1, 1, 0});
+  mesh.close();
+}
