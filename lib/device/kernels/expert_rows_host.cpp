@@ -1,0 +1,77 @@
+// Rows of expert dispatchers on host memory.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "device/kernels/expert_rows.hpp"
+#include "rankmesh/base/narrow_float.hpp"
+
+namespace rankmesh::device {
+namespace {
+
+template <class Work>
+const std::byte* row_of(const Work& work, std::int64_t index, std::int64_t row_bytes) {
+  return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
+}
+
+// Sums of Value in Sum, in stretches that stay in the nearest cache.
+template <class Value, class Sum>
+void weighted_sum(const WeightedSum& work) {
+  constexpr std::int64_t stretch = 512;
+  std::array<Sum, stretch> sums;
+  const auto row_bytes = work.row_elements * static_cast<std::int64_t>(sizeof(Value));
+  for (std::int64_t t = 0; t < work.tokens; ++t) {
+    auto* to = reinterpret_cast<Value*>(work.to + t * row_bytes);
+    for (std::int64_t begin = 0; begin < work.row_elements; begin += stretch) {
+      const auto n = static_cast<std::size_t>(std::min(stretch, work.row_elements - begin));
+      std::fill_n(sums.begin(), n, Sum{0});
+      for (std::int64_t j = t * work.top_k; j < (t + 1) * work.top_k; ++j) {
+        if (work.index[j] < 0) continue;
+        const auto weight = static_cast<Sum>(work.weight[j]);
+        const auto* row = reinterpret_cast<const Value*>(row_of(work, work.index[j], row_bytes)) + begin;
+        for (std::size_t h = 0; h < n; ++h) sums[h] += weight * static_cast<Sum>(row[h]);
+      }
+      for (std::size_t h = 0; h < n; ++h) to[begin + static_cast<std::int64_t>(h)] = Value{sums[h]};
+    }
+  }
+}
+
+}  // namespace
+
+void run_on_host(const GatherRows& work) {
+  const auto bytes = static_cast<std::size_t>(work.row_bytes);
+  if (bytes == 0) return;
+  for (std::int64_t i = 0; i < work.rows; ++i) {
+    std::byte* to = work.to + i * work.row_bytes;
+    if (work.index[i] >= 0)
+      std::memcpy(to, row_of(work, work.index[i], work.row_bytes), bytes);
+    else if (work.index[i] == GatherRows::zeros)
+      std::memset(to, 0, bytes);
+  }
+}
+
+void run_on_host(const WeightedSum& work) {
+  switch (work.type) {
+    case DataType::float32:
+      return weighted_sum<float, float>(work);
+    case DataType::float64:
+      return weighted_sum<double, double>(work);
+    case DataType::float16:
+      return weighted_sum<Float16, float>(work);
+    case DataType::bfloat16:
+      return weighted_sum<BFloat16, float>(work);
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::int16:
+    case DataType::uint16:
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::int64:
+    case DataType::uint64:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return;  // the dispatcher refused them
+  }
+}
+
+}  // namespace rankmesh::device

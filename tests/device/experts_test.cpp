@@ -1,0 +1,77 @@
+// Expert dispatch on device memory, against the same reference as on the host.
+#include "exchange/experts_reference.hpp"
+
+#include <doctest/doctest.h>
+
+#include "device/ground.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
+
+using namespace experts_reference;
+using device::DeviceBuffer;
+
+namespace {
+
+struct OnDevice {
+  const device::Stream& on;
+
+  template <class T>
+  using Memory = DeviceBuffer<T>;
+  ExpertRoute route(ExpertDispatcher& dispatcher, const std::vector<std::int32_t>& ids,
+                    std::int64_t top_k) const {
+    const DeviceBuffer<std::int32_t> there{std::span<const std::int32_t>{ids}};
+    return dispatcher.route(DeviceSpan<const std::int32_t>{there.data(), there.size()}, top_k, on);
+  }
+  template <class T>
+  static DeviceBuffer<T> put(const std::vector<T>& values) {
+    return DeviceBuffer<T>{std::span<const T>{values}};
+  }
+  template <class T>
+  static DeviceSpan<T> view(const DeviceBuffer<T>& buffer) {
+    return buffer.span();
+  }
+  template <class T>
+  std::vector<T> get(const DeviceBuffer<T>& buffer) const {
+    return buffer.download(on);
+  }
+  [[nodiscard]] StreamRef stream() const { return on; }
+};
+
+}  // namespace
+
+TEST_CASE("random steps of expert dispatch on devices equal one process") {
+  Mesh mesh{MPI_COMM_WORLD, mesh_text(), ground::options()};
+  const device::Stream stream = device::Stream::create();
+  std::mt19937 random{23};
+  for (int round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    GroupCoordinator& ep = mesh[round % 4 == 3 ? "dp" : "ep"];
+    const Shape shape = random_shape(random, ep.size());
+    test_step<float>(ep, shape, random, OnDevice{stream});
+    if (round % 3 == 0) test_step<double>(ep, shape, random, OnDevice{stream});
+    if (round % 3 == 1) test_step<BFloat16>(ep, shape, random, OnDevice{stream});
+    if (round % 3 == 2) test_step<Float16>(ep, shape, random, OnDevice{stream});
+  }
+  mesh.close();
+}
+
+TEST_CASE("a route of the host's does not serve device memory; one of the device's serves both") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", ground::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(4, ep.size())};
+  const std::vector<std::int32_t> ids{0, 1};
+  const ExpertRoute of_host = dispatcher.route(ids, 1);
+  const DeviceBuffer<float> tokens{std::span<const float>{std::vector<float>{1, 2}}};
+  const DeviceBuffer<float> rows{static_cast<std::size_t>(of_host.rows())};
+  CHECK_THROWS_WITH_AS(dispatcher.dispatch(of_host, tokens.span(), rows.span(), stream),
+                       doctest::Contains("ids in host memory"), UsageError);
+
+  const ExpertRoute of_device = OnDevice{stream}.route(dispatcher, ids, 1);
+  dispatcher.reserve(of_device, sizeof(float), MemoryKind::device);
+  std::vector<float> host_rows(static_cast<std::size_t>(of_device.rows())), out(2);
+  dispatcher.dispatch(of_device, std::vector<float>{1, 2}, host_rows);
+  dispatcher.combine(of_device, host_rows, std::vector<float>{2, 3}, out);
+  CHECK(out == std::vector<float>{2, 6});
+  mesh.close();
+}

@@ -1,0 +1,161 @@
+// Expert dispatch against one plain process, on host memory.
+#include <doctest/doctest.h>
+
+#include "exchange/experts_reference.hpp"
+
+using namespace experts_reference;
+
+namespace {
+
+// Host memory as it is.
+struct OnHost {
+  template <class T>
+  using Memory = std::vector<T>;
+  static ExpertRoute route(ExpertDispatcher& dispatcher, const std::vector<std::int32_t>& ids,
+                           std::int64_t top_k) {
+    return dispatcher.route(ids, top_k);
+  }
+  template <class T>
+  static const std::vector<T>& put(const std::vector<T>& values) {
+    return values;
+  }
+  template <class T>
+  static std::vector<T>& view(std::vector<T>& values) {
+    return values;
+  }
+  template <class T>
+  static const std::vector<T>& view(const std::vector<T>& values) {
+    return values;
+  }
+  template <class T>
+  static std::vector<T> get(const std::vector<T>& values) {
+    return values;
+  }
+  static StreamRef stream() { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE("random steps of expert dispatch equal one process, with and without a capacity") {
+  Mesh mesh{MPI_COMM_WORLD, mesh_text()};
+  std::mt19937 random{11};
+  for (int round = 0; round < 24; ++round) {
+    CAPTURE(round);
+    GroupCoordinator& ep = mesh[round % 4 == 3 ? "dp" : "ep"];
+    const Shape shape = random_shape(random, ep.size());
+    test_step<float>(ep, shape, random, OnHost{});
+    if (round % 3 == 0) test_step<double>(ep, shape, random, OnHost{});
+    if (round % 3 == 1) test_step<BFloat16>(ep, shape, random, OnHost{});
+    if (round % 3 == 2) test_step<Float16>(ep, shape, random, OnHost{});
+  }
+  mesh.close();
+}
+
+TEST_CASE("nobody has tokens, or one rank has them all") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(5, ep.size()), {.alignment = 4}};
+  const ExpertRoute none = dispatcher.route({}, 3);
+  CHECK(none.rows() == 0);
+  std::vector<float> nothing;
+  dispatcher.dispatch(none, nothing, nothing);
+  dispatcher.combine(none, nothing, nothing, nothing);
+
+  const bool has_all = ep.is_last();
+  const std::vector<std::int32_t> ids(has_all ? 7 : 0, 2);  // all to expert 2
+  const ExpertRoute all = dispatcher.route(ids, 1);
+  const std::int64_t per_rank = dispatcher.map().slots_per_rank();
+  CHECK(all.rows() == (2 / per_rank == ep.rank_in_group().value() ? 8 : 0));
+  const std::vector<float> tokens(has_all ? 7 * 3 : 0, 1.5F);
+  const std::vector<float> weights(ids.size(), 2.0F);
+  std::vector<float> rows(static_cast<std::size_t>(all.rows() * 3), -1.0F);
+  dispatcher.dispatch(all, tokens, rows);
+  if (!rows.empty()) CHECK(rows[20] == 1.5F);
+  if (!rows.empty()) CHECK(rows[21] == 0.0F);  // padding
+  std::vector<float> out(tokens.size());
+  dispatcher.combine(all, rows, weights, out);
+  CHECK(out == std::vector<float>(tokens.size(), 3.0F));
+  mesh.close();
+}
+
+TEST_CASE("a capacity drops the last tokens, and shapes do not depend on the choices") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  const auto n = ep.size();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(2 * n, n), {.alignment = 8, .capacity = 3}};
+  const ExpertRoute crowded = dispatcher.route(std::vector<std::int32_t>{1, 1, 0, 1, 1, -1}, 1);
+  CHECK(crowded.rows() == 2 * ((3 * n + 7) / 8 * 8));
+  CHECK(crowded.counts()[0] == 3 * n);
+  CHECK(crowded.dropped() == 2);
+  CHECK(crowded.is_sent(3, 0));
+  CHECK_FALSE(crowded.is_sent(4, 0));
+  const ExpertRoute idle = dispatcher.route({}, 1);
+  CHECK(idle.rows() == crowded.rows());
+  const std::vector<float> tokens{1, 2, 3, 4, 5, 6};
+  std::vector<float> rows(static_cast<std::size_t>(crowded.rows()), -1.0F);
+  dispatcher.dispatch(crowded, tokens, rows);
+  if (ep.is_first()) CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<float>{3, 0, 0});
+  std::vector<float> out(6, -1.0F);
+  dispatcher.combine(crowded, rows, std::vector<float>(6, 1.0F), out);
+  CHECK(out == std::vector<float>{1, 2, 3, 4, 0, 0});
+  mesh.close();
+}
+
+TEST_CASE("a new map holds from the next route on; tokens of a redundant expert are spread over its slots") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  const auto n = static_cast<std::int32_t>(ep.size());
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(n, n)};
+  const std::vector<std::int32_t> hot(static_cast<std::size_t>(2 * n), 0);  // every token wants expert 0
+  const ExpertRoute before = dispatcher.route(hot, 1);
+  CHECK(before.rows() == (ep.is_first() ? 2 * n * n : 0));
+  // Two slots per rank: its own expert, and a copy of expert 0.
+  std::vector<std::int32_t> slots;
+  for (std::int32_t e = 0; e < n; ++e) slots.insert(slots.end(), {e, 0});
+  dispatcher.set_map(ExpertMap{slots, n, n});
+  const ExpertRoute after = dispatcher.route(hot, 1);
+  CHECK(after.counts()[1] > 0);
+  std::vector<std::int64_t> rows{after.rows(), -after.rows()};
+  ep.all_reduce(rows, ReduceOp::max);
+  CHECK(rows[0] + rows[1] <= 2 * n);  // rank 0 has one slot more than the others
+  CHECK(after.experts()[0] == static_cast<std::int32_t>(ep.rank_in_group().value()));
+  CHECK(after.experts()[1] == 0);
+  // The old route is good as before.
+  const std::vector<float> tokens(hot.size(), static_cast<float>(ep.rank_in_group().value() + 1));
+  std::vector<float> moved(static_cast<std::size_t>(before.rows()));
+  dispatcher.dispatch(before, tokens, moved);
+  std::vector<float> out(tokens.size());
+  dispatcher.combine(before, moved, std::vector<float>(tokens.size(), 1.0F), out);
+  CHECK(out == tokens);
+  mesh.close();
+}
+
+TEST_CASE("misuse of an expert dispatcher is refused; ranks that differ are found out on every rank") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  const auto n = ep.size();
+  CHECK_THROWS_AS((ExpertMap{{0, 1, 1}, 3, 1}), UsageError);   // no slot for 2
+  CHECK_THROWS_AS((ExpertMap{{0, 3}, 2, 1}), UsageError);      // no such expert
+  CHECK_THROWS_AS((ExpertMap{{0, 1, -1}, 2, 2}), UsageError);  // slots that cannot be shared
+  CHECK_THROWS_AS((void)ExpertMap::contiguous(0, 2), UsageError);
+  CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n + 1)}), UsageError);
+  CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = 0}}), UsageError);
+  if (n > 1) {
+    const std::int64_t mine = ep.is_last() ? 9 : 8;
+    CHECK_THROWS_WITH_AS((ExpertDispatcher{ep, ExpertMap::contiguous(mine, n)}),
+                         doctest::Contains("different expert maps"), MismatchError);
+    CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = mine}}), MismatchError);
+  }
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(4, n)};
+  CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 4}, 1), UsageError);
+  CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, -2}, 1), UsageError);
+  CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 1, 2}, 2), UsageError);
+  const ExpertRoute route = dispatcher.route(std::vector<std::int32_t>{0, 1}, 1);
+  std::vector<float> tokens(6), rows(static_cast<std::size_t>(route.rows() * 3));
+  std::vector<float> wrong(static_cast<std::size_t>(route.rows() * 3 + 1));
+  CHECK_THROWS_AS(dispatcher.dispatch(route, tokens, wrong), UsageError);
+  CHECK_THROWS_AS(dispatcher.combine(route, rows, std::vector<float>(3), tokens), UsageError);
+  std::vector<std::int32_t> integers(6), integer_rows(rows.size());
+  CHECK_THROWS_AS(dispatcher.dispatch(route, integers, integer_rows), UnsupportedError);
+  mesh.close();
+}
