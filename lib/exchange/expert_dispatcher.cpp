@@ -302,14 +302,14 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   std::vector<std::int64_t> next(at(map.slots()));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (slot[i] < 0) continue;
-    const std::int64_t p = slot[i], token = static_cast<std::int64_t>(i) / top_k;
+    const std::int64_t p = slot[i];
     const std::int64_t nth = next[at(p)]++;
     if (p / local == self) {
       const std::int64_t row = row_place[at(self * local + p % local)] + nth;
-      route.place_[at(row)] = route.all_received_ + token;
+      route.place_[at(row)] = route.all_received_ + static_cast<std::int64_t>(i);
       route.sum_[i] = route.all_sent_ + row;
     } else {
-      route.pack_[at(send_place[at(p)] + nth)] = token;
+      route.pack_[at(send_place[at(p)] + nth)] = static_cast<std::int64_t>(i);
       route.sum_[i] = send_place[at(p)] + nth;
     }
   }
@@ -321,19 +321,24 @@ void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes,
   if (!route.is_direct_) (void)state_->incoming.get(route.all_received_ * row_bytes, kind);
 }
 
-void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows, StreamRef stream) {
+void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice, Buffer rows,
+                                StreamRef stream) {
   State& s = *state_;
+  const std::int64_t share = is_per_choice ? 1 : route.top_k_;
   const std::int64_t h =
-      s.row_elements(tokens, "tokens", route.tokens_, rows.as_input(), "rows", route.rows());
+      s.row_elements(tokens, is_per_choice ? "choices" : "tokens", route.tokens_ * route.top_k_ / share,
+                     rows.as_input(), "rows", route.rows());
   const Lists lists = s.lists(route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
   reserve(route, row_bytes, tokens.kind);
   const Buffer outgoing{s.outgoing.get(0, tokens.kind), route.all_sent_ * h, tokens.type, tokens.kind};
   const Buffer incoming{s.incoming.get(0, tokens.kind), route.all_received_ * h, tokens.type, tokens.kind};
   run(GatherRows{.to = outgoing.data,
-                 .from = tokens.data,
+                 .other = tokens.data,
                  .index = lists.pack,
                  .rows = route.all_sent_,
+                 .split = 0,
+                 .share = share,
                  .row_bytes = row_bytes},
       tokens.kind, stream);
   s.exchange(route.sent_, route.received_, outgoing.as_input(), route.is_direct_ ? rows : incoming,
@@ -344,6 +349,7 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, Bu
                  .index = lists.place,
                  .rows = route.rows(),
                  .split = route.all_received_,
+                 .share = share,
                  .row_bytes = row_bytes},
       tokens.kind, stream);
 }

@@ -136,6 +136,15 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
 
   // The blocks, row by row.
   const std::int64_t local = static_cast<std::int64_t>(shape.slots.size()) / n;
+  // The row of the slot's a-th arrival: with a capacity each rank has rows of its own.
+  const auto row_of = [&](std::int64_t e, std::size_t a) {
+    const auto& arrivals = reference.arrivals[at(self * local + e)];
+    const std::int64_t first = route.offsets()[at(e)];
+    if (!shape.options.capacity) return first + static_cast<std::int64_t>(a);
+    std::int64_t nth = 0;
+    while (static_cast<std::int64_t>(a) > nth && arrivals[a - at(nth) - 1]->rank == arrivals[a]->rank) ++nth;
+    return first + arrivals[a]->rank * *shape.options.capacity + nth;
+  };
   std::vector<T> expected(rows.size(), T{0});
   for (std::int64_t e = 0; e < local; ++e) {
     const auto& arrivals = reference.arrivals[at(self * local + e)];
@@ -143,18 +152,32 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
     CHECK(route.experts()[at(e)] == shape.slots[at(self * local + e)]);
     CHECK(route.counts()[at(e)] == (shape.options.capacity ? n * *shape.options.capacity
                                                            : static_cast<std::int64_t>(arrivals.size())));
-    std::int64_t rank = -1, nth = 0;
     for (std::size_t a = 0; a < arrivals.size(); ++a) {
-      nth = arrivals[a]->rank == rank ? nth + 1 : 0;
-      rank = arrivals[a]->rank;
-      const std::int64_t row =
-          route.offsets()[at(e)] +
-          (shape.options.capacity ? rank * *shape.options.capacity + nth : static_cast<std::int64_t>(a));
+      const std::int64_t rank = arrivals[a]->rank, row = row_of(e, a);
       for (std::int64_t i = 0; i < h; ++i)
         expected[at(row * h + i)] = token_value<T>(rank, arrivals[a]->token, i);
     }
   }
   CHECK(std::ranges::equal(rows, expected,
+                           [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
+
+  // A row per choice comes where the choice's token came: here its number, as the backward pass needs it.
+  std::vector<T> numbered, numbers_expected(at(route.rows()), T{0});
+  for (std::int64_t i = 0; i < tokens * k; ++i) numbered.push_back(token_value<T>(self, i, 3));
+  for (std::int64_t e = 0; e < local; ++e) {
+    const auto& arrivals = reference.arrivals[at(self * local + e)];
+    for (std::size_t a = 0; a < arrivals.size(); ++a) {
+      const std::int64_t rank = arrivals[a]->rank, row = row_of(e, a);
+      const std::int64_t choice = arrivals[a] - reference.choices[at(rank)].data();
+      numbers_expected[at(row)] = token_value<T>(rank, choice, 3);
+    }
+  }
+  const auto& numbered_there = ground.put(numbered);
+  auto numbers_there = typename Ground::template Memory<T>(at(route.rows()));
+  dispatcher.dispatch_choices(route, ground.view(numbered_there), ground.view(numbers_there),
+                              ground.stream());
+  const std::vector<T> numbers = ground.get(numbers_there);
+  CHECK(std::ranges::equal(numbers, numbers_expected,
                            [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
 
   for (std::int64_t e = 0; e < local; ++e)

@@ -60,8 +60,8 @@ class RANKMESH_API ExpertRoute {
   std::vector<std::int32_t> experts_;
   // Rows exchanged with each rank; 0 with itself, whose rows never leave the caller's memory.
   std::vector<std::int64_t> sent_, received_;
-  // As device/kernels/expert_rows.hpp has them. Rows that are sent: of which token. Rows of this rank: of
-  // which received row or, from all_received_ on, token. Rows that are sent back: of which row. Choices:
+  // As device/kernels/expert_rows.hpp has them. Rows that are sent: of which choice. Rows of this rank: of
+  // which received row or, from all_received_ on, choice. Rows that are sent back: of which row. Choices:
   // which row that came back or, from all_sent_ on, row of this rank.
   std::vector<std::int64_t> pack_, place_, unplace_, sum_;
   std::int64_t all_sent_ = 0, all_received_ = 0;
@@ -125,7 +125,15 @@ class RANKMESH_API ExpertDispatcher {
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
     const auto in = buffer_of(tokens);
-    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, Buffer{buffer_of(rows)}, stream);
+    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false, Buffer{buffer_of(rows)}, stream);
+  }
+  /// The same with a row of its own for each choice: `choices` is T x k x H. For the gradients of the
+  /// experts' results (weight x gradient of out), or for the weights themselves (H = 1).
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
+    const auto in = buffer_of(choices);
+    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)}, stream);
   }
   /// The way back: out[t] (T x H) becomes the sum over the choices j of weights[t, j] x the row that expert
   /// left in `rows` (route.rows() x H), in the order of j and in float32 (float64 for such rows). What was
@@ -148,7 +156,8 @@ class RANKMESH_API ExpertDispatcher {
 
  private:
   struct State;
-  void dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows, StreamRef stream);
+  void dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice, Buffer rows,
+                StreamRef stream);
   void combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights, Buffer out, StreamRef stream);
   [[nodiscard]] ExpertRoute plan(std::span<const std::int32_t> ids, std::int64_t top_k);
   std::unique_ptr<State> state_;

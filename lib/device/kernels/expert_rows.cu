@@ -10,8 +10,11 @@ namespace {
 
 constexpr int threads = 256;
 
-template <class Work>
-__device__ const std::byte* row_of(const Work& work, std::int64_t index, std::int64_t row_bytes) {
+__device__ const std::byte* row_of(const GatherRows& work, std::int64_t index) {
+  return index < work.split ? work.from + index * work.row_bytes
+                            : work.other + (index - work.split) / work.share * work.row_bytes;
+}
+__device__ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_t row_bytes) {
   return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
 }
 
@@ -26,7 +29,7 @@ __global__ void gather_rows(GatherRows work) {
     if (index == GatherRows::zeros) {
       for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = Word{};
     } else {
-      const Word* from = reinterpret_cast<const Word*>(row_of(work, index, work.row_bytes));
+      const Word* from = reinterpret_cast<const Word*>(row_of(work, index));
       for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
     }
   }

@@ -10,7 +10,8 @@
 
 namespace rankmesh::device {
 
-/// Row i of `to` becomes row index[i] of `from`; from `split` on: row index[i] - split of `other`.
+/// Row i of `to` becomes row index[i] of `from`; from `split` on: row (index[i] - split) / share of `other`,
+/// each of whose rows serves `share` indices.
 struct GatherRows {
   static constexpr std::int64_t zeros = -1;  ///< the row becomes zeros
   static constexpr std::int64_t keep = -2;   ///< the row stays as it is
@@ -21,12 +22,14 @@ struct GatherRows {
   const std::int64_t* index = nullptr;  ///< of `rows` entries
   std::int64_t rows = 0;
   std::int64_t split = INT64_MAX;
+  std::int64_t share = 1;
   std::int64_t row_bytes = 0;
 };
 
-/// Row t of `to` becomes the sum over j of weight[t, j] x the row that index[t, j] names as above; none where
-/// that is negative. `row_elements` of `type` (float32, float16, bfloat16 or float64); products and sums are
-/// of float32 (float64: of that), in the order of j, each rounded; one rounding to `type` at the end.
+/// Row t of `to` becomes the sum over j of weight[t, j] x row index[t, j] of `from`, from `split` on row
+/// index[t, j] - split of `other`; none where the index is negative. `row_elements` of `type` (float32,
+/// float16, bfloat16 or float64); products and sums are of float32 (float64: of that), in the order of j,
+/// each rounded; one rounding to `type` at the end.
 struct WeightedSum {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

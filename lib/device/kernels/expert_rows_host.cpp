@@ -9,8 +9,11 @@
 namespace rankmesh::device {
 namespace {
 
-template <class Work>
-const std::byte* row_of(const Work& work, std::int64_t index, std::int64_t row_bytes) {
+const std::byte* row_of(const GatherRows& work, std::int64_t index) {
+  return index < work.split ? work.from + index * work.row_bytes
+                            : work.other + (index - work.split) / work.share * work.row_bytes;
+}
+const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_t row_bytes) {
   return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
 }
 
@@ -44,7 +47,7 @@ void run_on_host(const GatherRows& work) {
   for (std::int64_t i = 0; i < work.rows; ++i) {
     std::byte* to = work.to + i * work.row_bytes;
     if (work.index[i] >= 0)
-      std::memcpy(to, row_of(work, work.index[i], work.row_bytes), bytes);
+      std::memcpy(to, row_of(work, work.index[i]), bytes);
     else if (work.index[i] == GatherRows::zeros)
       std::memset(to, 0, bytes);
   }
