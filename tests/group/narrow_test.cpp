@@ -14,11 +14,11 @@ using rankmesh_test::size;
 
 namespace {
 
-constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+constexpr std::array every_op{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 
 // Sixteenths: sums of a few are exact in float32, and most of them are not in the narrow type.
 template <class T>
-std::vector<T> values(std::int64_t rank, std::int64_t n) {
+std::vector<T> sixteenths(std::int64_t rank, std::int64_t n) {
   std::vector<T> result;
   for (std::int64_t i = 0; i < n; ++i)
     result.emplace_back(static_cast<float>((rank * 37 + i * 11) % 29 - 9) / 16.0F);
@@ -26,10 +26,10 @@ std::vector<T> values(std::int64_t rank, std::int64_t n) {
 }
 
 template <class T>
-T reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
-  float result = static_cast<float>(values<T>(0, i + 1).back());
+T narrow_reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
+  float result = static_cast<float>(sixteenths<T>(0, i + 1).back());
   for (std::int64_t r = 1; r < ranks; ++r) {
-    const float v = static_cast<float>(values<T>(r, i + 1).back());
+    const float v = static_cast<float>(sixteenths<T>(r, i + 1).back());
     switch (op) {
       case ReduceOp::sum:
       case ReduceOp::avg:
@@ -51,7 +51,7 @@ T reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
 
 // Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may come of it.
 template <class T>
-bool equal(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op) {
+bool agree(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op) {
   return std::ranges::equal(is, expected, [&](T a, T b) {
     const float x = static_cast<float>(a);
     const float y = static_cast<float>(b);
@@ -60,46 +60,46 @@ bool equal(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op
 }
 
 template <class T>
-void test_type(GroupCoordinator& group) {
+void test_narrow(GroupCoordinator& group) {
   const std::int64_t n = group.size();
   const std::int64_t self = group.rank_in_group().value();
   for (const std::int64_t count : {0, 1, 5}) {
-    for (const ReduceOp op : all_ops) {
+    for (const ReduceOp op : every_op) {
       CAPTURE(to_string(op));
       CAPTURE(to_string(DataTypeOf<T>::value));
       std::vector<T> whole;
-      for (std::int64_t i = 0; i < n * count; ++i) whole.push_back(reduced<T>(n, i, op));
+      for (std::int64_t i = 0; i < n * count; ++i) whole.push_back(narrow_reduced<T>(n, i, op));
       const auto sized = [](std::int64_t elements) {
         return std::vector<T>(static_cast<std::size_t>(elements));
       };
       const std::vector<T> first(whole.begin(), whole.begin() + count);
       const std::vector<T> mine(whole.begin() + self * count, whole.begin() + (self + 1) * count);
-      const auto wide = values<T>(self, n * count);
-      const auto in = values<T>(self, count);
+      const auto wide = sixteenths<T>(self, n * count);
+      const auto in = sixteenths<T>(self, count);
 
       auto in_place = in;
       group.all_reduce(in_place, op);
-      CHECK(equal(in_place, first, op));
+      CHECK(agree(in_place, first, op));
       auto out = sized(count);
       group.all_reduce_async(in, out, op).wait();
-      CHECK(equal(out, first, op));
-      CHECK(equal(group.all_reduce_async(std::vector<T>{in}, op).take(), first, op));
+      CHECK(agree(out, first, op));
+      CHECK(agree(group.all_reduce_async(std::vector<T>{in}, op).take(), first, op));
 
       auto at_root = in;
       group.reduce(at_root, n - 1, op);
-      CHECK(equal(at_root, group.is_last() ? first : in, op));
+      CHECK(agree(at_root, group.is_last() ? first : in, op));
       out = sized(0);
       if (self == 0) out = sized(count);
       group.reduce_async(in, out, 0, op).wait();
-      if (self == 0) CHECK(equal(out, first, op));
+      if (self == 0) CHECK(agree(out, first, op));
 
       out = sized(count);
       group.reduce_scatter(wide, out, op);
-      CHECK(equal(out, mine, op));
+      CHECK(agree(out, mine, op));
       std::vector<std::int64_t> counts(static_cast<std::size_t>(n), count);
       out = sized(count);
       group.reduce_scatter_v(wide, counts, out, op);
-      CHECK(equal(out, mine, op));
+      CHECK(agree(out, mine, op));
     }
   }
 }
@@ -112,10 +112,10 @@ TEST_CASE("narrow floats are reduced on the host, whatever the way of waiting") 
     options.largest_count = polled ? 3 : 1 << 20;
     if (polled) options.deadline = Deadline::Duration{60};
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    test_type<Float16>(mesh["tp"]);
-    test_type<BFloat16>(mesh["tp"]);
-    test_type<Float8E4M3>(mesh["tp"]);
-    test_type<Float8E5M2>(mesh["tp"]);
+    test_narrow<Float16>(mesh["tp"]);
+    test_narrow<BFloat16>(mesh["tp"]);
+    test_narrow<Float8E4M3>(mesh["tp"]);
+    test_narrow<Float8E5M2>(mesh["tp"]);
     mesh.close();
   }
 }
