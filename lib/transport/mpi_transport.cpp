@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <list>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "detail/mpi_user_operation.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -44,7 +46,11 @@ class Issue {
         rank_{comm.rank()},
         size_{comm.size()},
         largest_{largest},
-        requests_{requests} {}
+        requests_{requests} {
+    if (call.user == nullptr) return;
+    user_.emplace(*call.user);
+    unit_ = static_cast<std::int64_t>(call.user->element_bytes());
+  }
 
   void operator()() {
     switch (call_.operation) {
@@ -75,6 +81,11 @@ class Issue {
     }
   }
 
+  // Once it is complete. @throws what a user's reduction has thrown.
+  void check_user() const {
+    if (user_) user_->check();
+  }
+
  private:
   [[nodiscard]] int root() const { return static_cast<int>(call_.root.value()); }
   [[nodiscard]] bool is_root() const { return root() == rank_; }
@@ -99,6 +110,16 @@ class Issue {
     } while (offset < count);
   }
 
+  // Of reductions. A user's elements are several bytes each, and the call counts bytes.
+  [[nodiscard]] MPI_Datatype arithmetic_type() const {
+    return user_ ? user_->type() : mpi::native_for_reduction(call_.in.type);
+  }
+  [[nodiscard]] MPI_Op reduction() const { return user_ ? user_->op() : mpi::native(call_.reduction); }
+  template <class B>
+  [[nodiscard]] auto* place(const B& buffer, std::int64_t element) const {
+    return buffer.slice(element * unit_, 0).data;
+  }
+
   void barrier() { RANKMESH_ISSUE(Barrier, Ibarrier, comm_); }
 
   void broadcast() {
@@ -107,12 +128,11 @@ class Issue {
   }
 
   void reduce_block(ConstBuffer in, Buffer out, int root, bool in_place) {
-    const MPI_Datatype type = mpi::native_for_reduction(in.type);
-    in_pieces(in.count, [&](std::int64_t offset, int n) {
+    in_pieces(in.count / unit_, [&](std::int64_t offset, int n) {
       const void* from =
-          in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(in.slice(offset, n).data);
-      void* to = root == rank_ ? out.slice(offset, n).data : nullptr;
-      RANKMESH_ISSUE(Reduce, Ireduce, from, to, n, type, mpi::native(call_.reduction), root, comm_);
+          in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(place(in, offset));
+      void* to = root == rank_ ? place(out, offset) : nullptr;
+      RANKMESH_ISSUE(Reduce, Ireduce, from, to, n, arithmetic_type(), reduction(), root, comm_);
     });
   }
 
@@ -121,23 +141,21 @@ class Issue {
   }
 
   void all_reduce() {
-    const MPI_Datatype type = mpi::native_for_reduction(call_.in.type);
     const bool in_place = same(call_.in.data, call_.out.data);
-    in_pieces(call_.in.count, [&](std::int64_t offset, int n) {
-      const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(call_.in.slice(offset, n).data);
-      RANKMESH_ISSUE(Allreduce, Iallreduce, from, call_.out.slice(offset, n).data, n, type,
-                     mpi::native(call_.reduction), comm_);
+    in_pieces(call_.in.count / unit_, [&](std::int64_t offset, int n) {
+      const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
+      RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(), reduction(),
+                     comm_);
     });
   }
 
   void reduce_scatter() {
     const std::int64_t count = call_.out.count;
-    const MPI_Datatype type = mpi::native_for_reduction(call_.in.type);
     if (!call_.in_counts.empty()) {
       if (is_packed(call_.in_counts, call_.in_displacements)) {
         const Counts& in = hold(call_.in_counts, call_.in_displacements);
-        RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data, in.counts.data(), type,
-                       mpi::native(call_.reduction), comm_);
+        RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data, in.counts.data(),
+                       arithmetic_type(), reduction(), comm_);
         return;
       }
       // MPI's form wants the blocks without gaps and their sum in an int: else each block is a reduction.
@@ -147,9 +165,9 @@ class Issue {
       }
       return;
     }
-    if (count <= largest_ / size_) {
+    if (count / unit_ <= largest_ / size_) {
       RANKMESH_ISSUE(Reduce_scatter_block, Ireduce_scatter_block, call_.in.data, call_.out.data,
-                     static_cast<int>(count), type, mpi::native(call_.reduction), comm_);
+                     static_cast<int>(count / unit_), arithmetic_type(), reduction(), comm_);
       return;
     }
     for (int r = 0; r < size_; ++r) reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
@@ -294,6 +312,8 @@ class Issue {
   std::int64_t largest_;
   Requests* requests_;
   std::list<Counts> held_;
+  std::optional<MpiUserOperation> user_;
+  std::int64_t unit_ = 1;  // elements of the call in one of MPI's
 };
 
 template <class T>
@@ -356,8 +376,10 @@ class MpiPending final : public Pending {
     if (done == 0) return false;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
       check_received(call_, statuses_.front());
+    complete_ = true;
+    issue_.check_user();
     finish_average(call_, rank_, size_);
-    return complete_ = true;
+    return true;
   }
 
  private:
@@ -380,7 +402,9 @@ bool MpiTransport::supports(const Call& call) const {
 }
 
 void MpiTransport::run(const Call& call) {
-  Issue{call, comm_, largest_count_, nullptr}();
+  Issue issue{call, comm_, largest_count_, nullptr};
+  issue();
+  issue.check_user();
   finish_average(call, comm_.rank(), comm_.size());
 }
 

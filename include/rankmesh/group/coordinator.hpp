@@ -199,6 +199,67 @@ class RANKMESH_API GroupCoordinator {
                      [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
   }
 
+  // The same with a function of the caller's: `T combine(const T& left, const T& right)` on values of any
+  // trivially copyable type T, in host memory. It must be associative; unless it is said to be commutative
+  // the values are combined in group order. It is called on every member, in no certain places. An exception
+  // of its does not pass through MPI: the operation ends everywhere, and throws a UsageError with that
+  // exception nested on the members where the function threw; all values are then meaningless, and the others
+  // are not told. Costs one MPI_Op and one datatype per call.
+
+  template <WritableHostValues M, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
+  void all_reduce(M&& values, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = user_reduction<M>(combine, commutative);
+    run(calls::user(Operation::all_reduce, values, values, {}, reduction));
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void all_reduce(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = user_reduction<In, Out>(combine, commutative);
+    run(calls::user(Operation::all_reduce, in, out, {}, reduction));
+  }
+  template <WritableHostValues M, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
+  [[nodiscard]] auto all_reduce_async(M&& values, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = kept_reduction<M>(combine, commutative);
+    return start_one(
+        std::forward<M>(values),
+        [&](auto& v) { return calls::user(Operation::all_reduce, v, v, {}, *reduction); }, reduction);
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, F&& combine,
+                                      Commutative commutative = Commutative::no) {
+    return start_user(Operation::all_reduce, std::forward<In>(in), std::forward<Out>(out), {}, combine,
+                      commutative);
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void reduce(In&& in, Out&& out, RankInGroup root, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = user_reduction<In, Out>(combine, commutative);
+    run(calls::user(Operation::reduce, in, out, root, reduction));
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
+                                  Commutative commutative = Commutative::no) {
+    return start_user(Operation::reduce, std::forward<In>(in), std::forward<Out>(out), root, combine,
+                      commutative);
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = user_reduction<In, Out>(combine, commutative);
+    run(calls::user(Operation::reduce_scatter, in, out, {}, reduction));
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, F&& combine,
+                                          Commutative commutative = Commutative::no) {
+    return start_user(Operation::reduce_scatter, std::forward<In>(in), std::forward<Out>(out), {}, combine,
+                      commutative);
+  }
+
   /// Every member's in at the root, in group order; out has n times as many elements there, is ignored
   /// elsewhere.
   template <Memory In, WritableMemory Out>
@@ -367,33 +428,54 @@ class RANKMESH_API GroupCoordinator {
  private:
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(rank_in_group_, size_); }
 
-  // A container that is given away is kept until the operation is complete; what is only referred to is the
-  // caller's.
+  // A container that is given away is kept until the operation is complete, and `also` with it; what is only
+  // referred to is the caller's.
   template <class M, class Build>
-  auto start_one(M&& values, Build&& build) {
+  auto start_one(M&& values, Build&& build, std::shared_ptr<void> also = {}) {
     if constexpr (detail::is_borrowed<M>) {
-      return start(build(values));
+      return start(build(values), std::move(also));
     } else {
       auto kept = std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(values));
-      Work work = start(build(*kept), kept);
+      Work work = start(build(*kept), both(kept, std::move(also)));
       return OwningWork{std::move(work), std::move(kept)};
     }
   }
   template <class In, class Out, class Build>
-  auto start_two(In&& in, Out&& out, Build&& build) {
+  auto start_two(In&& in, Out&& out, Build&& build, std::shared_ptr<void> also = {}) {
     if constexpr (detail::is_borrowed<In>) {
-      return start_one(std::forward<Out>(out), [&](auto& o) { return build(in, o); });
+      return start_one(
+          std::forward<Out>(out), [&](auto& o) { return build(in, o); }, std::move(also));
     } else {
-      auto kept_in = std::make_shared<std::remove_cvref_t<In>>(std::forward<In>(in));
-      if constexpr (detail::is_borrowed<Out>) {
-        return start(build(*kept_in, out), kept_in);
-      } else {
-        using Result = std::remove_cvref_t<Out>;
-        auto both = std::make_shared<std::pair<decltype(kept_in), Result>>(kept_in, std::forward<Out>(out));
-        Work work = start(build(*kept_in, both->second), both);
-        return OwningWork{std::move(work), std::shared_ptr<Result>{both, &both->second}};
-      }
+      auto kept = std::make_shared<std::remove_cvref_t<In>>(std::forward<In>(in));
+      return start_one(
+          std::forward<Out>(out), [&](auto& o) { return build(*kept, o); }, both(kept, std::move(also)));
     }
+  }
+  static std::shared_ptr<void> both(std::shared_ptr<void> one, std::shared_ptr<void> other) {
+    if (other == nullptr) return one;
+    using Pair = std::pair<std::shared_ptr<void>, std::shared_ptr<void>>;
+    return std::make_shared<Pair>(std::move(one), std::move(other));
+  }
+
+  template <class In, class Out = In, class F>
+  static auto user_reduction(F& combine, Commutative commutative) {
+    using T = std::ranges::range_value_t<Out>;
+    static_assert(std::same_as<std::ranges::range_value_t<In>, T>, "in and out have one element type");
+    return detail::UserReductionOf<T, std::decay_t<F>>{combine, commutative};
+  }
+  template <class In, class Out = In, class F>
+  static auto kept_reduction(F& combine, Commutative commutative) {
+    using T = std::ranges::range_value_t<Out>;
+    static_assert(std::same_as<std::ranges::range_value_t<In>, T>, "in and out have one element type");
+    return std::make_shared<detail::UserReductionOf<T, std::decay_t<F>>>(combine, commutative);
+  }
+  template <class In, class Out, class F>
+  auto start_user(Operation operation, In&& in, Out&& out, RankInGroup root, F& combine,
+                  Commutative commutative) {
+    auto reduction = kept_reduction<In, Out>(combine, commutative);
+    return start_two(
+        std::forward<In>(in), std::forward<Out>(out),
+        [&](auto& i, auto& o) { return calls::user(operation, i, o, root, *reduction); }, reduction);
   }
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;

@@ -10,6 +10,7 @@
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/transport/user_reduction.hpp"
 
 namespace rankmesh {
 
@@ -59,11 +60,12 @@ struct Call {
   std::span<const std::int64_t> out_counts{};
   std::span<const std::int64_t> out_displacements{};
   ReduceOp reduction = ReduceOp::sum;
-  RankInGroup root{};         ///< of rooted collectives
-  RankInGroup destination{};  ///< of send and send_recv
-  RankInGroup source{};       ///< of recv and send_recv
-  int tag = 0;                ///< of point-to-point operations
-  StreamRef stream{};         ///< of operations on device memory
+  UserReduction* user = nullptr;  ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
+  RankInGroup root{};             ///< of rooted collectives
+  RankInGroup destination{};      ///< of send and send_recv
+  RankInGroup source{};           ///< of recv and send_recv
+  int tag = 0;                    ///< of point-to-point operations
+  StreamRef stream{};             ///< of operations on device memory
 };
 
 }  // namespace rankmesh

@@ -74,6 +74,13 @@ void use(GroupCoordinator& tp) {
 #else
   tp.all_gather(device, device);
 #endif
+
+// case: a function of the program's reduces host memory only: HostValues|contiguous_range
+#if BROKEN
+  tp.all_reduce(device, [](float a, float b) { return a + b; });
+#else
+  tp.all_reduce(floats, [](float a, float b) { return a + b; });
+#endif
 }
 
 // case: a communicator has one owner: deleted

@@ -59,6 +59,24 @@ Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
+template <class M>
+auto bytes_of(M& values) {
+  auto* data = std::ranges::data(values);
+  using Byte =
+      std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>, const std::byte, std::byte>;
+  return BasicBuffer<Byte>{reinterpret_cast<Byte*>(data),
+                           static_cast<std::int64_t>(std::ranges::size(values) * sizeof(*data))};
+}
+
+template <class In, class Out>
+Call user(Operation operation, In& in, Out& out, RankInGroup root, UserReduction& reduction) {
+  return {.operation = operation,
+          .in = bytes_of(in).as_input(),
+          .out = bytes_of(out),
+          .user = &reduction,
+          .root = root};
+}
+
 template <class In, class Out>
 Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::reduce_scatter,

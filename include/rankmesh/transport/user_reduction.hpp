@@ -1,0 +1,90 @@
+// Reductions that the caller writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace rankmesh {
+
+/// Whether a reduction may take its operands in any order; if not they are combined in group order.
+enum class Commutative : bool { no, yes };
+
+/// Values that a user's reduction can combine: contiguous host memory of any trivially copyable type.
+template <class R>
+concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                     std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+template <class R>
+concept WritableHostValues =
+    HostValues<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+/// A function of two values that gives one, associative: `T f(T left, T right)`.
+template <class F, class T>
+concept ReductionFunction = std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
+
+/// The same with its types erased, as a transport sees it. Elements are `element_bytes` bytes.
+class UserReduction {
+ public:
+  UserReduction(std::size_t element_bytes, Commutative commutative)
+      : element_bytes_{element_bytes}, commutative_{commutative} {}
+  virtual ~UserReduction() = default;
+  UserReduction(const UserReduction&) = delete;
+  UserReduction& operator=(const UserReduction&) = delete;
+
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
+
+  /// right[i] = f(left[i], right[i]). No exception leaves: the first one is kept, and from then on right
+  /// stays as it is.
+  void combine(const std::byte* left, std::byte* right, std::int64_t count) noexcept {
+    if (failure_ != nullptr) return;
+    try {
+      apply(left, right, count);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  /// What the function has thrown on this rank.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+
+ protected:
+  virtual void apply(const std::byte* left, std::byte* right, std::int64_t count) = 0;
+
+ private:
+  std::size_t element_bytes_;
+  Commutative commutative_;
+  std::exception_ptr failure_;
+};
+
+namespace detail {
+
+template <class T, class F>
+class UserReductionOf final : public UserReduction {
+ public:
+  UserReductionOf(F function, Commutative commutative)
+      : UserReduction{sizeof(T), commutative}, function_{std::move(function)} {}
+
+ protected:
+  // Copies, since MPI's own buffers need not be aligned for T.
+  void apply(const std::byte* left, std::byte* right, std::int64_t count) override {
+    for (std::int64_t i = 0; i < count; ++i, left += sizeof(T), right += sizeof(T)) {
+      alignas(T) std::byte a[sizeof(T)];
+      alignas(T) std::byte b[sizeof(T)];
+      std::memcpy(a, left, sizeof(T));
+      std::memcpy(b, right, sizeof(T));
+      const T result = function_(*reinterpret_cast<const T*>(a), *reinterpret_cast<const T*>(b));
+      std::memcpy(right, &result, sizeof(T));
+    }
+  }
+
+ private:
+  F function_;
+};
+
+}  // namespace detail
+
+}  // namespace rankmesh

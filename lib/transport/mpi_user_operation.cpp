@@ -1,0 +1,67 @@
+#include "detail/mpi_user_operation.hpp"
+
+#include <string>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/environment.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+// One for the process, as long as MPI lives; an attribute is found by it.
+int reduction_key() {
+  static const int key = [] {
+    int created = MPI_KEYVAL_INVALID;
+    mpi::check(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &created, nullptr),
+               "MPI_Type_create_keyval");
+    return created;
+  }();
+  return key;
+}
+
+void combine(void* left, void* right, int* count, MPI_Datatype* type) {
+  void* reduction = nullptr;
+  int found = 0;
+  MPI_Type_get_attr(*type, reduction_key(), &reduction, &found);
+  if (found != 0)
+    static_cast<UserReduction*>(reduction)->combine(static_cast<const std::byte*>(left),
+                                                    static_cast<std::byte*>(right), *count);
+}
+
+}  // namespace
+
+MpiUserOperation::MpiUserOperation(UserReduction& reduction) : reduction_{reduction} {
+  mpi::check(MPI_Type_contiguous(static_cast<int>(reduction.element_bytes()), MPI_BYTE, &type_),
+             "MPI_Type_contiguous");
+  mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
+  mpi::check(MPI_Type_set_attr(type_, reduction_key(), &reduction), "MPI_Type_set_attr");
+  mpi::check(MPI_Op_create(combine, reduction.commutative() == Commutative::yes ? 1 : 0, &op_),
+             "MPI_Op_create");
+}
+
+MpiUserOperation::~MpiUserOperation() {
+  if (!mpi::is_active()) return;
+  if (op_ != MPI_OP_NULL) MPI_Op_free(&op_);
+  if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
+}
+
+void MpiUserOperation::check() const {
+  if (reduction_.failure() == nullptr) return;
+  std::string what = "an exception of another kind";
+  try {
+    std::rethrow_exception(reduction_.failure());
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {  // NOLINT: named above
+  }
+  try {
+    std::rethrow_exception(reduction_.failure());
+  } catch (...) {
+    std::throw_with_nested(UsageError{
+        "a reduction function threw on this rank: " + what,
+        "the operation ended everywhere, with values that mean nothing; the other ranks do not know"});
+  }
+}
+
+}  // namespace rankmesh
