@@ -16,6 +16,7 @@ class Checker {
     const Call& c = call_;
     const bool at_root = c.root == self_;
     same_kind();
+    if (c.rows != 1) rows();
     if (!c.in_counts.empty() || !c.out_counts.empty()) return blocks();
     switch (c.operation) {
       case Operation::barrier:
@@ -32,23 +33,24 @@ class Checker {
         return overlap(c.in, 0);
       case Operation::all_gather:
         counts(c.out.count, size_ * c.in.count, "out", "size x in elements");
-        return overlap(c.in, self_.value() * c.in.count);
+        return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::gather:
         member(c.root, "root");
         if (!at_root) return;
         counts(c.out.count, size_ * c.in.count, "out", "size x in elements at the root");
-        return overlap(c.in, self_.value() * c.in.count);
+        return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::reduce_scatter:
         counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
         // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host has none.
-        if (c.out.kind == MemoryKind::device && c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
+        if (c.rows == 1 && c.out.kind == MemoryKind::device &&
+            c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
           return;
         return overlap(c.in, size_ == 1 ? 0 : -1);
       case Operation::scatter:
         member(c.root, "root");
         if (!at_root) return;
         counts(c.in.count, size_ * c.out.count, "in", "size x out elements at the root");
-        return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), 0, c.in);
+        return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), own(0), c.in);
       case Operation::all_to_all:
         counts(c.out.count, c.in.count, "out", "as many elements as in");
         if (c.in.count % size_ != 0)
@@ -148,6 +150,20 @@ class Checker {
         refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
                "look at its count and displacement");
   }
+
+  void rows() const {
+    const Call& c = call_;
+    const bool gathers = c.operation == Operation::all_gather || c.operation == Operation::gather;
+    const bool splits = c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
+    const std::int64_t block = gathers ? c.in.count : c.out.count;
+    if ((!gathers && !splits) || !c.in_counts.empty() || !c.out_counts.empty() || c.rows < 1 ||
+        block % c.rows != 0)
+      refuse(fmt::format("blocks of {} elements in {} rows", block, c.rows),
+             "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide them");
+  }
+
+  // Blocks along another axis have no place of their own in the whole.
+  [[nodiscard]] std::int64_t own(std::int64_t place) const { return call_.rows == 1 ? place : -1; }
 
   [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
     throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,

@@ -267,6 +267,7 @@ void NcclTransport::refuse_early(const Call& call) const {
 }
 
 void NcclTransport::run(const Call& call) {
+  if (call.rows != 1) return run_along_axis(call);
   refuse_early(call);
   const device::Claim::Issuing alone{claim_};
   if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
@@ -276,6 +277,48 @@ void NcclTransport::run(const Call& call) {
     batch_.add(comm_);
   else
     comm_.settle(Deadline{timeout_});
+}
+
+// Each member's block is one copy in two dimensions: its stretches lie `size` stretches apart in the whole.
+void NcclTransport::run_along_axis(const Call& call) {
+  device::require_current(claim_.device());
+  const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
+  const bool is_rooted = call.operation == Operation::gather || call.operation == Operation::scatter;
+  const bool has_whole = !is_rooted || call.root.value() == rank_;
+  Call plain = call;
+  plain.rows = 1;
+  if (!has_whole) return run(plain);
+
+  auto* stream = static_cast<cudaStream_t>(call.stream.native());
+  const auto block = static_cast<std::size_t>(gathers ? call.in.bytes() : call.out.bytes());
+  const auto rows = static_cast<std::size_t>(call.rows);
+  const auto n = static_cast<std::size_t>(size_);
+  const std::size_t stretch = block / rows;
+  void* memory = nullptr;
+  device::check(cudaMallocAsync(&memory, n * block, stream), "cudaMallocAsync");
+  auto* packed = static_cast<std::byte*>(memory);
+  const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch) {
+    device::check(
+        cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, stretch, rows, cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpy2DAsync");
+  };
+  try {
+    if (gathers) {
+      plain.out.data = packed;
+      run(plain);
+      for (std::size_t k = 0; k < n; ++k)
+        copy(call.out.data + k * stretch, n * stretch, packed + k * block, stretch);
+    } else {
+      for (std::size_t k = 0; k < n; ++k)
+        copy(packed + k * block, stretch, call.in.data + k * stretch, n * stretch);
+      plain.in.data = packed;
+      run(plain);
+    }
+  } catch (...) {
+    (void)cudaFreeAsync(memory, stream);
+    throw;
+  }
+  device::check(cudaFreeAsync(memory, stream), "cudaFreeAsync");
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {

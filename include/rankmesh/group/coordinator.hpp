@@ -11,6 +11,7 @@
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/group/axis.hpp"
 #include "rankmesh/group/bootstrap_report.hpp"
 #include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/peer.hpp"
@@ -299,6 +300,60 @@ class RANKMESH_API GroupCoordinator {
   [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
                      [&](auto& i, auto& o) { return calls::two(Operation::all_to_all, i, o, stream); });
+  }
+
+  // The same along any axis of a row-major array, on host and device memory; see Axis. Not in place.
+
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
+    run(axis.along(calls::two(Operation::all_gather, in, out, stream)));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_gather_async(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return axis.along(calls::two(Operation::all_gather, i, o, stream));
+    });
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void reduce_scatter(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
+                      StreamRef stream = {}) {
+    run(axis.along(calls::reduce_scatter(in, out, op, stream)));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
+                                          StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return axis.along(calls::reduce_scatter(i, o, op, stream)); });
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void gather(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
+    run(axis.along(calls::rooted(Operation::gather, in, out, root, stream)));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
+                                  StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return axis.along(calls::rooted(Operation::gather, i, o, root, stream));
+    });
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void scatter(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
+    run(axis.along(calls::rooted(Operation::scatter, in, out, root, stream)));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
+                                   StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return axis.along(calls::rooted(Operation::scatter, i, o, root, stream));
+    });
   }
 
   // The same with blocks of different sizes. Every member passes the sizes of all blocks, the same

@@ -59,6 +59,9 @@ struct Call {
   std::span<const std::int64_t> in_displacements{};
   std::span<const std::int64_t> out_counts{};
   std::span<const std::int64_t> out_displacements{};
+  /// all_gather, gather, reduce_scatter, scatter without counts: each block is so many stretches, and those
+  /// of the members take turns in the whole (another axis than the first).
+  std::int64_t rows = 1;
   ReduceOp reduction = ReduceOp::sum;
   UserReduction* user = nullptr;  ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
   RankInGroup root{};             ///< of rooted collectives

@@ -20,9 +20,11 @@ inline bool reduces(Operation operation) {
 class Rewritten {
  public:
   /// Whether a transport cannot carry the call as it is.
-  static bool is_needed(const Call& call) { return is_narrow_float(call.in.type) && reduces(call.operation); }
+  static bool is_needed(const Call& call) {
+    return call.rows != 1 || (is_narrow_float(call.in.type) && reduces(call.operation));
+  }
   /// The call was checked. Copies what the inputs hold.
-  Rewritten(const Call& call, RankInGroup self);
+  Rewritten(const Call& call, RankInGroup self, std::int64_t size);
 
   /// What a transport carries; valid as long as this object.
   [[nodiscard]] const Call& call() const { return plain_; }
@@ -30,9 +32,14 @@ class Rewritten {
   void finish();
 
  private:
+  void widen_all();
+
   Call original_;
   Call plain_;
-  std::vector<float> in_, out_;
+  std::int64_t size_;
+  bool has_result_;                // on this rank
+  std::vector<std::byte> blocks_;  // one after the other
+  std::vector<float> in_, out_;    // widened
 };
 
 /// The same under way.

@@ -14,6 +14,9 @@ namespace rankmesh {
 /// host, waits for its end. gather, scatter and all_to_all are grouped sends and receives. A barrier is
 /// refused: it is the host that waits at one. One thread at a time per device, over all meshes.
 ///
+/// Blocks along another axis are packed or unpacked on the stream, in memory that is allocated and freed in
+/// its order.
+///
 /// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
 class NcclTransport final : public Transport {
  public:
@@ -37,6 +40,8 @@ class NcclTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 
  private:
+  void run_along_axis(const Call& call);
+
   nccl::Communicator& comm_;
   int rank_, size_;
   device::Claim claim_;

@@ -66,6 +66,28 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   return cudaStreamSynchronize(nullptr);
 }
 
+// Rows of `width` bytes, `pitch` bytes apart. Between allocations of the device only.
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  if (width > to_pitch || width > from_pitch) return record(cudaErrorInvalidPitchValue);
+  if (width == 0 || height == 0) return cudaSuccess;
+  if (kind != cudaMemcpyDeviceToDevice) return record(cudaErrorNotSupported);
+  const auto bytes = [&](size_t pitch) { return pitch * (height - 1) + width; };
+  if (to == nullptr || from == nullptr) return record(cudaErrorInvalidValue);
+  if (const cudaError_t error = check_range(to, bytes(to_pitch), true); error != cudaSuccess)
+    return record(error);
+  if (const cudaError_t error = check_range(from, bytes(from_pitch), true); error != cudaSuccess)
+    return record(error);
+  return record(submit(stream, [=]() -> FakeCudaWork {
+    return [=] {
+      for (size_t row = 0; row < height; ++row)
+        std::memmove(static_cast<char*>(to) + row * to_pitch,
+                     static_cast<const char*>(from) + row * from_pitch, width);
+    };
+  }));
+}
+
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (bytes == 0) return cudaSuccess;

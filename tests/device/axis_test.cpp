@@ -1,0 +1,55 @@
+// Along every axis on devices, against the host.
+#include <doctest/doctest.h>
+
+#include "device/ground.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+
+TEST_CASE("gathering and scattering along every axis on devices equals the host's") {
+  using Values = std::vector<float>;
+  Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto", ground::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto n = static_cast<std::size_t>(tp.size());
+  const auto there = [](const Values& values) {
+    return device::DeviceBuffer<float>{std::span<const float>{values}};
+  };
+  const std::vector<std::int64_t> shape{3, 2, 5};
+  for (std::int64_t k = 0; k < 3; ++k) {
+    CAPTURE(k);
+    const Axis axis{shape, k};
+    Values block, whole, expected_whole(30 * n), expected_block(30);
+    for (std::size_t i = 0; i < 30; ++i)
+      block.push_back(static_cast<float>(tp.rank_in_group().value() * 100) + static_cast<float>(i));
+    for (std::size_t i = 0; i < 30 * n; ++i) whole.push_back(static_cast<float>(i % 37));
+    const auto block_there = there(block), whole_there = there(whole);
+    const device::DeviceBuffer<float> out{30 * n}, part{30};
+
+    tp.all_gather(block, expected_whole, axis);
+    tp.all_gather(block_there.span(), out.span(), axis, stream);
+    CHECK(out.download(stream) == expected_whole);
+    tp.gather(block_there.span(), out.span(), 0, axis, stream);
+    if (tp.is_first()) CHECK(out.download(stream) == expected_whole);
+    auto work = tp.all_gather_async(block_there.span(), out.span(), axis, stream);
+    work.wait();
+    CHECK(out.download(stream) == expected_whole);
+
+    tp.scatter(whole, expected_block, tp.size() - 1, axis);
+    tp.scatter(whole_there.span(), part.span(), tp.size() - 1, axis, stream);
+    CHECK(part.download(stream) == expected_block);
+    tp.reduce_scatter(whole, expected_block, axis);
+    tp.reduce_scatter(whole_there.span(), part.span(), axis, ReduceOp::sum, stream);
+    CHECK(part.download(stream) == expected_block);
+
+    if (k > 0 && tp.size() > 1) {
+      NcclGroup together{mesh};
+      CHECK_THROWS_AS(tp.all_gather(block_there.span(), out.span(), axis, stream), UsageError);
+      together.end();
+    }
+  }
+  mesh.close();
+}
