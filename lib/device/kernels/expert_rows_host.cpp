@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "device/kernels/expert_rows.hpp"
 #include "rankmesh/base/narrow_float.hpp"
@@ -17,24 +19,36 @@ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_
   return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
 }
 
-// Sums of Value in Sum, in stretches that stay in the nearest cache.
+// Sums of Value in Sum: in their place where these are one type, else in stretches that stay in the nearest
+// cache.
 template <class Value, class Sum>
 void weighted_sum(const WeightedSum& work) {
   constexpr std::int64_t stretch = 512;
-  std::array<Sum, stretch> sums;
+  constexpr bool in_place = std::is_same_v<Value, Sum>;
+  std::array<Sum, in_place ? 0 : stretch> aside;
   const auto row_bytes = work.row_elements * static_cast<std::int64_t>(sizeof(Value));
   for (std::int64_t t = 0; t < work.tokens; ++t) {
     auto* to = reinterpret_cast<Value*>(work.to + t * row_bytes);
-    for (std::int64_t begin = 0; begin < work.row_elements; begin += stretch) {
+    for (std::int64_t begin = 0; begin < work.row_elements; begin += stretch, to += stretch) {
       const auto n = static_cast<std::size_t>(std::min(stretch, work.row_elements - begin));
-      std::fill_n(sums.begin(), n, Sum{0});
+      Sum* sums = nullptr;
+      if constexpr (in_place)
+        sums = to;
+      else
+        sums = aside.data();
+      bool is_first = true;
       for (std::int64_t j = t * work.top_k; j < (t + 1) * work.top_k; ++j) {
         if (work.index[j] < 0) continue;
         const auto weight = static_cast<Sum>(work.weight[j]);
         const auto* row = reinterpret_cast<const Value*>(row_of(work, work.index[j], row_bytes)) + begin;
-        for (std::size_t h = 0; h < n; ++h) sums[h] += weight * static_cast<Sum>(row[h]);
+        if (std::exchange(is_first, false))
+          for (std::size_t h = 0; h < n; ++h) sums[h] = Sum{0} + weight * static_cast<Sum>(row[h]);
+        else
+          for (std::size_t h = 0; h < n; ++h) sums[h] += weight * static_cast<Sum>(row[h]);
       }
-      for (std::size_t h = 0; h < n; ++h) to[begin + static_cast<std::int64_t>(h)] = Value{sums[h]};
+      if (is_first) std::fill_n(sums, n, Sum{0});
+      if constexpr (!in_place)
+        for (std::size_t h = 0; h < n; ++h) to[h] = Value{sums[h]};
     }
   }
 }

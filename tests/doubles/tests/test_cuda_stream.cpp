@@ -172,6 +172,27 @@ TEST_CASE("host functions, priorities and flags") {
   });
 }
 
+TEST_CASE("a copy in two dimensions moves rows, in stream order and inside its allocations") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    char *from = nullptr, *to = nullptr;
+    REQUIRE_SAME(cudaMalloc(reinterpret_cast<void**>(&from), 6), 0);
+    REQUIRE_SAME(cudaMalloc(reinterpret_cast<void**>(&to), 8), 0);
+    REQUIRE_SAME(cudaMemcpy(from, "abcdef", 6, cudaMemcpyHostToDevice), 0);
+    REQUIRE_SAME(cudaMemset(to, '.', 8), 0);
+    const auto stream = new_stream();
+    const auto copy = [&](size_t to_pitch, size_t height) {
+      return cudaMemcpy2DAsync(to, to_pitch, from, 3, 2, height, cudaMemcpyDeviceToDevice, stream);
+    };
+    REQUIRE_SAME(copy(5, 2), 0);
+    REQUIRE_SAME(copy(1, 2), cudaErrorInvalidPitchValue);
+    REQUIRE_SAME(copy(5, 3), cudaErrorInvalidValue);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    std::string moved(8, ' ');
+    REQUIRE_SAME(cudaMemcpy(moved.data(), to, 8, cudaMemcpyDeviceToHost), 0);
+    REQUIRE_RANK(moved == "ab...de.");
+  });
+}
+
 TEST_CASE("streams, events and their threads are counted and end") {
   CHECK_RANKS(1, Settings{}, [](Rank) {
     std::vector<cudaStream_t> streams;
