@@ -42,7 +42,8 @@ namespace {
 // As it is, or as the plainer call that carries it.
 std::unique_ptr<Pending> start_on_host(detail::Channel& channel, const Call& call) {
   if (channel.comm.size() == 1 || !detail::Rewritten::is_needed(call)) return channel.host->start(call);
-  auto rewritten = std::make_unique<detail::Rewritten>(call, RankInGroup{channel.comm.rank()}, channel.comm.size());
+  auto rewritten =
+      std::make_unique<detail::Rewritten>(call, RankInGroup{channel.comm.rank()}, channel.comm.size());
   auto plain = channel.host->start(rewritten->call());
   return std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
 }
@@ -192,10 +193,9 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
 void GroupCoordinator::run_on_device(const Call& call) {
   if (!services_->in_batch) return on_device_checked([&] { channel_->device->run(call); });
   if (call.rows != 1 && size_ > 1)
-    throw UsageError{
-        fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
-                    to_string(call.operation)),
-        "it is a collective and a copy, one after the other: leave it out of the group"};
+    throw UsageError{fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
+                                 to_string(call.operation)),
+                     "it is a collective and a copy, one after the other: leave it out of the group"};
   channel_->device->refuse_early(call);
   gather(call, [this](const Call& now) { on_device_checked([&] { channel_->device->run(now); }); }, {});
 }

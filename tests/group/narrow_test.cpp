@@ -145,3 +145,21 @@ TEST_CASE("an average of integers is the sum, divided and truncated toward zero"
   CHECK(values == std::vector<std::int32_t>{-1, 1, 0});
   mesh.close();
 }
+
+TEST_CASE("narrow sums and other axes can be gathered in a batch") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  std::vector<BFloat16> values(3, BFloat16{1.5F});
+  const std::vector<float> row{static_cast<float>(tp.rank_in_group().value()), 7};
+  std::vector<float> whole(static_cast<std::size_t>(2 * tp.size()));
+  NcclGroup together{mesh};
+  auto sum = tp.all_reduce_async(values);
+  auto columns = tp.all_gather_async(row, whole, Axis({2, 1}, 1));
+  together.end();
+  sum.wait();
+  columns.wait();
+  CHECK(static_cast<float>(values[2]) == 1.5F * static_cast<float>(tp.size()));
+  CHECK(whole[static_cast<std::size_t>(tp.size() - 1)] == static_cast<float>(tp.size() - 1));
+  CHECK(whole.back() == 7);
+  mesh.close();
+}
