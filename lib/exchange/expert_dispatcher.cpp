@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,6 +71,19 @@ struct Lists {
   const std::int64_t *pack, *place, *unplace, *sum;
 };
 
+// What a call fails with, unless that is a UsageError, leaves its memory lent to MPI: it is never freed.
+template <class Call, class... Memory>
+void lending(Call&& call, Memory&... memory) {
+  try {
+    call();
+  } catch (const UsageError&) {
+    throw;
+  } catch (...) {
+    (void)new std::tuple<Memory...>{std::exchange(memory, Memory{})...};  // NOLINT
+    throw;
+  }
+}
+
 template <class Work>
 void run(const Work& work, MemoryKind kind, StreamRef stream) {
   if (kind == MemoryKind::device)
@@ -105,7 +120,7 @@ struct ExpertDispatcher::State {
                                         wanted.slots(), options.alignment, options.capacity.value_or(0));
     const Hash128 hash = hash_bytes(all);
     std::vector<std::uint64_t> most{hash.high, hash.low, ~hash.high, ~hash.low};
-    group.all_reduce(most, ReduceOp::max);
+    lending([&] { group.all_reduce(most, ReduceOp::max); }, most);
     if (most[0] != ~most[2] || most[1] != ~most[3])
       throw MismatchError{
           fmt::format("the members of '{}' pass different expert maps or options to their expert dispatcher",
@@ -155,8 +170,7 @@ struct ExpertDispatcher::State {
   // The exchange of `in` for `out`, rows of so many elements; the other way round on the way back.
   void exchange(const std::vector<std::int64_t>& sent, const std::vector<std::int64_t>& received,
                 ConstBuffer in, Buffer out, const std::vector<std::int64_t>& out_places,
-                const std::vector<std::int64_t>& in_places, std::int64_t row_elements,
-                StreamRef stream) const {
+                const std::vector<std::int64_t>& in_places, std::int64_t row_elements, StreamRef stream) {
     if (group.size() == 1) return;
     const auto elements = [&](std::vector<std::int64_t> rows) {
       for (std::int64_t& n : rows) n *= row_elements;
@@ -164,14 +178,15 @@ struct ExpertDispatcher::State {
     };
     const auto in_counts = elements(sent), out_counts = elements(received);
     const auto in_displacements = elements(in_places), out_displacements = elements(out_places);
-    group.run({.operation = Operation::all_to_all,
-               .in = in,
-               .out = out,
-               .in_counts = in_counts,
-               .in_displacements = in_displacements,
-               .out_counts = out_counts,
-               .out_displacements = out_displacements,
-               .stream = stream});
+    const Call call{.operation = Operation::all_to_all,
+                    .in = in,
+                    .out = out,
+                    .in_counts = in_counts,
+                    .in_displacements = in_displacements,
+                    .out_counts = out_counts,
+                    .out_displacements = out_displacements,
+                    .stream = stream};
+    lending([&] { group.run(call); }, outgoing, incoming);
   }
 };
 
@@ -255,7 +270,7 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   if (s.options.capacity)
     std::ranges::fill(to_slot, *s.options.capacity);
   else
-    s.group.all_to_all(to_slot, from_rank);
+    lending([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
 
   // Where the rows lie: sent ones by slot, received ones by rank and slot, in both this rank's own left out;
   // this rank's rows by slot and rank.

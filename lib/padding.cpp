@@ -1,0 +1,1 @@
+// Nothing: see lib/meson.build.
