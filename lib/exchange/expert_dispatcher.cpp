@@ -72,14 +72,14 @@ struct Lists {
 };
 
 // What a call fails with, unless that is a UsageError, leaves its memory lent to MPI: it is never freed.
-template <class Call, class... Memory>
-void lending(Call&& call, Memory&... memory) {
+template <class Action, class... Buffers>
+void lending(Action&& action, Buffers&... buffers) {
   try {
-    call();
+    action();
   } catch (const UsageError&) {
     throw;
   } catch (...) {
-    (void)new std::tuple<Memory...>{std::exchange(memory, Memory{})...};  // NOLINT
+    (void)new std::tuple<Buffers...>{std::exchange(buffers, Buffers{})...};  // NOLINT
     throw;
   }
 }
