@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "detail/check_call.hpp"
+#include "detail/router.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
 
@@ -24,7 +25,18 @@ GroupCoordinator::GroupCoordinator(std::string name, std::shared_ptr<detail::Cha
       channel_{std::move(channel)},
       services_{std::move(services)},
       size_{channel_->ranks.size()},
-      rank_in_group_{channel_->ranks.index_of(services_->rank).value()} {}
+      rank_in_group_{channel_->ranks.index_of(services_->rank).value()} {
+  resolve_routes();
+}
+
+GroupCoordinator::~GroupCoordinator() = default;
+
+void GroupCoordinator::resolve_routes() {
+  // Names of dynamic groups are for messages, and may differ between members; isolated communicators are
+  // called name[key].
+  const std::string name = channel_->families.empty() ? "" : name_.substr(0, name_.find('['));
+  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name);
+}
 
 const RankSet& GroupCoordinator::ranks() const noexcept { return channel_->ranks; }
 Rank GroupCoordinator::rank() const noexcept { return services_->rank; }
@@ -119,7 +131,7 @@ void GroupCoordinator::run(const Call& call) {
   else if (services_->deadline && size_ > 1)
     run_with_deadline(call);
   else
-    channel_->host->run(call);
+    router_->choose(call).run(call);
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -134,7 +146,7 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
   operation->kept = std::move(kept);
   operation->step = step_of(call);
   if (!on_device) {
-    operation->pending = channel_->host->start(call);
+    operation->pending = router_->choose(call).start(call);
   } else if (services_->in_batch) {
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
                      "use the form without _async: a batch is asynchronous anyway"};
@@ -183,7 +195,7 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
 
 void GroupCoordinator::run_with_deadline(const Call& call) {
   const mpi::RollCall::Step step = step_of(call);
-  auto pending = channel_->host->start(call);
+  auto pending = router_->choose(call).start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;
     (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it

@@ -26,7 +26,7 @@ void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std
 }
 
 void free_channel(detail::Channel& channel) {
-  channel.host.reset();
+  channel.transports.clear();
   channel.device.reset();
   channel.comm = {};
   channel.owned.free();

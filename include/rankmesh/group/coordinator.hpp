@@ -17,6 +17,7 @@
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/call.hpp"
 
 struct ncclComm;  // what an ncclComm_t points to
@@ -28,6 +29,7 @@ class Transport;
 namespace detail {
 struct Channel;
 struct MeshServices;
+class Router;
 }  // namespace detail
 
 /// Routes each operation of one group to the transport that carries it.
@@ -58,6 +60,7 @@ class RANKMESH_API GroupCoordinator {
                    std::shared_ptr<detail::MeshServices> services);
   GroupCoordinator(const GroupCoordinator&) = delete;
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;
+  ~GroupCoordinator();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
@@ -348,11 +351,22 @@ class RANKMESH_API GroupCoordinator {
     });
   }
 
+  /// Which transport serves an operation, by which rule, and why rules before that do not. Local. Calls whose
+  /// counts differ by contract (v-forms, objects) are asked for with `bytes` negative: rules by size do not
+  /// match them.
+  /// @param bytes  as the rules count them (docs/routes.md): of the largest buffer of a member.
+  /// @param capture  of device calls: inside a CUDA graph.
+  [[nodiscard]] RouteExplanation explain(Operation operation, std::int64_t bytes,
+                                         MemoryKind kind = MemoryKind::host,
+                                         DataType type = DataType::float32, bool capture = false) const;
+
   /// Any operation as a record; what the functions above call.
   void run(const Call& call);
   /// The same without waiting.
   /// @param kept  what must live until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
+  /// Takes the transports that the channel has now. For the mesh, before the first operation.
+  void resolve_routes();
   /// Whether this is the channel beneath. For the mesh.
   [[nodiscard]] bool uses(const detail::Channel& channel) const noexcept {
     return channel_.get() == &channel;
@@ -403,6 +417,7 @@ class RANKMESH_API GroupCoordinator {
   std::shared_ptr<detail::MeshServices> services_;
   std::int64_t size_;
   RankInGroup rank_in_group_;
+  std::unique_ptr<detail::Router> router_;
 };
 
 }  // namespace rankmesh

@@ -61,9 +61,11 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// Kept as written for whoever chooses transports; not interpreted here.
+  /// As written; routes_of() reads them.
   [[nodiscard]] const std::string& routes() const { return routes_; }
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
+  /// The file that was read, or what its text was called; empty for a mesh string.
+  [[nodiscard]] const std::string& origin() const { return origin_; }
 
   /// How many ranks the description has by itself; nothing where it leaves that open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;

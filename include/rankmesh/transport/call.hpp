@@ -3,31 +3,14 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/base/stream_ref.hpp"
-#include "rankmesh/export.hpp"
 
 namespace rankmesh {
-
-enum class Operation : std::uint8_t {
-  barrier,
-  broadcast,
-  reduce,
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  gather,
-  scatter,
-  all_to_all,
-  send,
-  recv,
-  send_recv,
-};
-RANKMESH_API std::string_view to_string(Operation operation);
 
 /// What a transport is asked to do. Sizes, overlap and ranks were checked by the coordinator. `n` is the size
 /// of the group; counts are in elements.

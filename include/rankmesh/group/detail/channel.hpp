@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
 
 struct ncclComm;
@@ -36,6 +38,7 @@ struct MeshServices {
   std::optional<int> device;                         ///< that this rank drives
   std::string no_device;                             ///< why there is no device transport
   bool in_batch = false;  ///< an NcclGroup is open: only device operations may be issued
+  RouteTable routes;      ///< of code, environment and file, then the defaults
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
@@ -54,7 +57,7 @@ struct DeviceFacts {
   std::function<std::unique_ptr<Pending>(const Call&)> start;
 };
 
-/// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
+/// One communicator and its transports; names with equal groups share it, so it is one ordering domain.
 struct Channel {
   std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
                          ///< or a meeting
@@ -66,7 +69,11 @@ struct Channel {
   Deadline::Duration timeout{600};    ///< of waits for its operations
   RankInGroup leader{};               ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;         ///< MPI_COMM_SELF for groups of one
-  std::unique_ptr<Transport> host;
+  std::int32_t nodes = 1;             ///< that its members are on
+  /// For host memory, in no order: routes say which is asked first. Groups of one have `local` alone, others
+  /// `mpi` at least. The same on all members.
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::map<std::string, std::string, std::less<>> absent;  ///< transports that it lacks, and why
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls

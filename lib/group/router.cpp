@@ -1,0 +1,133 @@
+#include "detail/router.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+Transport* find(const Channel& channel, std::string_view name) {
+  for (const auto& transport : channel.transports)
+    if (transport->name() == name) return transport.get();
+  return nullptr;
+}
+
+std::string why_absent(const Channel& channel, const std::string& name) {
+  const auto known = channel.absent.find(name);
+  return known != channel.absent.end() ? known->second : fmt::format("the group has no {} transport", name);
+}
+
+RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
+  RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
+  if (call.operation == Operation::send) query.kind = call.in.kind;
+  if (call.operation != Operation::barrier)
+    query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
+  if (call.in_counts.empty() && call.out_counts.empty() && !is_point_to_point(call.operation) &&
+      call.operation != Operation::barrier)
+    query.bytes = routed_bytes(call, size);
+  return query;
+}
+
+}  // namespace
+
+Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name)
+    : size_{channel.ranks.size()}, scope_{std::string{name}, size_, channel.nodes} {
+  if (size_ == 1) {  // copies: no rule is asked
+    choices_.push_back({ByteRange::infinite, channel.transports.front().get()});
+    return;
+  }
+  for (std::size_t o = 0; o < operation_count; ++o)
+    for (std::size_t c = 0; c < type_class_count; ++c) {
+      RouteQuery query{.operation = static_cast<Operation>(o), .type = static_cast<TypeClass>(c)};
+      if (query.operation == Operation::barrier) query.type.reset();
+      Cell& cell = cells_[o][c];
+      cell.by_size = cell.without_size = add(routes, channel, query);
+      if (query.operation == Operation::barrier || is_point_to_point(query.operation)) continue;
+      query.bytes = 0;
+      cell.by_size = add(routes, channel, query);
+    }
+}
+
+// The choices of one operation and type, shared with an equal list that is there already.
+std::uint32_t Router::add(const RouteTable& routes, const Channel& channel, const RouteQuery& query) {
+  std::vector<std::pair<std::int64_t, std::vector<Transport*>>> found;
+  for (const RouteSegment& segment : routes.resolve(scope_, query)) {
+    std::vector<Transport*> candidates;
+    for (const std::size_t r : segment.rules) {
+      Transport* transport = find(channel, routes.rules()[r].transport);
+      if (transport != nullptr && std::ranges::find(candidates, transport) == candidates.end())
+        candidates.push_back(transport);
+    }
+    if (!found.empty() && found.back().second == candidates)
+      found.back().first = segment.bytes.end;
+    else
+      found.emplace_back(segment.bytes.end, std::move(candidates));
+  }
+  const auto equals = [&](std::size_t at) {
+    for (std::size_t i = 0; i < found.size(); ++i, ++at) {
+      if (at >= choices_.size() || choices_[at].end != found[i].first ||
+          choices_[at].others + 1 != found[i].second.size() ||
+          choices_[at].first != found[i].second.front() ||
+          !std::equal(found[i].second.begin() + 1, found[i].second.end(),
+                      others_.begin() + choices_[at].begin_others))
+        return false;
+    }
+    return true;
+  };
+  for (std::size_t at = 0; at < choices_.size(); ++at)
+    if (equals(at)) return static_cast<std::uint32_t>(at);
+  const auto begin = static_cast<std::uint32_t>(choices_.size());
+  for (const auto& [end, candidates] : found) {
+    choices_.push_back({end, candidates.front(), static_cast<std::uint32_t>(candidates.size() - 1),
+                        static_cast<std::uint32_t>(others_.size())});
+    others_.insert(others_.end(), candidates.begin() + 1, candidates.end());
+  }
+  return begin;
+}
+
+Transport& Router::first_that_supports(const Choice& choice, const Call& call) const {
+  if (choice.first->supports(call)) return *choice.first;
+  for (std::uint32_t i = 0; i + 1 < choice.others; ++i)
+    if (others_[choice.begin_others + i]->supports(call)) return *others_[choice.begin_others + i];
+  return *others_[choice.begin_others + choice.others - 1];  // says itself what it does not carry
+}
+
+RouteExplanation Router::explain(const RouteTable& routes, const Channel& channel, const Call& call,
+                                 bool capture, const std::string& no_device) const {
+  const RouteQuery query = query_of(call, size_, capture);
+  RouteExplanation explanation;
+  const bool on_device = query.kind == MemoryKind::device;
+  if (size_ == 1) {
+    const Transport* local = on_device ? channel.device.get() : channel.transports.front().get();
+    if (local != nullptr) explanation.transport = local->name();
+    return explanation;
+  }
+  RouteQuery of_table = query;
+  if (query.bytes) of_table.bytes = 0;
+  for (const RouteSegment& segment : routes.resolve(scope_, of_table)) {
+    if (query.bytes && *query.bytes >= segment.bytes.end) continue;
+    for (const std::size_t r : segment.rules) {
+      const RouteRule& rule = routes.rules()[r];
+      const Transport* transport = on_device ? channel.device.get() : find(channel, rule.transport);
+      std::string why;
+      if (transport == nullptr)
+        why = on_device ? no_device : why_absent(channel, rule.transport);
+      else if (!transport->supports(call))
+        why = transport->why_not(call);
+      if (why.empty()) {
+        explanation.transport = transport->name();
+        explanation.rule = rule.to_string();
+        explanation.origin = rule.origin;
+        return explanation;
+      }
+      explanation.skipped.push_back({rule.to_string(), rule.origin, why});
+    }
+    break;
+  }
+  return explanation;
+}
+
+}  // namespace rankmesh::detail
