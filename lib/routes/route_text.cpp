@@ -35,8 +35,8 @@ bool ends_rule(char c) { return c == ';' || c == '\n'; }
 
 class Reader {
  public:
-  Reader(std::string_view text, RouteSource source, std::string_view origin)
-      : text_{text}, source_{source}, origin_{origin} {}
+  Reader(std::string_view text, RouteSource source, std::string_view origin, bool is_file)
+      : text_{text}, source_{source}, origin_{origin}, is_file_{is_file} {}
 
   std::vector<RouteRule> read() {
     if (text_.size() > most_characters)
@@ -296,11 +296,12 @@ class Reader {
 
   static std::string shown(std::string_view text) { return detail::excerpt(text.substr(0, 40), 0); }
 
-  // Where in the file, where the text has lines.
+  // The line, where the text has lines.
   [[nodiscard]] std::string place(std::size_t position) const {
+    const auto line = 1 + std::ranges::count(text_.substr(0, position), '\n');
+    if (is_file_) return fmt::format("{}:{}", origin_, line);
     if (text_.find('\n') == std::string_view::npos) return std::string{origin_};
-    const auto before = text_.substr(0, position);
-    return fmt::format("{}:{}", origin_, 1 + std::ranges::count(before, '\n'));
+    return fmt::format("{}, line {}", origin_, line);
   }
 
   [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
@@ -316,6 +317,7 @@ class Reader {
   std::string_view text_;
   RouteSource source_;
   std::string_view origin_;
+  bool is_file_;
   std::size_t at_ = 0;
   std::vector<RouteRule> rules_;
 };
@@ -324,7 +326,7 @@ class Reader {
 
 RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin) {
   RouteTable table;
-  table.rules_ = Reader{text, source, origin}.read();
+  table.rules_ = Reader{text, source, origin, false}.read();
   return table;
 }
 
@@ -332,11 +334,19 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source, s
   if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin);
   const std::string path{text_or_path.substr(1)};
   std::ifstream file{path, std::ios::binary};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (!file.is_open() || file.bad())
+  std::string text;
+  bool is_read = file.is_open();
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // a directory, for one
+    is_read = false;
+  }
+  if (!is_read || file.bad())
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
                     "check the path on every node"};
-  return parse(text, source, path);
+  RouteTable table;
+  table.rules_ = Reader{text, source, path, true}.read();
+  return table;
 }
 
 }  // namespace rankmesh
