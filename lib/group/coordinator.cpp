@@ -10,11 +10,9 @@
 namespace rankmesh {
 namespace detail {
 
-CallGuard::CallGuard(MeshServices& services) : services_{services} {
-  if (services_.busy.test_and_set(std::memory_order_acquire))
-    throw UsageError{
-        fmt::format("two threads use one mesh at the same time (rank {})", services_.rank.value()),
-        "issue all operations from one thread, or guard the mesh with a mutex"};
+void CallGuard::refuse(const MeshServices& services) {
+  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
+                   "issue all operations from one thread, or guard the mesh with a mutex"};
 }
 
 }  // namespace detail
@@ -35,7 +33,8 @@ void GroupCoordinator::resolve_routes() {
   // Names of dynamic groups are for messages, and may differ between members; isolated communicators are
   // called name[key].
   const std::string name = channel_->families.empty() ? "" : name_.substr(0, name_.find('['));
-  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name);
+  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name, rank_in_group_,
+                                             services_->deadline.has_value());
 }
 
 const RankSet& GroupCoordinator::ranks() const noexcept { return channel_->ranks; }
@@ -122,10 +121,33 @@ void GroupCoordinator::check(const Call& call, bool on_device) const {
   detail::check_call(call, name_, rank_in_group_, size_);
 }
 
+namespace {
+
+// For operations on host memory; what is closed is broken too.
+inline bool is_usable(const detail::MeshServices& services, const detail::Channel& channel) {
+  return channel.broken.empty() && !services.in_batch;
+}
+
+}  // namespace
+
 void GroupCoordinator::run(const Call& call) {
-  const detail::CallGuard guard{*services_};
+  detail::MeshServices& services = *services_;
+  const detail::CallGuard guard{services};
+  // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
+  if (is_usable(services, *channel_)) [[likely]]
+    if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
+      if (choice->only != nullptr) [[likely]]
+        return choice->only->run(call);
+      return router_->first_that_supports(*choice, call).run(call);
+    }
+  run_checked(call);
+}
+
+void GroupCoordinator::run_checked(const Call& call) {
   const bool on_device = detail::is_on_device(call);
-  check(call, on_device);
+  if (on_device || !is_usable(*services_, *channel_) ||
+      !detail::is_plainly_right(call, rank_in_group_, size_))
+    check(call, on_device);
   if (on_device)
     run_on_device(call);
   else if (services_->deadline && size_ > 1)

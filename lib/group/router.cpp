@@ -33,27 +33,81 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 
 }  // namespace
 
-Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name)
+Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name, RankInGroup rank,
+               bool is_polled)
     : size_{channel.ranks.size()}, scope_{std::string{name}, size_, channel.nodes} {
   if (size_ == 1) {  // copies: no rule is asked
-    choices_.push_back({ByteRange::infinite, channel.transports.front().get()});
+    Transport* local = channel.transports.front().get();
+    choices_.push_back({{ByteRange::infinite, local, local}});
+    for (std::size_t o = 0; o < operation_count; ++o) {
+      rows_[o].cells.fill({choices_.front().data(), choices_.front().data()});
+      make_plain(static_cast<Operation>(o), rank, false);
+    }
     return;
   }
-  for (std::size_t o = 0; o < operation_count; ++o)
+  for (std::size_t o = 0; o < operation_count; ++o) {
+    Row& row = rows_[o];
+    const auto operation = static_cast<Operation>(o);
+    const RoutedBytes how = routed_bytes(operation);
+    row.of_out = how.of_out;
+    row.factor = how.of_group ? size_ : 1;
     for (std::size_t c = 0; c < type_class_count; ++c) {
-      RouteQuery query{.operation = static_cast<Operation>(o), .type = static_cast<TypeClass>(c)};
-      if (query.operation == Operation::barrier) query.type.reset();
-      Cell& cell = cells_[o][c];
+      RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
+      if (operation == Operation::barrier) query.type.reset();
+      Cell& cell = row.cells[c];
       cell.by_size = cell.without_size = add(routes, channel, query);
-      if (query.operation == Operation::barrier || is_point_to_point(query.operation)) continue;
-      query.bytes = 0;
-      cell.by_size = add(routes, channel, query);
+      if (operation != Operation::barrier && !is_point_to_point(operation)) {
+        query.bytes = 0;
+        cell.by_size = add(routes, channel, query);
+        // One transport for all sizes and another for calls without one: two stretches, for the look-up.
+        if (cell.by_size != cell.without_size && cell.by_size->end == ByteRange::infinite) {
+          Choice one = *cell.by_size;
+          one.end = 1;
+          cell.by_size = choices_.emplace_back(std::vector{one, *cell.by_size}).data();
+        }
+      }
+      row.by_type = row.by_type || cell.by_size != row.cells[0].by_size ||
+                    cell.without_size != row.cells[0].without_size;
     }
+    make_plain(operation, rank, is_polled);
+  }
+}
+
+void Router::make_plain(Operation operation, RankInGroup rank, bool is_polled) {
+  const Row& row = rows_[static_cast<std::size_t>(operation)];
+  Plain& plain = plain_[static_cast<std::size_t>(operation)];
+  if (is_polled || row.by_type) return;
+  switch (operation) {
+    case Operation::barrier:
+    case Operation::all_reduce:
+      plain.in_factor = plain.out_factor = 1;
+      break;
+    case Operation::all_gather:
+      plain.in_factor = size_;
+      plain.out_factor = 1;
+      plain.in_place = static_cast<std::uintptr_t>(rank.value());
+      break;
+    case Operation::reduce_scatter:
+      plain.in_factor = 1;
+      plain.out_factor = size_;
+      plain.in_place = ~std::uintptr_t{0};  // nowhere: in that ends where out begins is apart
+      break;
+    case Operation::broadcast:
+    case Operation::reduce:
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::all_to_all:
+    case Operation::send:
+    case Operation::recv:
+    case Operation::send_recv:
+      return;
+  }
+  plain.choices = row.cells[0].by_size;
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.
-std::uint32_t Router::add(const RouteTable& routes, const Channel& channel, const RouteQuery& query) {
-  std::vector<std::pair<std::int64_t, std::vector<Transport*>>> found;
+const Router::Choice* Router::add(const RouteTable& routes, const Channel& channel, const RouteQuery& query) {
+  std::vector<Choice> list;
   for (const RouteSegment& segment : routes.resolve(scope_, query)) {
     std::vector<Transport*> candidates;
     for (const std::size_t r : segment.rules) {
@@ -61,31 +115,24 @@ std::uint32_t Router::add(const RouteTable& routes, const Channel& channel, cons
       if (transport != nullptr && std::ranges::find(candidates, transport) == candidates.end())
         candidates.push_back(transport);
     }
-    if (!found.empty() && found.back().second == candidates)
-      found.back().first = segment.bytes.end;
+    const std::vector<Transport*> others{candidates.begin() + 1, candidates.end()};
+    auto known = std::ranges::search(others_, others).begin();
+    if (known == others_.end() && !others.empty())
+      known = others_.insert(known, others.begin(), others.end());
+    const Choice choice{segment.bytes.end, others.empty() ? candidates.front() : nullptr, candidates.front(),
+                        static_cast<std::uint32_t>(others.size()),
+                        others.empty() ? 0 : static_cast<std::uint32_t>(known - others_.begin())};
+    if (!list.empty() && list.back().routes_like(choice))
+      list.back().end = choice.end;
     else
-      found.emplace_back(segment.bytes.end, std::move(candidates));
+      list.push_back(choice);
   }
-  const auto equals = [&](std::size_t at) {
-    for (std::size_t i = 0; i < found.size(); ++i, ++at) {
-      if (at >= choices_.size() || choices_[at].end != found[i].first ||
-          choices_[at].others + 1 != found[i].second.size() ||
-          choices_[at].first != found[i].second.front() ||
-          !std::equal(found[i].second.begin() + 1, found[i].second.end(),
-                      others_.begin() + choices_[at].begin_others))
-        return false;
-    }
-    return true;
-  };
-  for (std::size_t at = 0; at < choices_.size(); ++at)
-    if (equals(at)) return static_cast<std::uint32_t>(at);
-  const auto begin = static_cast<std::uint32_t>(choices_.size());
-  for (const auto& [end, candidates] : found) {
-    choices_.push_back({end, candidates.front(), static_cast<std::uint32_t>(candidates.size() - 1),
-                        static_cast<std::uint32_t>(others_.size())});
-    others_.insert(others_.end(), candidates.begin() + 1, candidates.end());
-  }
-  return begin;
+  const auto same = std::ranges::find(choices_, list);
+  return same != choices_.end() ? same->data() : choices_.emplace_back(std::move(list)).data();
+}
+
+const Router::Choice* Router::choice_by_type(const Call& call) const {
+  return cell_of(rows_[static_cast<std::size_t>(call.operation)], call).by_size;
 }
 
 Transport& Router::first_that_supports(const Choice& choice, const Call& call) const {

@@ -9,6 +9,12 @@ int run_in_job(const Request&) {
                              "add --offline, or build rankmesh with MPI"};
 }
 
+std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh&, const std::string&,
+                                                        const rankmesh::RouteQuery&) {
+  return std::nullopt;  // there is no live mesh to ask
+}
+rankmesh::Placement placement_of(const rankmesh::Mesh&) { return rankmesh::Placement{{}}; }
+
 std::vector<Component> components() { return {{"MPI", "", "", "this meshinfo was built without it"}}; }
 
 }  // namespace meshinfo

@@ -405,6 +405,7 @@ class RANKMESH_API GroupCoordinator {
   }
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
+  void run_checked(const Call& call);
   void run_on_device(const Call& call);
   template <class Action>
   void on_device_checked(Action&& action);

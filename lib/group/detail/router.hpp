@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -12,29 +13,37 @@
 
 namespace rankmesh::detail {
 
-/// The bytes by which rules tell calls apart: the largest buffer of a member, as nccl-tests counts. Every
-/// member comes to the same number, also those that have no such buffer themselves.
-inline std::int64_t routed_bytes(const Call& call, std::int64_t size) {
-  switch (call.operation) {
+/// How a call's bytes are counted: elements of one of its sides, times a factor. All members come to the same
+/// number, also those that have no such buffer themselves; it is that of the largest buffer of a member, as
+/// nccl-tests counts.
+struct RoutedBytes {
+  bool of_out;
+  bool of_group;  // times the size of the group
+};
+constexpr RoutedBytes routed_bytes(Operation operation) {
+  switch (operation) {
+    case Operation::barrier:
     case Operation::all_reduce:
     case Operation::reduce:
     case Operation::all_to_all:
     case Operation::send:
     case Operation::send_recv:
-      return call.in.bytes();
+      return {false, false};
     case Operation::broadcast:
     case Operation::recv:
-      return call.out.bytes();
+      return {true, false};
     case Operation::all_gather:
     case Operation::gather:
-      return size * call.in.bytes();
+      return {false, true};
     case Operation::reduce_scatter:
     case Operation::scatter:
-      return size * call.out.bytes();
-    case Operation::barrier:
-      return 0;
+      return {true, true};
   }
-  return 0;
+  return {false, false};
+}
+inline std::int64_t routed_bytes(const Call& call, std::int64_t size) {
+  const RoutedBytes how = routed_bytes(call.operation);
+  return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
 
 /// One group's view of the mesh's routes. What can be known beforehand (name, size and place of the group,
@@ -46,20 +55,65 @@ inline std::int64_t routed_bytes(const Call& call, std::int64_t size) {
 class Router {
  public:
   /// @param name  of the group in the plan; empty where it has none there.
-  Router(const RouteTable& routes, const Channel& channel, std::string_view name);
+  /// @param rank  this member's; @param is_polled  host calls are polled with a deadline.
+  Router(const RouteTable& routes, const Channel& channel, std::string_view name, RankInGroup rank,
+         bool is_polled);
 
   /// For a call on host memory that was checked.
   [[nodiscard]] Transport& choose(const Call& call) const {
-    const Cell& cell = cells_[static_cast<std::size_t>(call.operation)][static_cast<std::size_t>(
-        class_of(call.operation == Operation::send ? call.in.type : call.out.type))];
-    const Choice* choice = &choices_[cell.without_size];
-    if (cell.by_size != cell.without_size && call.in_counts.empty() && call.out_counts.empty()) {
-      const std::int64_t bytes = routed_bytes(call, size_);
-      choice = &choices_[cell.by_size];
-      while (bytes >= choice->end) ++choice;
+    const Row& row = rows_[static_cast<std::size_t>(call.operation)];
+    const Choice* choice = row.by_type ? choice_by_type(call) : row.cells[0].by_size;
+    if (choice->end != ByteRange::infinite) {
+      if (!call.in_counts.empty() || !call.out_counts.empty()) {
+        choice = cell_of(row, call).without_size;
+      } else {
+        const std::int64_t count = row.of_out ? call.out.count : call.in.count;
+        const std::int64_t bytes =
+            count * row.factor *
+            static_cast<std::int64_t>(size_of(row.of_out ? call.out.type : call.in.type));
+        while (bytes >= choice->end) ++choice;
+      }
     }
-    return choice->others == 0 ? *choice->first : first_that_supports(*choice, call);
+    return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
   }
+
+  // Candidates in one stretch of sizes.
+  struct Choice {
+    std::int64_t end;  // the first size beyond it
+    Transport* only;   // null where there are others
+    Transport* first;
+    std::uint32_t others = 0;        // how many follow the first
+    std::uint32_t begin_others = 0;  // in others_
+    [[nodiscard]] bool routes_like(const Choice& other) const {
+      return first == other.first && others == other.others && begin_others == other.begin_others;
+    }
+    friend bool operator==(const Choice&, const Choice&) = default;
+  };
+
+  /// The choice for the collectives in which all members send and receive alike (all_reduce, all_gather,
+  /// reduce_scatter, barrier), where nothing is wrong with the call and no rule tells types apart. Null where
+  /// check_call() and choose() must look. Every instruction counts here: scripts/router-cost counts them.
+  [[nodiscard, gnu::always_inline]] const Choice* choose_plainly(const Call& call) const {
+    const Plain& plain = plain_[static_cast<std::size_t>(call.operation)];
+    const Choice* choice = plain.choices;
+    const std::int64_t count = call.in.count * plain.in_factor;
+    if (choice == nullptr || call.in.type != call.out.type || count != call.out.count * plain.out_factor ||
+        (static_cast<int>(call.in.kind) | static_cast<int>(call.out.kind)) != 0 ||
+        (call.in_counts.size() | call.out_counts.size()) != 0)
+      return nullptr;
+    const auto width = static_cast<std::int64_t>(size_of(call.in.type));
+    const auto in = reinterpret_cast<std::uintptr_t>(call.in.data);
+    const auto out = reinterpret_cast<std::uintptr_t>(call.out.data);
+    const auto in_bytes = static_cast<std::uintptr_t>(call.in.count * width);
+    // In place, or apart.
+    if (in != out + in_bytes * plain.in_place && in + in_bytes > out &&
+        out + static_cast<std::uintptr_t>(call.out.count * width) > in)
+      return nullptr;
+    const std::int64_t bytes = count * width;
+    while (bytes >= choice->end) ++choice;
+    return choice;
+  }
+  [[nodiscard]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
 
   /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no memory.
   /// @param no_device  why the mesh has no device transport.
@@ -67,25 +121,42 @@ class Router {
                                          bool capture, const std::string& no_device) const;
 
  private:
-  // Candidates in one stretch of sizes.
-  struct Choice {
-    std::int64_t end;
-    Transport* first;
-    std::uint32_t others = 0;        // how many follow the first
-    std::uint32_t begin_others = 0;  // in others_
-  };
   struct Cell {
-    std::uint32_t by_size = 0;       // the first choice for calls that have a size
-    std::uint32_t without_size = 0;  // the choice for those that have none
+    const Choice* by_size = nullptr;  // the first for calls that have a size
+    // For those that have none. Where they are routed as all others, by_size is the same, and has no end.
+    const Choice* without_size = nullptr;
+  };
+  struct Plain {
+    const Choice* choices = nullptr;  // by size; null: choose_plainly() does not serve
+    std::int64_t in_factor = 0;       // elements of in and out, times these, are the same
+    std::int64_t out_factor = 0;
+    std::uintptr_t in_place = 0;  // how many inputs into the output the own block begins
+  };
+  struct Row {
+    std::array<Cell, type_class_count> cells{};
+    std::int64_t in_factor = 0;  // elements of in and out, times these, are the same
+    std::int64_t out_factor = 0;
+    std::uintptr_t in_place = 0;  // how many inputs into the output the own block begins
+    std::int64_t factor = 1;
+    bool of_out = false;
+    bool by_type = false;  // whether the cells differ
   };
 
-  [[nodiscard]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
-  std::uint32_t add(const RouteTable& routes, const Channel& channel, const RouteQuery& query);
+  static TypeClass type_of(const Call& call) {
+    return class_of(call.operation == Operation::send ? call.in.type : call.out.type);
+  }
+  static const Cell& cell_of(const Row& row, const Call& call) {
+    return row.cells[static_cast<std::size_t>(type_of(call))];
+  }
+  [[nodiscard]] const Choice* choice_by_type(const Call& call) const;
+  void make_plain(Operation operation, RankInGroup rank, bool is_polled);
+  const Choice* add(const RouteTable& routes, const Channel& channel, const RouteQuery& query);
 
   std::int64_t size_;
   RouteScope scope_;
-  std::array<std::array<Cell, type_class_count>, operation_count> cells_{};
-  std::vector<Choice> choices_;
+  std::array<Plain, operation_count> plain_{};
+  std::array<Row, operation_count> rows_{};
+  std::deque<std::vector<Choice>> choices_;  // lists that several cells may share; they stay where they are
   std::vector<Transport*> others_;
 };
 

@@ -38,12 +38,12 @@ struct MeshServices {
   std::optional<int> device;                         ///< that this rank drives
   std::string no_device;                             ///< why there is no device transport
   bool in_batch = false;  ///< an NcclGroup is open: only device operations may be issued
-  RouteTable routes;      ///< of code, environment and file, then the defaults
+  bool closed = false;
+  RouteTable routes;  ///< of code, environment and file, then the defaults
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
   std::atomic_flag busy;
-  bool closed = false;
 };
 
 /// What device/ knows of a channel, without CUDA's headers.
@@ -77,18 +77,27 @@ struct Channel {
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls
-  std::string broken;             ///< why it cannot be used any more; empty while it can
+  /// Why it cannot be used any more; empty while it can. The first thing that a call looks at.
+  std::string broken;
+  /// Lets nothing pass any more; what broke it before stays the reason.
+  void retire(const char* why) {
+    if (broken.empty()) broken = why;
+  }
 };
 
 /// Holds the mesh's one place for a caller; a second thread is refused instead of racing.
 class CallGuard {
  public:
-  explicit CallGuard(MeshServices& services);
+  explicit CallGuard(MeshServices& services) : services_{services} {
+    if (services_.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
+      refuse(services);
+  }
   ~CallGuard() { services_.busy.clear(std::memory_order_release); }
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;
 
  private:
+  [[noreturn]] static void refuse(const MeshServices& services);
   MeshServices& services_;
 };
 
