@@ -115,6 +115,8 @@ void add_count(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_routes(CLI::App& app, int& status);
+void add_bench(CLI::App& app, int& status);
+void add_tune(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);
 void add_presets(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);
