@@ -148,8 +148,9 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   CHECK(count(text.out, "# Avg bus bandwidth") == 2 * 9);
   CHECK(text.out.ends_with("# Out of bounds values : 0 OK\n"));
 
-  const auto result = in_job(scratch, "bench tp=4 -b 12 -e 1K -i 500 -d int16 -o avg --json --op "
-                                      "all_reduce,all_gather,broadcast");
+  const auto result = in_job(scratch,
+                             "bench tp=4 -b 12 -e 1K -i 500 -d int16 -o avg --json --op "
+                             "all_reduce,all_gather,broadcast");
   const auto json = nlohmann::json::parse(result.out);
   CHECK(json["wrong"] == 0);
   REQUIRE(json["tables"].size() == 3);
