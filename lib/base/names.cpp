@@ -1,6 +1,8 @@
 // The spelling of base's enumerations.
+#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/log.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 
 namespace rankmesh {
@@ -66,5 +68,37 @@ std::string_view to_string(LogLevel level) {
   }
   return "?";
 }
+
+std::string_view to_string(Operation operation) {
+  switch (operation) {
+    case Operation::barrier:
+      return "barrier";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::reduce:
+      return "reduce";
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::gather:
+      return "gather";
+    case Operation::scatter:
+      return "scatter";
+    case Operation::all_to_all:
+      return "all_to_all";
+    case Operation::send:
+      return "send";
+    case Operation::recv:
+      return "recv";
+    case Operation::send_recv:
+      return "send_recv";
+  }
+  return "?";
+}
+
+std::string_view to_string(MemoryKind kind) { return kind == MemoryKind::host ? "host" : "device"; }
 
 }  // namespace rankmesh

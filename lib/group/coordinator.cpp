@@ -4,17 +4,16 @@
 
 #include "detail/check_call.hpp"
 #include "detail/rewritten.hpp"
+#include "detail/router.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
 
 namespace rankmesh {
 namespace detail {
 
-CallGuard::CallGuard(MeshServices& services) : services_{services} {
-  if (services_.busy.test_and_set(std::memory_order_acquire))
-    throw UsageError{
-        fmt::format("two threads use one mesh at the same time (rank {})", services_.rank.value()),
-        "issue all operations from one thread, or guard the mesh with a mutex"};
+void CallGuard::refuse(const MeshServices& services) {
+  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
+                   "issue all operations from one thread, or guard the mesh with a mutex"};
 }
 
 }  // namespace detail
@@ -25,7 +24,19 @@ GroupCoordinator::GroupCoordinator(std::string name, std::shared_ptr<detail::Cha
       channel_{std::move(channel)},
       services_{std::move(services)},
       size_{channel_->ranks.size()},
-      rank_in_group_{channel_->ranks.index_of(services_->rank).value()} {}
+      rank_in_group_{channel_->ranks.index_of(services_->rank).value()} {
+  resolve_routes();
+}
+
+GroupCoordinator::~GroupCoordinator() = default;
+
+void GroupCoordinator::resolve_routes() {
+  // Names of dynamic groups are for messages, and may differ between members; isolated communicators are
+  // called name[key].
+  const std::string name = channel_->families.empty() ? "" : name_.substr(0, name_.find('['));
+  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name, rank_in_group_,
+                                             services_->deadline.has_value());
+}
 
 const RankSet& GroupCoordinator::ranks() const noexcept { return channel_->ranks; }
 Rank GroupCoordinator::rank() const noexcept { return services_->rank; }
@@ -37,18 +48,7 @@ MPI_Comm GroupCoordinator::native_mpi() const {
   return channel_->comm.native();
 }
 
-namespace {
-
-// As it is, or as the plainer call that carries it.
-std::unique_ptr<Pending> start_on_host(detail::Channel& channel, const Call& call) {
-  if (channel.comm.size() == 1 || !detail::Rewritten::is_needed(call)) return channel.host->start(call);
-  auto rewritten =
-      std::make_unique<detail::Rewritten>(call, RankInGroup{channel.comm.rank()}, channel.comm.size());
-  auto plain = channel.host->start(rewritten->call());
-  return std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
 template <class Action>
@@ -120,10 +120,33 @@ void GroupCoordinator::check(const Call& call, bool on_device) const {
   detail::check_call(call, name_, rank_in_group_, size_);
 }
 
+namespace {
+
+// For operations on host memory; what is closed is broken too.
+inline bool is_usable(const detail::MeshServices& services, const detail::Channel& channel) {
+  return channel.broken.empty() && !services.in_batch;
+}
+
+}  // namespace
+
 void GroupCoordinator::run(const Call& call) {
-  const detail::CallGuard guard{*services_};
+  detail::MeshServices& services = *services_;
+  const detail::CallGuard guard{services};
+  // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
+  if (is_usable(services, *channel_)) [[likely]]
+    if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
+      if (choice->only != nullptr) [[likely]]
+        return choice->only->run(call);
+      return router_->first_that_supports(*choice, call).run(call);
+    }
+  run_checked(call);
+}
+
+void GroupCoordinator::run_checked(const Call& call) {
   const bool on_device = detail::is_on_device(call);
-  check(call, on_device);
+  if (on_device || !is_usable(*services_, *channel_) ||
+      !detail::is_plainly_right(call, rank_in_group_, size_))
+    check(call, on_device);
   if (!on_device && services_->in_batch)
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
@@ -141,7 +164,7 @@ void GroupCoordinator::run_on_host(const Call& call) {
   if (services_->deadline && size_ > 1)
     run_with_deadline(call);
   else
-    channel_->host->run(call);
+    router_->choose(call).run(call);
 }
 
 void GroupCoordinator::run_rewritten(const Call& call) {
@@ -153,6 +176,14 @@ void GroupCoordinator::run_rewritten(const Call& call) {
     throw;
   }
   rewritten->finish();
+}
+
+// As it is, or as the plainer call that carries it.
+std::unique_ptr<Pending> GroupCoordinator::start_on_host(const Call& call) {
+  if (size_ == 1 || !detail::Rewritten::is_needed(call)) return router_->choose(call).start(call);
+  auto rewritten = std::make_unique<detail::Rewritten>(call, rank_in_group_, size_);
+  auto plain = router_->choose(rewritten->call()).start(rewritten->call());
+  return std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -170,16 +201,16 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
     operation->is_gathered = true;
     gather(
         call,
-        [operation](const Call& now) {
+        [this, operation](const Call& now) {
           operation->is_gathered = false;
-          operation->pending = start_on_host(*operation->channel, now);
+          operation->pending = start_on_host(now);
           operation->services->in_flight.push_back(operation);
         },
         [operation](const std::string& why) { operation->failure = why; });
     return Work{std::move(operation)};
   }
   if (!on_device) {
-    operation->pending = start_on_host(*channel_, call);
+    operation->pending = start_on_host(call);
   } else if (services_->in_batch) {
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
                      "use the form without _async: a batch is asynchronous anyway"};
@@ -255,7 +286,7 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
 
 void GroupCoordinator::run_with_deadline(const Call& call) {
   const mpi::RollCall::Step step = step_of(call);
-  auto pending = channel_->host->start(call);
+  auto pending = router_->choose(call).start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;
     (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it

@@ -26,7 +26,8 @@ void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std
 }
 
 void free_channel(detail::Channel& channel) {
-  channel.host.reset();
+  channel.retire("it is closed");
+  channel.transports.clear();
   channel.device.reset();
   channel.comm = {};
   channel.owned.free();
@@ -80,11 +81,11 @@ void Mesh::close() {
   } catch (const MismatchError&) {
     throw;  // the mesh stays open
   } catch (...) {
-    state.services->closed = true;  // MPI_Finalize frees what is left
+    state.mark_closed();  // MPI_Finalize frees what is left
     throw;
   }
-  state.services->closed = true;
-  std::exception_ptr failure;  // of a device does not keep MPI's communicators open
+  state.services->closed = true;  // the channels follow when the devices have ended
+  std::exception_ptr failure;     // of a device does not keep MPI's communicators open
   try {
     if (state.device) state.device->close(state.deadline());
   } catch (const Error&) {

@@ -10,6 +10,7 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
+#include "rankmesh/spec/routes.hpp"
 #include "rankmesh/transport/local_transport.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
@@ -20,6 +21,7 @@ namespace {
 // What this rank made of the description: a plan, or why there is none.
 struct Local {
   std::optional<MeshPlan> plan;
+  std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
   std::exception_ptr failure;
   std::string message;
@@ -34,8 +36,10 @@ Local plan_locally(int ranks, const MeshOptions& options, const std::function<Me
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
                        "it is 1 .. 2^31-1"};
-    local.plan = parse().plan(ranks);
+    const MeshSpec spec = parse();
+    local.plan = spec.plan(ranks);
     for (const auto& [name, of_name] : options.names) local.plan->set_options(name, of_name);
+    local.routes = routes_of(spec, *local.plan, options.routes);
   } catch (const Error& error) {
     local.failure = std::current_exception();
     local.message = error.message();
@@ -70,6 +74,7 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   if (local.plan) agreement.add("options of names", local.plan->options_text());
+  if (local.routes) agreement.add("routes", local.routes->to_string());
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
@@ -191,10 +196,11 @@ std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::strin
   channel->name = std::move(name);
   channel->ranks = std::move(ranks);
   channel->timeout = timeout;
+  channel->nodes = placement.nodes_of(channel->ranks);
   if (channel->ranks.size() == 1)
-    channel->host = std::make_unique<LocalTransport>();
+    channel->transports.push_back(std::make_unique<LocalTransport>());
   else
-    channel->host = std::make_unique<MpiTransport>(channel->comm, options.largest_count);
+    channel->transports.push_back(std::make_unique<MpiTransport>(channel->comm, options.largest_count));
   channels.push_back(channel);
   return channel;
 }
@@ -228,7 +234,9 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
        state->deadline());
   state->placement = mpi::discover_nodes(state->control.view());
   services.local_rank = state->placement.local_rank(services.rank);
+  services.routes = *local.routes;
   open_names(*state);
+  for (const auto& [name, coordinator] : state->named) coordinator->resolve_routes();
   state->device = open_device_side(*state);
   if (state->device != nullptr) {
     services.begin_batch = [&mesh = *state] { mesh.device->begin_batch(); };

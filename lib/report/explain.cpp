@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "detail/require_rank.hpp"
 #include "detail/table.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/operations.hpp"
@@ -150,16 +151,10 @@ std::string by_strides(const GroupFamily& family, const Membership& m) {
                      m.ranks.start(), shape_and_stride(m.ranks));
 }
 
-void check(const MeshPlan& plan, Rank rank) {
-  if (rank.value() < 0 || rank.value() >= plan.world_size())
-    throw UsageError{fmt::format("rank {} is outside the world of {} ranks", rank.value(), plan.world_size()),
-                     fmt::format("ranks run from 0 to {}", plan.world_size() - 1)};
-}
-
 }  // namespace
 
 std::string explain_rank_text(const MeshPlan& plan, Rank rank) {
-  check(plan, rank);
+  detail::require_rank(plan, rank);
   std::string text = fmt::format(
       "rank {} of {}   {}\n\nCoordinates: divide by the largest stride, go on with the remainder. A stride "
       "is how far "
@@ -190,7 +185,7 @@ std::string explain_rank_text(const MeshPlan& plan, Rank rank) {
 }
 
 std::string explain_rank_json(const MeshPlan& plan, Rank rank) {
-  check(plan, rank);
+  detail::require_rank(plan, rank);
   Json json{{"schema", "rankmesh.explain_rank/1"}, {"rank", rank.value()}, {"views", Json::array()}};
   for (const Layout& view : plan.views()) {
     if (!view.coordinates(rank)) {

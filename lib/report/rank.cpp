@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "detail/require_rank.hpp"
 #include "detail/table.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::report {
 namespace {
-
-void check(const MeshPlan& plan, Rank rank) {
-  if (rank.value() < 0 || rank.value() >= plan.world_size())
-    throw UsageError{fmt::format("rank {} is outside the world of {} ranks", rank.value(), plan.world_size()),
-                     fmt::format("ranks run from 0 to {}", plan.world_size() - 1)};
-}
 
 // With live facts the rank's host, local rank and process stand in every row.
 detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit, const LiveFacts* live) {
@@ -40,7 +35,7 @@ detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit, c
 }  // namespace
 
 std::string rank_text(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
-  check(plan, rank);
+  detail::require_rank(plan, rank);
   std::string text =
       fmt::format("rank {} of {}   {}\n", rank.value(), plan.world_size(), plan.describe(rank));
   if (live != nullptr)
@@ -52,12 +47,12 @@ std::string rank_text(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
 }
 
 std::string rank_csv(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
-  check(plan, rank);
+  detail::require_rank(plan, rank);
   return groups_table(plan, rank, SIZE_MAX, live).to_csv();
 }
 
 std::string rank_json(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
-  check(plan, rank);
+  detail::require_rank(plan, rank);
   nlohmann::ordered_json json{{"schema", "rankmesh.rank/1"}, {"rank", rank.value()}};
   json["coordinates"] = nlohmann::ordered_json::object();
   for (const auto& [name, coordinate] : plan.coordinates(rank))

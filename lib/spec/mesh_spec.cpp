@@ -46,6 +46,8 @@ std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t
 
 }  // namespace
 
+std::string MeshSpec::routes_origin() const { return detail::place_of(origin_, routes_line_); }
+
 std::optional<std::int64_t> MeshSpec::world_size() const {
   if (stated_world_size_) return stated_world_size_;
   std::int64_t size = 0;

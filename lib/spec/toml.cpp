@@ -9,6 +9,7 @@
 #include "detail/text.hpp"
 #include "detail/toml_options.hpp"
 #include "detail/toml_reader.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
@@ -75,6 +76,9 @@ class MeshFileReader {
     read_lists();
     read_options();
     spec_.routes_ = root_.text("routes");
+    spec_.routes_line_ = root_.line("routes");
+    if (!spec_.routes_.starts_with('@'))
+      (void)RouteTable::parse(spec_.routes_, RouteSource::file, spec_.routes_origin());
     spec_.provenance_ = {root_.text("source"), root_.text("locator"), root_.texts("given"),
                          root_.texts("derived"), root_.texts("unknown")};
     return std::move(spec_);

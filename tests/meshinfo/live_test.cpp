@@ -1,6 +1,7 @@
 // meshinfo inside a job of four ranks.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -118,4 +119,77 @@ TEST_CASE("ranks with different meshes: one error that names both") {
   CHECK(count(result.err, "meshinfo: ") == 1);
   CHECK(count(result.err, "rank 2: tp=4") == 1);
   CHECK(count(result.err, "ranks 0-1,3: dp=2,tp=2") == 1);
+}
+
+TEST_CASE("routes: the job's own coordinators say what serves, and why a rule does not") {
+  const Scratch scratch;
+  const auto result =
+      in_job(scratch, "routes dp=2,tp=2 --format json", "RANKMESH_ROUTES='tp.all_reduce:0-32K=mpi' ");
+  CHECK(result.err == "");
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["schema"] == "rankmesh.routes/1");
+  CHECK(json["rules"][0]["source"] == "environment");
+  CHECK(json["names"]["tp"]["nodes"] == 1);
+  for (const auto& route : json["names"]["tp"]["routes"]) {
+    if (route["memory"] != "host") continue;
+    CHECK(route["transport"].is_string());
+    if (route["operations"] == nlohmann::json{"all_reduce"} && route["bytes"][0] == 0)
+      CHECK(route["rules"] == nlohmann::json{1});
+  }
+  CHECK(lines_of(in_job(scratch, "routes dp=2,tp=2").out).at(0).starts_with("routes  dp=2,tp=2"));
+}
+
+TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and operation") {
+  const Scratch scratch;
+  const auto text = in_job(scratch, "bench dp=2,tp=2 -b 8 -e 64 -f 4 -n 2 -w 1 -r 1 --op all");
+  CHECK(text.status == 0);
+  CHECK(text.err == "");
+  CHECK(count(text.out, "#       size       count      type   redop    root") == 2 * 9);
+  CHECK(count(text.out, "# Avg bus bandwidth") == 2 * 9);
+  CHECK(text.out.ends_with("# Out of bounds values : 0 OK\n"));
+
+  const auto result = in_job(scratch,
+                             "bench tp=4 -b 12 -e 1K -i 500 -d int16 -o avg --json --op "
+                             "all_reduce,all_gather,broadcast");
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["wrong"] == 0);
+  REQUIRE(json["tables"].size() == 3);
+  // In the order of the operations, not of the options: broadcast, all_reduce, all_gather.
+  const auto& broadcast = json["tables"][0]["rows"];
+  CHECK(broadcast[0]["out_of_place"].is_null());
+  CHECK(broadcast[0]["in_place"]["busbw"] == broadcast[0]["in_place"]["algbw"]);
+  const auto& rows = json["tables"][1]["rows"];
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1]["size"] == 512);
+  CHECK(rows[1]["count"] == 256);
+  CHECK(rows[1]["redop"] == "avg");
+  const auto& figures = rows[1]["out_of_place"];
+  const auto is_near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * b; };
+  CHECK(is_near(figures["algbw"], 512 / figures["time_us"].get<double>() / 1e3));
+  CHECK(is_near(figures["busbw"], 1.5 * figures["algbw"].get<double>()));  // 2 (n - 1) / n
+  CHECK(json["tables"][2]["rows"][0]["size"] == 8);                        // 4 blocks of a whole element
+  CHECK(json["tables"][2]["rows"][0]["count"] == 1);
+
+  CHECK(in_job(scratch, "bench tp=4 -r 4 -e 8").status == 2);
+  CHECK(in_job(scratch, "bench tp=4 --dim tq -e 8").status == 2);
+  const auto nowhere = in_job(scratch, "bench tp=4 -e 8 --output /nowhere/at/all.txt");
+  CHECK(nowhere.status == 2);
+  CHECK(nowhere.err.find("cannot write '/nowhere/at/all.txt'") != std::string::npos);
+}
+
+TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules alone") {
+  const Scratch scratch;
+  const auto result = in_job(scratch, "tune dp=2,tp=2 -e 16 -n 2 -w 1 --op all_reduce,barrier -o tuned.toml");
+  CHECK(result.err == "");
+  CHECK(result.status == 0);
+  CHECK(result.out == "");
+  CHECK(in_job(scratch, "show tuned.toml").status == 0);
+  const auto text = shell(scratch, "cat tuned.toml").out;
+  CHECK(text.find("mesh = \"dp=2,tp=2\"") != std::string::npos);
+  CHECK(text.find("# tp.all_reduce 16: mpi ") != std::string::npos);
+  CHECK(text.find("# dp.barrier 0: mpi ") != std::string::npos);
+
+  CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes").status == 0);
+  CHECK(in_job(scratch, "routes dp=2,tp=2", "RANKMESH_ROUTES=@tuned.routes ").status == 0);
+  CHECK(shell(scratch, "ls | grep tuned").out == "tuned.routes\ntuned.toml\n");
 }

@@ -62,6 +62,8 @@ TEST_CASE("lists, orders and offsets that mean nothing are refused at their line
       {"mesh = 'tp=auto'\nrank_offset = 4", "x.toml:1: mesh 'tp=auto', position 0: 'tp' is auto"},
       {"mesh = 'tp=2'\nrank_offset = 9223372036854775806", "x.toml:1: the ranks of the mesh overflow"},
       {"mesh = 'tp=2'\nroutes = 3", "x.toml:2: 'routes' is no string"},
+      {"mesh = 'tp=2'\nroutes = 'tp.*:host=shmem'",
+       "x.toml:2: routes 'tp.*:host=shmem', position 10: there is no transport 'shmem'"},
       {"mesh = 'tp=2'\nrank_ordre = [0]", "x.toml:2: there is no key 'rank_ordre'"},
   });
   CHECK_THROWS_WITH_AS((void)spec_of("mesh = 'tp=2'\nworld_size = 2").plan(4),

@@ -171,7 +171,7 @@ blocking = true
         "traffic_class=3,timeout=20,isolated=overlap+side) tp(blocking)");
   // Options and routes are no part of the digest, groups are.
   CHECK(plan.digest() == MeshSpec::parse("dp=4,tp=2 ; all=dp*tp").plan().digest());
-  CHECK(spec_of("mesh = 'tp=2'\nroutes = 'host: shm'").routes() == "host: shm");
+  CHECK(spec_of("mesh = 'tp=2'\nroutes = 'tp.*: host = shm'").routes() == "tp.*: host = shm");
   CHECK(spec_of("mesh = 'tp=2'\n[groups]\nx = ['0-1']").plan().digest() !=
         MeshSpec::parse("tp=2").plan().digest());
 }

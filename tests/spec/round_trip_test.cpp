@@ -72,7 +72,7 @@ std::string random_file() {
   if (maybe()) text += "world_size = 64\n";
   if (text.find("world_size = 64") != text.npos && tables.empty() && text.find("rank_") == text.npos)
     text = "mesh = \"dp=auto,tp=2\"\nworld_size = 64\n";  // a mesh on the whole world has its size
-  if (maybe()) text += "routes = 'host = shm; \"device\" = nccl'\n";
+  if (maybe()) text += "routes = 'tp.*:host=shm # near; \\n'\n";
   if (maybe()) text += "source = \"A paper\\nin two lines \\\\ \\u0001 \u00e9\"\ngiven = [\"tp = 2\"]\n";
   if (maybe()) tables += "[groups]\nzz = [" + random_ranks(0, 3) + ", \"3\"]\nfirst = [[1, 0]]\n";
   if (tables.find("zz =") != tables.npos && maybe()) tables += "[options.zz]\n" + random_options();
@@ -128,7 +128,7 @@ TEST_CASE("strings and published files: the TOML form has the same digest") {
 }
 
 TEST_CASE("what no mesh string says is never dropped silently") {
-  for (const char* beyond : {"rank_offset = 1", "rank_order = [1, 0]", "routes = 'x'",
+  for (const char* beyond : {"rank_offset = 1", "rank_order = [1, 0]", "routes = '*.*=mpi'",
                              "[groups]\nx = [[0, 1]]", "[options.tp]\nlazy = true"}) {
     CAPTURE(beyond);
     const MeshSpec spec = MeshSpec::parse_toml("mesh = 'tp=2'\n" + std::string{beyond}, "x.toml");

@@ -120,6 +120,7 @@ int run_in_job(const Request& request) {
     rankmesh::Mesh mesh = open(request.mesh.mesh, options, trouble);
     rankmesh::report::LiveFacts facts = gather_facts(mesh);
     if (!trouble.empty()) facts.why_no_devices = trouble;
+    if (request.with_mesh) request.with_mesh(mesh);
     mesh.close();
     return rank == 0 ? request.print(mesh.plan(), &facts) : ok;
   } catch (const rankmesh::TimeoutError&) {
@@ -128,6 +129,18 @@ int run_in_job(const Request& request) {
     return fail(error);
   }
 }
+
+std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh, const std::string& name,
+                                                        const rankmesh::RouteQuery& query) {
+  if (!mesh.plan().families()[mesh.plan().index_of(name)].find(mesh.rank())) return std::nullopt;
+  constexpr rankmesh::DataType types[] = {rankmesh::DataType::int8, rankmesh::DataType::float32,
+                                          rankmesh::DataType::float16, rankmesh::DataType::float8_e4m3};
+  return mesh[name].explain(
+      query.operation, query.bytes.value_or(-1), query.kind,
+      types[static_cast<std::size_t>(query.type.value_or(rankmesh::TypeClass::integer))], query.capture);
+}
+
+rankmesh::Placement placement_of(const rankmesh::Mesh& mesh) { return mesh.placement(); }
 
 std::vector<Component> components() {
   std::vector<Component> result;

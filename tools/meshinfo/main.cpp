@@ -23,6 +23,9 @@ int main(int argc, char** argv) {
   meshinfo::add_count(app, status);
   meshinfo::add_diff(app, status);
   meshinfo::add_explain(app, status);
+  meshinfo::add_routes(app, status);
+  meshinfo::add_bench(app, status);
+  meshinfo::add_tune(app, status);
   meshinfo::add_convert(app, status);
   meshinfo::add_presets(app, status);
   meshinfo::add_version(app, status);
@@ -33,7 +36,8 @@ int main(int argc, char** argv) {
     if (app.get_subcommands().empty())
       throw rankmesh::UsageError{
           "no subcommand is given",
-          "use show, rank, groups, count, diff, explain, convert, presets or version; see meshinfo --help"};
+          "use show, rank, groups, count, diff, explain, routes, bench, tune, convert, presets or "
+          "version; see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

@@ -12,7 +12,12 @@
 
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/report/format.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+
+namespace rankmesh {
+class Mesh;
+}
 
 namespace meshinfo {
 
@@ -77,6 +82,8 @@ struct Request {
   bool wants_live = false;
   std::function<int(const rankmesh::MeshPlan&, const rankmesh::report::LiveFacts*)> print;
   std::string devices = "off";  // of the live mesh: auto, off or shared
+  // On every rank while the live mesh is open; collective.
+  std::function<void(rankmesh::Mesh&)> with_mesh{};
 };
 int run(const Request& request);
 
@@ -87,6 +94,10 @@ void ignore_job();  // --offline
 
 // Built from job_mpi.cpp, or from job_none.cpp where there is no MPI.
 int run_in_job(const Request& request);
+// The answer of this rank's coordinator; nothing where it has none of that name. Needs a live mesh.
+std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh, const std::string& name,
+                                                        const rankmesh::RouteQuery& query);
+rankmesh::Placement placement_of(const rankmesh::Mesh& mesh);
 // A library that rankmesh stands on; an empty version means not found, and why_not says what was looked for.
 struct Component {
   std::string name, version, path, why_not;
@@ -103,6 +114,9 @@ void add_groups(CLI::App& app, int& status);
 void add_count(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
+void add_routes(CLI::App& app, int& status);
+void add_bench(CLI::App& app, int& status);
+void add_tune(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);
 void add_presets(CLI::App& app, int& status);
 void add_version(CLI::App& app, int& status);

@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <ranges>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh {
 
 /// Stated by the caller's type, never guessed from a pointer.
 enum class MemoryKind : std::uint8_t { host, device };
+RANKMESH_API std::string_view to_string(MemoryKind kind);
 
 /// Device memory: a pointer and a count of elements. Does not own.
 template <Element T>

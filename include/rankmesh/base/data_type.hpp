@@ -27,29 +27,14 @@ enum class DataType : std::uint8_t {
   float8_e5m2,
 };
 
+namespace detail {
+// In the order of DataType; looked up, since every call asks.
+inline constexpr std::uint8_t sizes_of_types[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
+}  // namespace detail
+
 /// Bytes of one element.
 constexpr std::size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return 1;
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::float16:
-    case DataType::bfloat16:
-      return 2;
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::float32:
-      return 4;
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::float64:
-      return 8;
-  }
-  return 0;
+  return detail::sizes_of_types[static_cast<std::size_t>(type)];
 }
 
 /// The type's name as it is written in messages and files: "float32", "bfloat16", ...

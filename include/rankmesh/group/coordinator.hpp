@@ -19,17 +19,20 @@
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/call.hpp"
 
 struct ncclComm;  // what an ncclComm_t points to
 
 namespace rankmesh {
 
+class Pending;
 class Transport;
 
 namespace detail {
 struct Channel;
 struct MeshServices;
+class Router;
 }  // namespace detail
 
 /// Routes each operation of one group to the transport that carries it.
@@ -63,6 +66,7 @@ class RANKMESH_API GroupCoordinator {
                    std::shared_ptr<detail::MeshServices> services);
   GroupCoordinator(const GroupCoordinator&) = delete;
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;
+  ~GroupCoordinator();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
@@ -468,6 +472,15 @@ class RANKMESH_API GroupCoordinator {
     });
   }
 
+  /// Which transport serves an operation, by which rule, and why rules before that do not. Local. Calls whose
+  /// counts differ by contract (v-forms, objects) are asked for with `bytes` negative: rules by size do not
+  /// match them.
+  /// @param bytes  as the rules count them (docs/routes.md): of the largest buffer of a member.
+  /// @param capture  of device calls: inside a CUDA graph.
+  [[nodiscard]] RouteExplanation explain(Operation operation, std::int64_t bytes,
+                                         MemoryKind kind = MemoryKind::host,
+                                         DataType type = DataType::float32, bool capture = false) const;
+
   /// Any operation as a record; what the functions above call.
   void run(const Call& call);
   /// The same without waiting.
@@ -475,6 +488,8 @@ class RANKMESH_API GroupCoordinator {
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
   /// Of the mesh. For the rooms that build on groups.
   [[nodiscard]] detail::MeshServices& services() const noexcept { return *services_; }
+  /// Takes the transports that the channel has now. For the mesh, before the first operation.
+  void resolve_routes();
   /// Whether this is the channel beneath. For the mesh.
   [[nodiscard]] bool uses(const detail::Channel& channel) const noexcept {
     return channel_.get() == &channel;
@@ -534,9 +549,11 @@ class RANKMESH_API GroupCoordinator {
   }
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
+  void run_checked(const Call& call);
   void run_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_rewritten(const Call& call);
+  [[nodiscard]] std::unique_ptr<Pending> start_on_host(const Call& call);
   template <class Action>
   void on_device_checked(Action&& action);
   void run_with_deadline(const Call& call);
@@ -550,6 +567,7 @@ class RANKMESH_API GroupCoordinator {
   std::shared_ptr<detail::MeshServices> services_;
   std::int64_t size_;
   RankInGroup rank_in_group_;
+  std::unique_ptr<detail::Router> router_;
 };
 
 }  // namespace rankmesh

@@ -39,6 +39,9 @@ struct MeshOptions {
   bool share_devices = false;
   /// How the communicators of single names are made; replaces what a spec file says of the same name.
   std::map<std::string, GroupOptions> names{};
+  /// Rules that say which transport carries what (RouteTable), or `@PATH` of a file that holds them. They
+  /// are asked first, then those of the environment variable RANKMESH_ROUTES, of the mesh file, the defaults.
+  std::string routes{};
   /// Elements handed to MPI in one count; tests make it small.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

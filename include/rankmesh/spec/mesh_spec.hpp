@@ -61,9 +61,14 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// Kept as written for whoever chooses transports; not interpreted here.
+  /// As written: rules (RouteTable), which a file that is read has in their grammar, or `@PATH`. routes_of()
+  /// reads them.
   [[nodiscard]] const std::string& routes() const { return routes_; }
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
+  /// The file that was read, or what its text was called; empty for a mesh string.
+  [[nodiscard]] const std::string& origin() const { return origin_; }
+  /// `mesh.toml:4`: where its routes are.
+  [[nodiscard]] std::string routes_origin() const;
 
   /// How many ranks the description has by itself; nothing where it leaves that open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
@@ -100,6 +105,7 @@ class RANKMESH_API MeshSpec {
   std::vector<Lists> lists_;
   std::vector<Options> options_;
   std::string routes_;
+  std::int64_t routes_line_ = 0;
   Provenance provenance_;
   std::optional<std::int64_t> stated_world_size_;
   std::int64_t world_size_line_ = 0;

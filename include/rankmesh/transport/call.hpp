@@ -3,32 +3,15 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/base/stream_ref.hpp"
-#include "rankmesh/export.hpp"
 #include "rankmesh/transport/user_reduction.hpp"
 
 namespace rankmesh {
-
-enum class Operation : std::uint8_t {
-  barrier,
-  broadcast,
-  reduce,
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  gather,
-  scatter,
-  all_to_all,
-  send,
-  recv,
-  send_recv,
-};
-RANKMESH_API std::string_view to_string(Operation operation);
 
 /// What a transport is asked to do. Sizes, overlap and ranks were checked by the coordinator. `n` is the size
 /// of the group; counts are in elements.
@@ -69,6 +52,12 @@ struct Call {
   RankInGroup source{};           ///< of recv and send_recv
   int tag = 0;                    ///< of point-to-point operations
   StreamRef stream{};             ///< of operations on device memory
+
+  /// Blocks of one size along the first axis, and a reduction of MPI's if any.
+  [[nodiscard]] constexpr bool is_plain() const {
+    return (in_counts.size() | out_counts.size() | static_cast<std::size_t>(rows ^ 1)) == 0 &&
+           user == nullptr;
+  }
 };
 
 }  // namespace rankmesh

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "rankmesh/base/deadline.hpp"
@@ -28,10 +29,15 @@ class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Whether it can carry the call. Depends only on what all members agree on.
+  /// Whether it can carry the call. Depends only on what all members agree on, never on addresses: the router
+  /// asks it on every member, and all must come to the same answer.
   [[nodiscard]] virtual bool supports(const Call& call) const = 0;
   /// What run() would refuse before it issues anything, thrown now: the call is issued later.
   virtual void refuse_early(const Call&) const {}
+  /// Why it does not support the call, for explanations.
+  [[nodiscard]] virtual std::string why_not(const Call& call) const {
+    return "it does not carry " + std::string{to_string(call.operation)} + " of such a size or type";
+  }
   /// Carries the call to its end; blocks.
   virtual void run(const Call& call) = 0;
   /// Begins; does not block. The record itself may go, its buffers may not.

@@ -28,7 +28,7 @@ struct MeshState {
   }
   ~MeshState() {
     abandon_in_flight(*services);  // which refer to the services in turn
-    services->closed = true;       // for groups that the program still holds: what they stand on goes now
+    mark_closed();                 // for groups that the program still holds: what they stand on goes now
   }
   MeshState(const MeshState&) = delete;
   MeshState& operator=(const MeshState&) = delete;
@@ -49,6 +49,11 @@ struct MeshState {
 
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   void log(LogLevel level, const std::string& message) const;
+  /// No operation may be issued any more.
+  void mark_closed() {
+    services->closed = true;
+    for (const auto& channel : channels) channel->retire("the mesh is closed");
+  }
   /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
   /// one. `identity` is the same on all members and of no other channel, `name` is for people.
   std::shared_ptr<Channel> add_channel(std::string identity, std::string name, RankSet ranks,

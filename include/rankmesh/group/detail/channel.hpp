@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
 
 struct ncclComm;
@@ -57,11 +59,12 @@ struct MeshServices {
   std::function<void()> begin_batch;
   std::function<void()> end_batch;
   std::int64_t queues = 0;  ///< control queues so far: their tags
+  bool closed = false;
+  RouteTable routes;  ///< of code, environment and file, then the defaults
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
   std::atomic_flag busy;
-  bool closed = false;
 };
 
 /// What device/ knows of a channel, without CUDA's headers.
@@ -75,7 +78,7 @@ struct DeviceFacts {
   std::function<std::unique_ptr<Pending>(const Call&)> start;
 };
 
-/// One communicator and its transport; names with equal groups share it, so it is one ordering domain.
+/// One communicator and its transports; names with equal groups share it, so it is one ordering domain.
 struct Channel {
   std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
                          ///< or a meeting
@@ -87,23 +90,36 @@ struct Channel {
   Deadline::Duration timeout{600};    ///< of waits for its operations
   RankInGroup leader{};               ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;         ///< MPI_COMM_SELF for groups of one
-  std::unique_ptr<Transport> host;
+  std::int32_t nodes = 1;             ///< that its members are on
+  /// For host memory, in no order: routes say which is asked first. Groups of one have `local` alone, others
+  /// `mpi` at least. The same on all members.
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::map<std::string, std::string, std::less<>> absent;  ///< transports that it lacks, and why
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
   BatchPlace place;
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls
-  std::string broken;             ///< why it cannot be used any more; empty while it can
+  /// Why it cannot be used any more; empty while it can. The first thing that a call looks at.
+  std::string broken;
+  /// Lets nothing pass any more; what broke it before stays the reason.
+  void retire(const char* why) {
+    if (broken.empty()) broken = why;
+  }
 };
 
 /// Holds the mesh's one place for a caller; a second thread is refused instead of racing.
 class CallGuard {
  public:
-  explicit CallGuard(MeshServices& services);
+  explicit CallGuard(MeshServices& services) : services_{services} {
+    if (services_.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
+      refuse(services);
+  }
   ~CallGuard() { services_.busy.clear(std::memory_order_release); }
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;
 
  private:
+  [[noreturn]] static void refuse(const MeshServices& services);
   MeshServices& services_;
 };
 

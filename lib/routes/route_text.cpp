@@ -1,0 +1,352 @@
+// Rules from text.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/routes/route_table.hpp"
+
+namespace rankmesh {
+namespace {
+
+constexpr std::size_t most_characters = 1 << 16;
+constexpr std::size_t most_rules = 1000;
+
+const std::vector<std::string>& transports() {
+  static const std::vector<std::string> names{"mpi", "shm", "nccl"};
+  return names;
+}
+
+std::vector<std::string> operations() {
+  std::vector<std::string> names;
+  for (std::size_t o = 0; o < operation_count; ++o) names.emplace_back(to_string(static_cast<Operation>(o)));
+  return names;
+}
+
+bool is_blank_within(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool ends_rule(char c) { return c == ';' || c == '\n'; }
+
+class Reader {
+ public:
+  Reader(std::string_view text, RouteSource source, std::string_view origin, bool is_file)
+      : text_{text}, source_{source}, origin_{origin}, is_file_{is_file} {}
+
+  std::vector<RouteRule> read() {
+    if (text_.size() > most_characters)
+      throw SpecError{fmt::format("{}: routes of {} characters; at most {} are read", origin_, text_.size(),
+                                  most_characters),
+                      "was another file meant?"};
+    while (skip_to_rule()) {
+      if (rules_.size() == most_rules)
+        refuse(at_, fmt::format("more than {} rules", most_rules), "use fewer");
+      rules_.push_back(rule());
+      check_reachable();
+    }
+    return std::move(rules_);
+  }
+
+ private:
+  struct Word {
+    std::string_view text;
+    std::size_t position;
+  };
+
+  // Blanks, line ends, separators and comments; false at the end.
+  bool skip_to_rule() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == '#')
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      else if (is_blank_within(text_[at_]) || ends_rule(text_[at_]))
+        ++at_;
+      else
+        return true;
+    }
+    return false;
+  }
+
+  // Up to ':', '=' or the end of the rule, without the blanks around.
+  Word word() {
+    while (at_ < text_.size() && is_blank_within(text_[at_])) ++at_;
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != ':' && text_[at_] != '=' && text_[at_] != '#' &&
+           !ends_rule(text_[at_]))
+      ++at_;
+    std::size_t end = at_;
+    while (end > begin && is_blank_within(text_[end - 1])) --end;
+    return {text_.substr(begin, end - begin), begin};
+  }
+  [[nodiscard]] bool is_at(char c) const { return at_ < text_.size() && text_[at_] == c; }
+
+  RouteRule rule() {
+    RouteRule rule;
+    rule.source = source_;
+    rule.position = at_;
+    rule.origin = place(at_);
+    target(rule, word());
+    while (is_at(':')) {
+      ++at_;
+      condition(rule, word());
+    }
+    if (!is_at('=')) refuse(at_, "expected ':' or '='", "a rule is name.operation:conditions=transport");
+    ++at_;
+    transport(rule, word());
+    if (is_at(':') || is_at('='))
+      refuse(at_, "expected ';' or the end after the transport", "conditions stand before the '='");
+    return rule;
+  }
+
+  void target(RouteRule& rule, Word word) {
+    const std::size_t dot = word.text.rfind('.');
+    if (dot == std::string_view::npos)
+      refuse(word.position, fmt::format("expected name.operation, found '{}'", shown(word.text)),
+             "write tp.all_reduce, tp.* or *.*");
+    const std::string_view name = word.text.substr(0, dot);
+    const std::string_view operation = word.text.substr(dot + 1);
+    if (!is_name(name))
+      refuse(word.position, fmt::format("'{}' is no name of groups", shown(name)),
+             "write a name of the mesh, or * for all");
+    if (name != "*") rule.name = name;
+    if (operation == "*") return;
+    const auto names = operations();
+    const auto found = std::ranges::find(names, operation);
+    if (found == names.end())
+      refuse(word.position + dot + 1, fmt::format("there is no operation '{}'", shown(operation)),
+             detail::suggest(operation, names, "operations are *"));
+    rule.operation = static_cast<Operation>(found - names.begin());
+  }
+
+  // A name of the plan, with the grid's in front where there are several: encoder.tp.
+  static bool is_name(std::string_view name) {
+    if (name == "*") return true;
+    bool at_begin = true;
+    for (const char c : name) {
+      if (at_begin ? !(std::isalpha(static_cast<unsigned char>(c)) || c == '_')
+                   : !(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'))
+        return false;
+      at_begin = c == '.';
+    }
+    return !at_begin;
+  }
+
+  void condition(RouteRule& rule, Word word) {
+    const std::string_view text = word.text;
+    if (text == "host" || text == "device") {
+      set(rule.kind, text == "host" ? MemoryKind::host : MemoryKind::device, word);
+    } else if (text == "one_node" || text == "many_nodes") {
+      set(rule.one_node, text == "one_node", word);
+    } else if (text == "eager" || text == "capture") {
+      set(rule.capture, text == "capture", word);
+    } else if (text.starts_with("ranks(") && text.ends_with(")")) {
+      ranks(rule, {text.substr(6, text.size() - 7), word.position + 6});
+    } else if (!text.empty() && std::isdigit(static_cast<unsigned char>(text.front()))) {
+      set(rule.bytes, bytes(word), word);
+    } else if (const auto type = type_class(text)) {
+      set(rule.type, *type, word);
+    } else {
+      static const std::vector<std::string> words{"host",  "device",  "int",        "float",
+                                                  "half",  "fp8",     "one_node",   "many_nodes",
+                                                  "eager", "capture", "ranks(2-8)", "0-32K"};
+      refuse(word.position, fmt::format("there is no condition '{}'", shown(text)),
+             detail::suggest(text, words, "conditions are"));
+    }
+  }
+
+  static std::optional<TypeClass> type_class(std::string_view text) {
+    for (std::size_t c = 0; c < type_class_count; ++c)
+      if (to_string(static_cast<TypeClass>(c)) == text) return static_cast<TypeClass>(c);
+    return std::nullopt;
+  }
+
+  template <class T>
+  void set(std::optional<T>& field, T value, const Word& word) {
+    if (field)
+      refuse(word.position, fmt::format("'{}' is a second condition of its kind", shown(word.text)),
+             "write another rule for it");
+    field = value;
+  }
+
+  std::int64_t number(const Word& word) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.text.data(), word.text.data() + word.text.size(), value);
+    if (error != std::errc{} || end != word.text.data() + word.text.size())
+      refuse(word.position, fmt::format("'{}' is no whole number", shown(word.text)), "write digits");
+    return value;
+  }
+
+  std::int64_t size(Word word) {
+    if (word.text == "inf") return ByteRange::infinite;
+    std::int64_t unit = 1;
+    if (!word.text.empty()) {
+      const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(word.text.back())));
+      unit = letter == 'K' ? 1 << 10 : letter == 'M' ? 1 << 20 : letter == 'G' ? 1 << 30 : 1;
+      if (unit != 1) word.text.remove_suffix(1);
+    }
+    const std::int64_t value = number(word);
+    if (value < 0 || value >= ByteRange::infinite / unit)
+      refuse(word.position, fmt::format("'{}' is no size in bytes", shown(word.text)),
+             "sizes are whole numbers of bytes, or of K, M or G, or inf");
+    return value * unit;
+  }
+
+  // Two words around the '-'.
+  std::pair<Word, Word> ends(const Word& word) {
+    const std::size_t dash = word.text.find('-');
+    if (dash == std::string_view::npos)
+      refuse(word.position, fmt::format("'{}' is no range", shown(word.text)),
+             "write from-to, as in 0-32K or 32K-inf");
+    return {{word.text.substr(0, dash), word.position},
+            {word.text.substr(dash + 1), word.position + dash + 1}};
+  }
+
+  ByteRange bytes(const Word& word) {
+    const auto [first, last] = ends(word);
+    const ByteRange range{size(first), size(last)};
+    if (range.begin >= range.end)
+      refuse(word.position, fmt::format("no size lies in '{}'", shown(word.text)),
+             "the first is included, the second is not: 0-32K is 0 to 32767 bytes");
+    return range;
+  }
+
+  void ranks(RouteRule& rule, const Word& word) {
+    if (has_ranks(rule))
+      refuse(word.position, "'ranks' stands twice in one rule", "write another rule for it");
+    if (word.text.find('-') == std::string_view::npos) {
+      rule.least_ranks = rule.most_ranks = number(word);
+    } else {
+      const auto [first, last] = ends(word);
+      rule.least_ranks = number(first);
+      if (last.text != "inf") rule.most_ranks = number(last);
+    }
+    if (rule.least_ranks > rule.most_ranks)
+      refuse(word.position, fmt::format("no size of a group lies in '{}'", shown(word.text)),
+             "both ends are included: ranks(2-8)");
+    if (rule.most_ranks < 2)
+      refuse(word.position, "groups of one rank need no route", "they copy; write ranks from 2 on");
+    rule.least_ranks = std::max<std::int64_t>(rule.least_ranks, 2);
+  }
+  static bool has_ranks(const RouteRule& rule) {
+    return rule.least_ranks > 2 || rule.most_ranks != std::numeric_limits<std::int64_t>::max();
+  }
+
+  void transport(RouteRule& rule, const Word& word) {
+    if (std::ranges::find(transports(), word.text) == transports().end())
+      refuse(word.position, fmt::format("there is no transport '{}'", shown(word.text)),
+             detail::suggest(word.text, transports(), "transports are"));
+    rule.transport = word.text;
+    const bool on_device = rule.transport == "nccl";
+    if (rule.kind && on_device != (*rule.kind == MemoryKind::device))
+      refuse(word.position,
+             fmt::format("{} does not carry {} memory", rule.transport, rankmesh::to_string(*rule.kind)),
+             "host memory goes over mpi or shm, device memory over nccl");
+    if (rule.capture && !on_device)
+      refuse(word.position, fmt::format("{} is never inside a CUDA graph", rule.transport),
+             "leave eager and capture to rules for nccl");
+    if (rule.one_node == false && rule.transport == "shm")
+      refuse(word.position, "shm does not reach other nodes", "write one_node, or another transport");
+    if (!rule.operation) return;
+    if (rule.bytes && is_point_to_point(*rule.operation))
+      refuse(rule.position, fmt::format("{} has no rules by size", rankmesh::to_string(*rule.operation)),
+             "the other end may expect another size, and both must take one route");
+    if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
+      refuse(rule.position, "barrier carries no data", "leave sizes and types out");
+  }
+
+  // Whether everything that b matches is matched by a, sizes aside.
+  static bool covers(const RouteRule& a, const RouteRule& b) {
+    const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
+    return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) && wider(a.type, b.type) &&
+           a.least_ranks <= b.least_ranks && a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
+           wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
+  }
+
+  // A rule behind rules that take all its calls and cannot fail to carry them is a mistake.
+  void check_reachable() {
+    const RouteRule& last = rules_.back();
+    const ByteRange range = last.bytes.value_or(ByteRange{});
+    std::int64_t covered = range.begin;  // all sizes below are taken
+    std::size_t by = 0;
+    for (bool grows = true; grows && covered < range.end;) {
+      grows = false;
+      for (std::size_t r = 0; r + 1 < rules_.size() && !grows; ++r) {
+        const RouteRule& rule = rules_[r];
+        if (!covers(rule, last) || (!carries_everything(rule.transport) && rule.transport != last.transport))
+          continue;
+        // Calls without a size match rules without one alone.
+        if (rule.bytes && !last.bytes) continue;
+        const ByteRange other = rule.bytes.value_or(ByteRange{});
+        if (other.begin <= covered && other.end > covered) {
+          covered = other.end;
+          by = r;
+          grows = true;
+        }
+      }
+    }
+    if (covered >= range.end)
+      refuse(last.position, fmt::format("the rule '{}' can never match", last.to_string()),
+             fmt::format("'{}' stands before it and takes its calls: the first match wins",
+                         rules_[by].to_string()));
+  }
+
+  static std::string shown(std::string_view text) { return detail::excerpt(text.substr(0, 40), 0); }
+
+  // The line, where the text has lines.
+  [[nodiscard]] std::string place(std::size_t position) const {
+    const auto line = 1 + std::ranges::count(text_.substr(0, position), '\n');
+    if (is_file_) return fmt::format("{}:{}", origin_, line);
+    if (text_.find('\n') == std::string_view::npos) return std::string{origin_};
+    return fmt::format("{}, line {}", origin_, line);
+  }
+
+  [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
+    const std::size_t line_end = std::min(text_.find('\n', position), text_.size());
+    const std::size_t before = position == 0 ? std::string_view::npos : text_.rfind('\n', position - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    throw SpecError{fmt::format("{}: routes '{}', position {}: {}", place(position),
+                                detail::excerpt(text_.substr(begin, line_end - begin), position - begin),
+                                position - begin, reason),
+                    std::string{hint}, position};
+  }
+
+  std::string_view text_;
+  RouteSource source_;
+  std::string_view origin_;
+  bool is_file_;
+  std::size_t at_ = 0;
+  std::vector<RouteRule> rules_;
+};
+
+}  // namespace
+
+RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin) {
+  RouteTable table;
+  table.rules_ = Reader{text, source, origin, false}.read();
+  return table;
+}
+
+RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source, std::string_view origin) {
+  if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin);
+  const std::string path{text_or_path.substr(1)};
+  std::ifstream file{path, std::ios::binary};
+  std::string text;
+  bool is_read = file.is_open();
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // a directory, for one
+    is_read = false;
+  }
+  if (!is_read || file.bad())
+    throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
+                    "check the path on every node"};
+  RouteTable table;
+  table.rules_ = Reader{text, source, path, true}.read();
+  return table;
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,32 @@
+#include "rankmesh/spec/routes.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace rankmesh {
+namespace {
+
+// A mesh file may lie anywhere; what it names lies beside it.
+std::string beside(const std::string& routes, const std::string& mesh_file) {
+  namespace fs = std::filesystem;
+  if (!routes.starts_with('@') || mesh_file.empty()) return routes;
+  const fs::path path{routes.substr(1)};
+  return "@" + (path.is_absolute() ? path : fs::path{mesh_file}.parent_path() / path).string();
+}
+
+}  // namespace
+
+RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code) {
+  RouteTable table = RouteTable::read(code, RouteSource::code, "MeshOptions::routes");
+  if (const char* text = std::getenv("RANKMESH_ROUTES"))
+    table.append(RouteTable::read(text, RouteSource::environment, "RANKMESH_ROUTES"));
+  table.append(
+      RouteTable::read(beside(spec.routes(), spec.origin()), RouteSource::file, spec.routes_origin()));
+  std::vector<std::string> names;
+  for (const GroupFamily& family : plan.families()) names.push_back(family.name());
+  table.check_names(names);
+  table.append(RouteTable::defaults());
+  return table;
+}
+
+}  // namespace rankmesh

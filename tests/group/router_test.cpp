@@ -1,0 +1,178 @@
+// The router among transports of the test's own: who is asked, and who serves.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/channel.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+
+namespace {
+
+class Done final : public Pending {
+ public:
+  bool test() override { return true; }
+};
+
+// Carries nothing, and remembers what it was given.
+class Recorder final : public Transport {
+ public:
+  Recorder(std::string name, std::int64_t largest, std::vector<std::string>& log)
+      : name_{std::move(name)}, largest_{largest}, log_{log} {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] bool supports(const Call& call) const override { return call.out.bytes() <= largest_; }
+  void run(const Call& call) override {
+    log_.push_back(name_ + " " + std::string{to_string(call.operation)});
+  }
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override {
+    log_.push_back(name_ + " start " + std::string{to_string(call.operation)});
+    return std::make_unique<Done>();
+  }
+
+ private:
+  std::string name_;
+  std::int64_t largest_;
+  std::vector<std::string>& log_;
+};
+
+// Rank 1 of a group of three that never sends anything.
+struct Fixture {
+  explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30, std::int32_t nodes = 1) {
+    services->rank = Rank{1};
+    services->routes = RouteTable::parse(routes, RouteSource::code, "test");
+    services->routes.append(RouteTable::defaults());
+    channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};
+    channel->ranks = RankSet::of(std::array{Rank{0}, Rank{1}, Rank{2}});
+    channel->families = {0};
+    channel->nodes = nodes;
+    channel->transports.push_back(std::make_unique<Recorder>("mpi", INT64_MAX, log));
+    if (nodes == 1)
+      channel->transports.push_back(std::make_unique<Recorder>("shm", largest, log));
+    else
+      channel->absent["shm"] = "the group spans 2 nodes";
+    group = std::make_unique<GroupCoordinator>("tp", channel, services);
+  }
+
+  std::string last() const { return log.empty() ? "nothing" : log.back(); }
+
+  std::vector<std::string> log;
+  std::shared_ptr<detail::MeshServices> services = std::make_shared<detail::MeshServices>();
+  std::shared_ptr<detail::Channel> channel = std::make_shared<detail::Channel>();
+  std::unique_ptr<GroupCoordinator> group;
+};
+
+}  // namespace
+
+TEST_CASE("sizes decide, on the byte, and explain says the same") {
+  Fixture f{"tp.all_reduce:0-64=shm; tp.all_reduce:64-256=mpi; tp.all_gather:0-96=shm; *.*:half=shm"};
+  std::vector<float> values(1000);
+  for (const std::size_t n : {0, 1, 15, 16, 17, 63, 64, 1000}) {
+    CAPTURE(n);
+    f.group->all_reduce(std::span{values.data(), n});
+    CHECK(f.last() == (n < 16 ? "shm all_reduce" : "mpi all_reduce"));
+    const auto bytes = static_cast<std::int64_t>(n * sizeof(float));
+    CHECK(f.last().starts_with(f.group->explain(Operation::all_reduce, bytes).transport + " "));
+    (void)f.group->all_reduce_async(std::span{values.data(), n});
+    CHECK(f.last() == (n < 16 ? "shm start all_reduce" : "mpi start all_reduce"));
+  }
+  // Bytes are those of the largest buffer: three blocks of 28 bytes are below 96, three of 32 are not.
+  f.group->all_gather(std::span{values.data(), 7}, std::span{values.data() + 500, 21});
+  CHECK(f.last() == "shm all_gather");
+  f.group->all_gather(std::span{values.data(), 8}, std::span{values.data() + 500, 24});
+  CHECK(f.last() == "mpi all_gather");
+  // Another type is another class.
+  std::vector<int> whole(4);
+  f.group->all_reduce(whole);
+  CHECK(f.last() == "shm all_reduce");
+}
+
+TEST_CASE("every operation finds its rule; v-forms and messages know no size") {
+  Fixture f{"*.*:0-1K=shm; *.send=shm; *.recv=mpi"};
+  std::vector<int> a(3), b(9), c(9);
+  f.group->barrier();
+  CHECK(f.last() == "mpi barrier");  // it carries no bytes
+  f.group->broadcast(a, RankInGroup{0});
+  CHECK(f.last() == "shm broadcast");
+  f.group->reduce(a, std::span{c.data(), 3}, RankInGroup{0});
+  CHECK(f.last() == "shm reduce");
+  f.group->gather(a, b, RankInGroup{1});
+  CHECK(f.last() == "shm gather");
+  f.group->scatter(b, a, RankInGroup{1});
+  CHECK(f.last() == "shm scatter");
+  f.group->reduce_scatter(b, a);
+  CHECK(f.last() == "shm reduce_scatter");
+  f.group->all_to_all(b, c);
+  CHECK(f.last() == "shm all_to_all");
+  const std::vector<std::int64_t> counts{3, 3, 3};
+  f.group->all_gather_v(a, b, Blocks{counts});
+  CHECK(f.last() == "mpi all_gather");
+  f.group->send(a, 0);
+  CHECK(f.last() == "shm send");
+  f.group->recv(a, 0);
+  CHECK(f.last() == "mpi recv");
+}
+
+TEST_CASE("what a transport does not carry falls to the next rule, and the explanation says so") {
+  Fixture f{"tp.*=shm", 64};
+  std::vector<double> values(9);
+  f.group->all_reduce(std::span{values.data(), 8});
+  CHECK(f.last() == "shm all_reduce");
+  f.group->all_reduce(std::span{values.data(), 9});
+  CHECK(f.last() == "mpi all_reduce");
+  const RouteExplanation answer = f.group->explain(Operation::all_reduce, 72);
+  CHECK(answer.transport == "mpi");
+  CHECK(answer.origin == "default");
+  REQUIRE(answer.skipped.size() == 1);
+  CHECK(answer.skipped[0].rule == "tp.*=shm");
+  CHECK(answer.skipped[0].why.find("does not carry all_reduce") != std::string::npos);
+
+  Fixture apart{"tp.*=shm", 64, 2};
+  apart.group->all_reduce(std::span{values.data(), 1});
+  CHECK(apart.last() == "mpi all_reduce");
+  CHECK(apart.group->explain(Operation::all_reduce, 8).to_string() ==
+        "tp.all_reduce of 8 bytes on the host: mpi, by '*.*:host=mpi' (default)\n"
+        "  skipped 'tp.*=shm' (test): the group spans 2 nodes");
+}
+
+TEST_CASE("the quick check lets nothing pass that the full one refuses") {
+  Fixture f{"*.*:0-64=shm"};
+  std::vector<int> values(64);
+  const auto part = [&](std::size_t at, std::size_t n) { return std::span{values.data() + at, n}; };
+  const std::size_t sent = f.log.size();
+  CHECK_THROWS_AS(f.group->all_reduce(part(0, 4), part(8, 5)), UsageError);
+  CHECK_THROWS_AS(f.group->all_reduce(part(0, 4), part(3, 4)), UsageError);
+  CHECK_THROWS_AS(f.group->all_reduce(part(3, 4), part(0, 4)), UsageError);
+  CHECK_THROWS_AS(f.group->all_gather(part(0, 4), part(8, 11)), UsageError);
+  CHECK_THROWS_AS(f.group->all_gather(part(0, 4), part(0, 12)), UsageError);  // the block of rank 0
+  CHECK_THROWS_AS(f.group->all_gather(part(5, 4), part(0, 12)), UsageError);
+  CHECK_THROWS_AS(f.group->reduce_scatter(part(0, 12), part(0, 4)), UsageError);
+  CHECK_THROWS_AS(f.group->reduce_scatter(part(0, 12), part(4, 4)), UsageError);
+  CHECK_THROWS_AS(f.group->reduce_scatter(part(0, 12), part(12, 3)), UsageError);
+  CHECK_THROWS_AS(f.group->broadcast(part(0, 4), RankInGroup{3}), UsageError);
+  CHECK_THROWS_AS(f.group->broadcast(part(0, 4), RankInGroup{-1}), UsageError);
+  CHECK_THROWS_AS(f.group->reduce(part(0, 4), part(2, 4), RankInGroup{1}), UsageError);
+  CHECK_THROWS_AS(f.group->gather(part(0, 4), part(2, 12), RankInGroup{1}), UsageError);
+  CHECK_THROWS_AS(f.group->send(part(0, 4), 1), UsageError);
+  CHECK_THROWS_AS(f.group->send(part(0, 4), 0, -1), UsageError);
+  CHECK_THROWS_AS(f.group->recv(part(0, 4), 3), UsageError);
+  CHECK(f.log.size() == sent);
+  // What touches is apart; what is in place is meant.
+  f.group->all_reduce(part(0, 4), part(4, 4));
+  f.group->all_reduce(part(4, 4), part(0, 4));
+  f.group->all_reduce(part(4, 4), part(4, 4));
+  f.group->all_gather(part(4, 4), part(0, 12));
+  f.group->all_gather(part(12, 4), part(0, 12));
+  f.group->reduce_scatter(part(0, 12), part(12, 4));
+  f.group->reduce_scatter(part(4, 12), part(0, 4));
+  CHECK(f.log.size() == sent + 7);
+  // A broken group carries nothing, whatever the call.
+  f.channel->broken = "a test broke it";
+  CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"), ClosedError);
+  CHECK_THROWS_AS(f.group->barrier(), ClosedError);
+}

@@ -1,0 +1,67 @@
+// Which transport carries what, on a mesh that runs.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+TEST_CASE("explain names the transport, the rule and its source") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "tp.all_reduce:host:0-32K=mpi; *.broadcast=mpi"}};
+  auto& tp = mesh["tp"];
+  const RouteExplanation small = tp.explain(Operation::all_reduce, 32767);
+  if (size() == 1) {
+    CHECK(small.transport == "local");
+    CHECK(small.to_string() == "tp.all_reduce of 32767 bytes on the host: local, a group of one copies");
+    mesh.close();
+    return;
+  }
+  CHECK(small.transport == "mpi");
+  CHECK(small.rule == "tp.all_reduce:host:0-32K=mpi");
+  CHECK(small.origin == "MeshOptions::routes");
+  CHECK(tp.explain(Operation::all_reduce, 32768).origin == "default");
+  CHECK(tp.explain(Operation::all_reduce, -1).origin == "default");  // no size: rules by size do not match
+  CHECK(tp.explain(Operation::broadcast, -1).rule == "*.broadcast=mpi");
+  CHECK(tp.explain(Operation::barrier, 0).to_string().starts_with("tp.barrier on the host: mpi, by '"));
+  const RouteExplanation on_device = tp.explain(Operation::all_reduce, 8, MemoryKind::device);
+  if (!mesh.device()) {
+    CHECK(on_device.transport.empty());
+    CHECK(on_device.skipped.size() == 1);
+    CHECK(on_device.skipped[0].why == mesh.why_no_device());
+  }
+  mesh.close();
+}
+
+TEST_CASE("ranks whose routes differ are told so before the first collective") {
+  if (size() == 1) return;
+  try {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.routes = rank() == 1 ? "tp.all_reduce=mpi" : ""}};
+    FAIL("opened");
+  } catch (const MismatchError& error) {
+    CHECK(error.message().find("routes") != std::string::npos);
+    CHECK(error.message().find("tp.all_reduce=mpi; ") != std::string::npos);
+  }
+}
+
+TEST_CASE("bad routes are refused alike on every rank") {
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "tp.all_reduce=ibv"}}),
+                       doctest::Contains("position 14: there is no transport 'ibv'"), SpecError);
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "dp.*=mpi"}}), SpecError);
+}
+
+TEST_CASE("rules for a name hold for its isolated communicators, not for dynamic groups of that name") {
+  if (size() == 1) return;
+  Mesh mesh{
+      MPI_COMM_WORLD, "tp=auto", {.names = {{"tp", {.isolated = {"side"}}}}, .routes = "tp.barrier=mpi"}};
+  std::vector<Rank> all;
+  for (int r = 0; r < size(); ++r) all.emplace_back(r);
+  const auto dynamic = mesh.new_group(all, "tp");
+  CHECK(mesh.isolated("tp", "side").explain(Operation::barrier, 0).rule == "tp.barrier=mpi");
+  CHECK(dynamic->explain(Operation::barrier, 0).origin == "default");
+  mesh.close();
+}

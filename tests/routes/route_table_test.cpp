@@ -1,0 +1,168 @@
+// What rules say, and which of them is asked when.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/routes/route_table.hpp"
+#include "rankmesh/spec/routes.hpp"
+
+using namespace rankmesh;
+
+namespace {
+
+RouteTable table_of(std::string_view text) { return RouteTable::parse(text, RouteSource::code, "test"); }
+
+// Which transport the table names first for a call of that size, and how many more would be asked.
+std::string first(const RouteTable& table, const RouteScope& scope, const RouteQuery& query) {
+  RouteQuery of_table = query;
+  if (query.bytes) of_table.bytes = 0;
+  for (const RouteSegment& segment : table.resolve(scope, of_table)) {
+    if (query.bytes && *query.bytes >= segment.bytes.end) continue;
+    std::string text;
+    for (const std::size_t r : segment.rules) text += (text.empty() ? "" : ">") + table.rules()[r].transport;
+    return text;
+  }
+  return "no segment";
+}
+
+}  // namespace
+
+TEST_CASE("rules print as they parse, in one canonical form") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"*.*=mpi", "*.*=mpi"},
+      {" tp . all_reduce : host : 0 - 32K = shm ", ""},
+      {"tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; *.*:device=nccl",
+       "tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; *.*:device=nccl"},
+      {"# what was measured\ntp.*:1024-1048576:float=shm\r\n\n;;*.barrier=mpi # the rest",
+       "tp.*:1K-1M:float=shm; *.barrier=mpi"},
+      {"encoder.tp.broadcast:one_node:half:ranks(2-8):host=shm",
+       "encoder.tp.broadcast:host:half:ranks(2-8):one_node=shm"},
+      {"*.*:capture:device=nccl;*.*:fp8:eager=nccl", "*.*:device:capture=nccl; *.*:fp8:eager=nccl"},
+      {"a.*:ranks(4)=mpi;a.*:ranks(16-inf)=mpi;a.*:1g-3m=mpi", ""},
+      {"", ""},
+      {"a.*:100-1025:many_nodes=mpi", "a.*:100-1025:many_nodes=mpi"},
+  };
+  for (const auto& [text, canonical] : cases) {
+    CAPTURE(text);
+    if (std::string{canonical}.empty() && !std::string{text}.empty()) {
+      CHECK_THROWS_AS((void)table_of(text), SpecError);
+      continue;
+    }
+    CHECK(table_of(text).to_string() == canonical);
+    CHECK(table_of(table_of(text).to_string()).to_string() == canonical);
+  }
+}
+
+TEST_CASE("the first match wins; sizes are half open; what is not carried falls to the next") {
+  RouteTable table =
+      table_of("tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; tp.*:half=mpi; tp.*=shm");
+  table.append(RouteTable::defaults());
+  const RouteScope tp{"tp", 4, 1};
+  const RouteScope dp{"dp", 4, 1};
+  const auto all_reduce = [](std::int64_t bytes) {
+    return RouteQuery{.operation = Operation::all_reduce, .bytes = bytes, .type = TypeClass::floating};
+  };
+  CHECK(first(table, tp, all_reduce(0)) == "shm>shm>mpi");
+  CHECK(first(table, tp, all_reduce(32767)) == "shm>shm>mpi");
+  CHECK(first(table, tp, all_reduce(32768)) == "mpi");
+  CHECK(first(table, dp, all_reduce(8)) == "mpi");
+  CHECK(first(table, {}, all_reduce(8)) == "mpi");
+  // Without a size: rules by size are left out.
+  CHECK(first(table, tp, {.operation = Operation::all_reduce, .type = TypeClass::floating}) == "shm>mpi");
+  CHECK(first(table, tp, {.operation = Operation::all_gather, .bytes = 8, .type = TypeClass::half}) == "mpi");
+  CHECK(first(table, tp, {.operation = Operation::barrier}) == "shm>mpi");
+  CHECK(first(table, tp, {.kind = MemoryKind::device, .bytes = 8}) == "nccl");
+}
+
+TEST_CASE("rules tell groups apart by size and place") {
+  RouteTable table = table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");
+  table.append(RouteTable::defaults());
+  const RouteQuery query{.bytes = 8, .type = TypeClass::integer};
+  CHECK(first(table, {"a", 2, 1}, query) == "shm>shm>mpi");
+  CHECK(first(table, {"a", 4, 2}, query) == "mpi");
+  CHECK(first(table, {"a", 8, 1}, query) == "shm>mpi");
+  CHECK(first(table, {"a", 9, 1}, query) == "mpi");
+  CHECK(first(table, {"a", 4, std::nullopt}, query) == "shm>shm>mpi");  // not known: both may be
+}
+
+TEST_CASE("eager and captured calls are told apart") {
+  RouteTable table = table_of("*.*:capture=nccl");
+  table.append(RouteTable::defaults());
+  RouteQuery query{.kind = MemoryKind::device, .bytes = 8, .type = TypeClass::half, .capture = true};
+  CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 0);
+  query.capture = false;
+  CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 2);
+}
+
+// The table's segments against asking every rule for every size.
+TEST_CASE("random tables: segments hold what a linear search finds") {
+  std::mt19937 random{7};
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (int r = below(6); r >= 0; --r) {
+      text += std::string{below(2) ? "tp" : "*"} + (below(2) ? ".*" : ".broadcast");
+      if (below(3) > 0) {
+        const int from = below(20);
+        text +=
+            ":" + std::to_string(from) + "-" + (below(4) > 0 ? std::to_string(from + 1 + below(20)) : "inf");
+      }
+      if (below(3) == 0) text += below(2) ? ":half" : ":int";
+      text += below(2) ? "=shm\n" : "=mpi\n";
+    }
+    RouteTable table;
+    try {
+      table = table_of(text);
+    } catch (const SpecError& error) {
+      REQUIRE(error.message().find("can never match") != std::string::npos);
+      continue;
+    }
+    CAPTURE(text);
+    CHECK(table_of(table.to_string()).to_string() == table.to_string());
+    table.append(RouteTable::defaults());
+    const RouteScope scope{below(2) ? "tp" : "dp", 3, 1};
+    const RouteQuery query{.operation = Operation::broadcast,
+                           .bytes = 0,
+                           .type = below(2) ? TypeClass::half : TypeClass::integer};
+    const auto segments = table.resolve(scope, query);
+    REQUIRE(segments.front().bytes.begin == 0);
+    REQUIRE(segments.back().bytes.end == ByteRange::infinite);
+    for (std::int64_t bytes = 0; bytes < 45; ++bytes) {
+      std::vector<std::size_t> found;
+      for (std::size_t r = 0; r < table.rules().size(); ++r) {
+        const RouteRule& rule = table.rules()[r];
+        if (!rule.fits(scope) || rule.transport == "nccl" ||
+            (rule.operation && rule.operation != query.operation) || (rule.type && rule.type != query.type) ||
+            (rule.bytes && (bytes < rule.bytes->begin || bytes >= rule.bytes->end)))
+          continue;
+        found.push_back(r);
+        if (rule.transport == "mpi") break;
+      }
+      for (const RouteSegment& segment : segments)
+        if (segment.bytes.begin <= bytes && bytes < segment.bytes.end) CHECK(segment.rules == found);
+    }
+  }
+}
+
+TEST_CASE("code stands before the environment, that before the file, that before the defaults") {
+  const MeshSpec spec = MeshSpec::parse_toml("mesh = 'dp=2,tp=2'\nroutes = 'tp.barrier=mpi'", "x.toml");
+  setenv("RANKMESH_ROUTES", "tp.all_reduce=mpi", 1);
+  const RouteTable table = routes_of(spec, spec.plan(), "tp.broadcast=mpi");
+  unsetenv("RANKMESH_ROUTES");
+  CHECK(table.to_string() ==
+        "tp.broadcast=mpi; tp.all_reduce=mpi; tp.barrier=mpi; " + RouteTable::defaults().to_string());
+  const std::pair<RouteSource, const char*> sources[] = {{RouteSource::code, "MeshOptions::routes"},
+                                                         {RouteSource::environment, "RANKMESH_ROUTES"},
+                                                         {RouteSource::file, "x.toml:2"},
+                                                         {RouteSource::builtin, "default"}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(table.rules()[i].source == sources[i].first);
+    CHECK(table.rules()[i].origin == sources[i].second);
+  }
+  CHECK_THROWS_WITH_AS((void)routes_of(spec, spec.plan(), "tq.*=mpi"),
+                       doctest::Contains("the route 'tq.*=mpi' is for 'tq', which the mesh does not have"),
+                       SpecError);
+}
