@@ -266,7 +266,7 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   }
   state.is_local = nodes.node(group.rank_in_group().value()) == nodes.node(writer.value());
   const auto near = static_cast<unsigned>(state.local_of.size() + 1);
-  state.spins = near > std::thread::hardware_concurrency() ? 0 : 2000;
+  state.spins = near > std::thread::hardware_concurrency() ? 0 : 100;
 
   std::string failure;
   const bool has_ring = state.is_local && !state.local_of.empty();

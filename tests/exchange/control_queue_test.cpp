@@ -122,7 +122,7 @@ TEST_CASE("a late reader is named, and the queue goes on when it comes; so is a 
 
   // In the middle of a message it cannot go on.
   if (queue.is_writer() && queue.local_readers() > 0) {
-    CHECK_THROWS_AS(queue.write(message(7, 100 << 10), soon), TimeoutError);
+    CHECK_THROWS_AS(queue.write(message(7, 20 << 10), soon), TimeoutError);
     CHECK_THROWS_WITH_AS(queue.write(message(8, 1), soon), doctest::Contains("is broken"), ClosedError);
   }
   tp.barrier();

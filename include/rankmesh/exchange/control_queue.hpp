@@ -16,9 +16,11 @@ namespace rankmesh::exchange {
 
 /// The same on every member.
 struct ControlQueueOptions {
-  std::int64_t slots = 32;  ///< chunks that the writer may be ahead of the slowest reader
+  /// Chunks that the writer may be ahead of the slowest reader. Where ranks share cores, each time that it
+  /// must wait costs a change of process.
+  std::int64_t slots = 256;
   /// Bytes of a chunk; longer messages are several, and need at most as many slots at once as there are.
-  std::int64_t slot_bytes = 16384;
+  std::int64_t slot_bytes = 4096;
 };
 
 /// A queue with one writer, whose messages all other members read, each once and in order: the step message
