@@ -1,14 +1,24 @@
 #include "rankmesh/group/coordinator.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "detail/check_call.hpp"
 #include "detail/router.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
+#include "transport/detail/shm_engine.hpp"
 
 namespace rankmesh {
 namespace detail {
+namespace {
+
+bool uses_in_place(const Call& call, const Channel& channel) {
+  return channel.in_place != nullptr && shm::is_in_place(call, &channel) && channel.in_place->supports(call);
+}
+
+}  // namespace
 
 void CallGuard::refuse(const MeshServices& services) {
   throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
@@ -130,11 +140,37 @@ inline bool is_usable(const detail::MeshServices& services, const detail::Channe
 
 }  // namespace
 
+// Symmetric memory of this group is used in place; for anything else the routes are asked.
+Transport& GroupCoordinator::transport_of(const Call& call) const {
+  if (call.in.window != nullptr || call.out.window != nullptr) {
+    for (const SymmetricWindow* window : {call.in.window, call.out.window})
+      if (window != nullptr && !window->is_open)
+        throw ClosedError{fmt::format("{}.{} on symmetric memory of a mesh that is closed", name_,
+                                      to_string(call.operation)),
+                          "the memory went with its mesh: allocate it on one that is open"};
+    if (detail::uses_in_place(call, *channel_)) return *channel_->in_place;
+  }
+  return router_->choose(call);
+}
+
+// Operations in shared memory that are under way progress only in calls of rankmesh, so nothing here may sit
+// in a blocking call of MPI's. Between two members MPI lets any form meet any other; collectives must have
+// the same form on all members, so what is under way is finished first: in the order of issue, which is the
+// same everywhere, that cannot be a circle.
+void GroupCoordinator::run_beside_shared(const Call& call, Transport& transport) {
+  if (is_point_to_point(call.operation)) return run_with_deadline(call, services_->timeout);
+  for (const auto& operation : std::vector{services_->in_flight})
+    if (operation->is_shared) operation->wait(Deadline{services_->timeout});
+  transport.run(call);
+}
+
 void GroupCoordinator::run(const Call& call) {
   detail::MeshServices& services = *services_;
   const detail::CallGuard guard{services};
   // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
-  if (is_usable(services, *channel_)) [[likely]]
+  const bool is_ordinary = (reinterpret_cast<std::uintptr_t>(call.in.window) |
+                            reinterpret_cast<std::uintptr_t>(call.out.window) | services.shared_under_way) == 0;
+  if (is_ordinary && is_usable(services, *channel_)) [[likely]]
     if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
       if (choice->only != nullptr) [[likely]]
         return choice->only->run(call);
@@ -148,12 +184,15 @@ void GroupCoordinator::run_checked(const Call& call) {
   if (on_device || !is_usable(*services_, *channel_) ||
       !detail::is_plainly_right(call, rank_in_group_, size_))
     check(call, on_device);
-  if (on_device)
-    run_on_device(call);
-  else if (services_->deadline && size_ > 1)
-    run_with_deadline(call);
+  if (on_device) return run_on_device(call);
+  Transport& transport = transport_of(call);
+  if (&transport == channel_->in_place) return transport.run(call);  // waits with a deadline by itself
+  if (services_->deadline && size_ > 1)
+    run_with_deadline(call, *services_->deadline);
+  else if (services_->shared_under_way != 0)
+    run_beside_shared(call, transport);
   else
-    router_->choose(call).run(call);
+    transport.run(call);
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -168,7 +207,9 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
   operation->kept = std::move(kept);
   operation->step = step_of(call);
   if (!on_device) {
-    operation->pending = router_->choose(call).start(call);
+    Transport& transport = transport_of(call);
+    operation->is_shared = &transport == channel_->in_place;
+    operation->pending = transport.start(call);
   } else if (services_->in_batch) {
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
                      "use the form without _async: a batch is asynchronous anyway"};
@@ -215,15 +256,21 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
   return step;
 }
 
-void GroupCoordinator::run_with_deadline(const Call& call) {
+void GroupCoordinator::run_with_deadline(const Call& call, Deadline::Duration duration) {
   const mpi::RollCall::Step step = step_of(call);
-  auto pending = router_->choose(call).start(call);
+  auto pending = transport_of(call).start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;
     (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
   };
   try {
-    services_->roll_call->wait([&] { return pending->test(); }, step, Deadline{*services_->deadline});
+    services_->roll_call->wait(
+        [&] {
+          if (pending->test()) return true;
+          if (services_->shared_under_way != 0) services_->advance_shared();
+          return false;
+        },
+        step, Deadline{duration});
   } catch (const UsageError&) {
     throw;  // a message of another length: the operation is complete
   } catch (const Error& error) {

@@ -22,8 +22,9 @@ struct Offsets {
 }  // namespace
 
 Engine::Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
-               std::size_t slot_bytes, Limits limits)
-    : locals_{std::move(locals)},
+               std::size_t slot_bytes, Limits limits, const void* group)
+    : group_{group},
+      locals_{std::move(locals)},
       self_{self},
       size_{static_cast<int>(areas.size())},
       slot_bytes_{slot_bytes},
@@ -62,32 +63,58 @@ bool Engine::can(const Call& call) const {
   return false;
 }
 
+bool is_in_place(const Call& call, const void* group) {
+  const auto symmetric = [&](const auto& buffer) {
+    return buffer.window != nullptr && buffer.window->serves(group);
+  };
+  if (!call.in_counts.empty() || !call.out_counts.empty()) return false;
+  switch (call.operation) {
+    case Operation::broadcast:
+    case Operation::all_gather:
+      return symmetric(call.out);
+    case Operation::all_reduce:
+      return symmetric(call.in) && symmetric(call.out);
+    case Operation::reduce_scatter:
+      return symmetric(call.in);
+    case Operation::all_to_all:
+      return symmetric(call.in) && call.in.data != call.out.data;
+    case Operation::barrier:
+    case Operation::reduce:
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::send:
+    case Operation::recv:
+    case Operation::send_recv:
+      return false;
+  }
+  return false;
+}
+
 // Depends only on what all members pass alike.
 Way Engine::way_of(const Call& call) const {
-  const auto symmetric = [&](const auto& buffer) {
-    return buffer.window != nullptr && std::max(call.in.bytes(), call.out.bytes()) >= limits_.symmetric_bytes;
-  };
+  const bool in_place =
+      std::max(call.in.bytes(), call.out.bytes()) >= limits_.symmetric_bytes && is_in_place(call, group_);
   switch (call.operation) {
     case Operation::barrier:
       return Way::barrier;
     case Operation::broadcast:
       if (call.out.count == 0) return Way::nothing;
-      return symmetric(call.out) ? Way::in_place_broadcast : Way::broadcast;
+      return in_place ? Way::in_place_broadcast : Way::broadcast;
     case Operation::all_reduce:
       if (call.out.count == 0) return Way::nothing;
-      if (symmetric(call.in) && symmetric(call.out)) return Way::in_place_all_reduce;
+      if (in_place) return Way::in_place_all_reduce;
       return call.out.bytes() <= std::min(limits_.flat_bytes, static_cast<std::int64_t>(slot_bytes_))
                  ? Way::flat_all_reduce
                  : Way::split_all_reduce;
     case Operation::all_gather:
       if (call.in.count == 0) return Way::nothing;
-      return symmetric(call.out) ? Way::in_place_all_gather : Way::all_gather;
+      return in_place ? Way::in_place_all_gather : Way::all_gather;
     case Operation::reduce_scatter:
       if (call.out.count == 0) return Way::nothing;
-      return symmetric(call.in) ? Way::in_place_reduce_scatter : Way::reduce_scatter;
+      return in_place ? Way::in_place_reduce_scatter : Way::reduce_scatter;
     case Operation::all_to_all:
       if (call.in.count == 0) return Way::nothing;
-      return symmetric(call.in) && call.in.data != call.out.data ? Way::in_place_all_to_all : Way::all_to_all;
+      return in_place ? Way::in_place_all_to_all : Way::all_to_all;
     case Operation::reduce:
     case Operation::gather:
     case Operation::scatter:

@@ -132,8 +132,10 @@ class Member {
                 locals(ground.members),
                 self,
                 slot_bytes,
-                {.flat_bytes = 200, .symmetric_bytes = 64}} {
+                {.flat_bytes = 200, .symmetric_bytes = 64},
+                &ground} {
     window_.base = ground.base;
+    window_.groups = {&ground};
     window_.stride = regions * region_bytes;
     window_.bytes = window_.stride;
     window_.local_rank = self;

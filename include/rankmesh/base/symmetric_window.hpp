@@ -1,6 +1,7 @@
 // Where the ranks of a node hold memory that all of them can address.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,9 +14,13 @@ struct SymmetricWindow {
   std::byte* base = nullptr;
   std::size_t stride = 0;
   std::size_t bytes = 0;
-  std::int32_t local_rank = 0;        ///< of this process
-  bool is_open = true;                ///< false once the mesh that made it is closed
-  std::vector<const void*> channels;  ///< the groups whose collectives use it in place
+  std::int32_t local_rank = 0;      ///< of this process
+  bool is_open = true;              ///< false once the mesh that made it is closed
+  std::vector<const void*> groups;  ///< whose collectives use it in place
+
+  [[nodiscard]] bool serves(const void* group) const {
+    return std::find(groups.begin(), groups.end(), group) != groups.end();
+  }
 
   [[nodiscard]] std::byte* part(std::int32_t local) const {
     return base + static_cast<std::size_t>(local) * stride;

@@ -409,7 +409,9 @@ class RANKMESH_API GroupCoordinator {
   void run_on_device(const Call& call);
   template <class Action>
   void on_device_checked(Action&& action);
-  void run_with_deadline(const Call& call);
+  [[nodiscard]] Transport& transport_of(const Call& call) const;
+  void run_with_deadline(const Call& call, Deadline::Duration duration);
+  void run_beside_shared(const Call& call, Transport& transport);
   void check(const Call& call, bool on_device) const;
   [[nodiscard]] mpi::RollCall::Step step_of(const Call& call);
 

@@ -12,6 +12,7 @@
 
 #include "device_side.hpp"
 #include "meeting.hpp"
+#include "shared_side.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
@@ -45,6 +46,7 @@ struct MeshState {
       named;  ///< isolated ones as name[key]
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
+  std::unique_ptr<SharedSide> shared;
   std::unique_ptr<DeviceSide> device;  ///< null where there is none
 
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }

@@ -43,6 +43,10 @@ enum class Way : std::uint8_t {
   in_place_all_to_all,
 };
 
+/// Whether the call's buffers lie in symmetric memory of this group, such that it can be carried without a
+/// copy. @param group  one of SymmetricWindow::groups.
+[[nodiscard]] bool is_in_place(const Call& call, const void* group);
+
 /// An operation under way. Stays where it is until it is complete.
 struct Progress {
   Call call{};
@@ -62,8 +66,9 @@ class Engine {
  public:
   /// @param areas  each member's memory, in group order.
   /// @param locals  each member's number on the node, for symmetric memory.
+  /// @param group  as windows of symmetric memory know it.
   Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self, std::size_t slot_bytes,
-         Limits limits);
+         Limits limits, const void* group);
 
   /// Whether the protocol has the operation, for this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
@@ -96,6 +101,7 @@ class Engine {
   };
   [[nodiscard]] Share share_of(int member, std::int64_t count, DataType type) const;
 
+  const void* group_;
   std::vector<Area> areas_;
   std::vector<std::int32_t> locals_;
   int self_;

@@ -15,6 +15,7 @@ struct InFlight {
   mpi::RollCall::Step step;
   StreamRef stream;  ///< the caller's
   bool on_device = false;
+  bool is_shared = false;      ///< in shared memory
   std::shared_ptr<void> kept;  ///< buffers that were given away
   std::string failure;         ///< why it will never be complete
 
