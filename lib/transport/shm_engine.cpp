@@ -137,21 +137,21 @@ void Engine::plan(Progress& p) const {
       return;
     case Way::barrier:
     case Way::flat_all_reduce:
-      p.piece = p.call.out.count;
+      p.piece = p.call->out.count;
       p.steps = 1;
       return;
     case Way::broadcast:
-      return in_pieces(p.call.out.count, width(p.call.out.type));
+      return in_pieces(p.call->out.count, width(p.call->out.type));
     case Way::split_all_reduce:
-      in_pieces(p.call.out.count, width(p.call.out.type));
+      in_pieces(p.call->out.count, width(p.call->out.type));
       p.steps *= 2;
       return;
     case Way::all_gather:
-      return in_pieces(p.call.in.count, width(p.call.in.type));
+      return in_pieces(p.call->in.count, width(p.call->in.type));
     case Way::reduce_scatter:
-      return in_pieces(p.call.out.count, width(p.call.out.type) * static_cast<std::size_t>(size_));
+      return in_pieces(p.call->out.count, width(p.call->out.type) * static_cast<std::size_t>(size_));
     case Way::all_to_all:
-      return in_pieces(p.call.in.count / size_, width(p.call.in.type) * static_cast<std::size_t>(size_));
+      return in_pieces(p.call->in.count / size_, width(p.call->in.type) * static_cast<std::size_t>(size_));
     case Way::in_place_all_reduce:
     case Way::in_place_broadcast:
     case Way::in_place_all_gather:
@@ -163,18 +163,85 @@ void Engine::plan(Progress& p) const {
 }
 
 void Engine::begin(Progress& p, const Call& call) {
-  p.call = call;
+  p.call = &call;
   p.way = way_of(call);
   plan(p);
   if (p.steps == 0) return;
   p.first = next_step_;
   next_step_ += p.steps;
+  enqueue(p);
+}
+
+void Engine::enqueue(Progress& p) {
   if (last_ != nullptr)
     last_->next = &p;
   else
     reading_ = &p;
   last_ = &p;
-  if (publishing_ == nullptr) publishing_ = &p;
+  if (publishing_ == nullptr && p.published < p.steps) publishing_ = &p;
+}
+
+bool Engine::run_small(Progress& p, const Call& call, int looks) {
+  const auto bytes = static_cast<std::size_t>(call.out.bytes());
+  const bool sends = call.operation != Operation::broadcast || call.root.value() == self_;
+  switch (call.operation) {
+    case Operation::barrier:
+      break;
+    case Operation::all_reduce:
+      if (call.out.bytes() > limits_.flat_bytes) return false;
+      break;
+    case Operation::broadcast:
+      if (bytes > slot_bytes_) return false;
+      break;
+    default:
+      return false;
+  }
+  const bool is_large = call.out.bytes() >= limits_.symmetric_bytes && is_in_place(call, group_);
+  const std::uint64_t step = next_step_;
+  if (reading_ != nullptr || is_large || !may_overwrite(step, bytes)) return false;
+  const bool is_barrier = call.operation == Operation::barrier;
+  if (bytes == 0 && !is_barrier) {
+    p.steps = 0;
+    return true;
+  }
+  ++next_step_;
+  const Area& mine = areas_[static_cast<std::size_t>(self_)];
+  const std::byte* const from = call.operation == Operation::broadcast ? call.out.data : call.in.data;
+  if (sends) {
+    copy_bytes(mine.payload(step, bytes), from, bytes);
+    mine.header(step).step.store(step, std::memory_order_release);
+  }
+  const auto has = [&](int k) {
+    return areas_[static_cast<std::size_t>(k)].header(step).step.load(std::memory_order_acquire) >= step;
+  };
+  const bool is_broadcast = call.operation == Operation::broadcast;
+  const int root = static_cast<int>(call.root.value());
+  int k = is_broadcast ? root : 0;
+  const int end = is_broadcast ? root + 1 : size_;
+  for (; k < end; ++k)
+    while (k != self_ && !has(k)) {
+      if (--looks < 0) {  // as if it had been begun like any other
+        p.call = &call;
+        p.way = is_barrier ? Way::barrier : is_broadcast ? Way::broadcast : Way::flat_all_reduce;
+        p.piece = call.out.count;
+        p.first = step;
+        p.steps = p.published = 1;
+        enqueue(p);
+        return false;
+      }
+      pause();
+    }
+  if (is_broadcast) {
+    if (!sends) copy_bytes(call.out.data, areas_[static_cast<std::size_t>(root)].payload(step, bytes), bytes);
+  } else if (!is_barrier) {
+    for (int m = 0; m < size_; ++m)
+      sources_[static_cast<std::size_t>(m)] =
+          m == self_ ? call.in.data : areas_[static_cast<std::size_t>(m)].payload(step, bytes);
+    detail::reduce(call.out.type, call.reduction, call.out.data, sources_.data(), size_, call.out.count);
+  }
+  mine.done().store(step, std::memory_order_release);
+  p.steps = 0;
+  return true;
 }
 
 void Engine::advance() {
@@ -216,15 +283,15 @@ std::size_t Engine::payload_bytes(const Progress& p, std::uint64_t i) const {
       return 0;
     case Way::broadcast:
     case Way::flat_all_reduce:
-      return count(p.call.out.count, i) * width(p.call.out.type);
+      return count(p.call->out.count, i) * width(p.call->out.type);
     case Way::split_all_reduce:  // every second step only says that the shares are there
-      return count(p.call.out.count, i / 2) * width(p.call.out.type);
+      return count(p.call->out.count, i / 2) * width(p.call->out.type);
     case Way::all_gather:
-      return count(p.call.in.count, i) * width(p.call.in.type);
+      return count(p.call->in.count, i) * width(p.call->in.type);
     case Way::reduce_scatter:
-      return count(p.call.out.count, i) * width(p.call.out.type) * static_cast<std::size_t>(size_);
+      return count(p.call->out.count, i) * width(p.call->out.type) * static_cast<std::size_t>(size_);
     case Way::all_to_all:
-      return count(p.call.in.count / size_, i) * width(p.call.in.type) * static_cast<std::size_t>(size_);
+      return count(p.call->in.count / size_, i) * width(p.call->in.type) * static_cast<std::size_t>(size_);
     case Way::in_place_all_reduce:
     case Way::in_place_broadcast:
     case Way::in_place_all_gather:
@@ -266,9 +333,12 @@ bool Engine::may_publish(const Progress& p) {
     case Way::all_to_all:
       break;
   }
-  const std::uint64_t step = p.first + i;
+  return may_overwrite(p.first + i, payload_bytes(p, i));
+}
+
+bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   // What this step overwrites was published `ahead` steps ago, and read until the step after that.
-  const std::uint64_t ahead = payload_bytes(p, i) > inline_bytes ? slots : headers;
+  const std::uint64_t ahead = bytes > inline_bytes ? slots : headers;
   if (step < ahead || all_done_ >= step - ahead + 1) return true;
   std::uint64_t lowest = step;
   for (const Area& area : areas_) lowest = std::min(lowest, area.done().load(std::memory_order_acquire));
@@ -278,16 +348,16 @@ bool Engine::may_publish(const Progress& p) {
 
 void Engine::publish_offsets(const Progress& p, std::uint64_t step) {
   Offsets offsets{};
-  if (p.call.in.window != nullptr)
-    offsets.in = static_cast<std::uint64_t>(p.call.in.data - p.call.in.window->own());
-  if (p.call.out.window != nullptr)
-    offsets.out = static_cast<std::uint64_t>(p.call.out.data - p.call.out.window->own());
+  if (p.call->in.window != nullptr)
+    offsets.in = static_cast<std::uint64_t>(p.call->in.data - p.call->in.window->own());
+  if (p.call->out.window != nullptr)
+    offsets.out = static_cast<std::uint64_t>(p.call->out.data - p.call->out.window->own());
   std::memcpy(areas_[static_cast<std::size_t>(self_)].payload(step, sizeof offsets), &offsets,
               sizeof offsets);
 }
 
 void Engine::publish(Progress& p) {
-  const Call& c = p.call;
+  const Call& c = *p.call;
   const Area& mine = areas_[static_cast<std::size_t>(self_)];
   const std::uint64_t i = p.published;
   const std::uint64_t step = p.first + i;
@@ -340,7 +410,7 @@ bool Engine::others_have_published(Progress& p) {
   const auto has = [&](int member) {
     return areas_[static_cast<std::size_t>(member)].header(step).step.load(std::memory_order_acquire) >= step;
   };
-  const int root = static_cast<int>(p.call.root.value());
+  const int root = static_cast<int>(p.call->root.value());
   if (p.way == Way::broadcast) return root == self_ || has(root);
   if (p.way == Way::in_place_broadcast) {
     if (p.read == 0 || root != self_) return root == self_ || p.read == 1 || has(root);
@@ -359,7 +429,7 @@ std::byte* Engine::part(const SymmetricWindow& window, int member, std::uint64_t
 }
 
 void Engine::read(Progress& p) {
-  const Call& c = p.call;
+  const Call& c = *p.call;
   const std::uint64_t i = p.read;
   const std::uint64_t step = p.first + i;
   const std::size_t bytes = payload_bytes(p, i);
@@ -377,7 +447,8 @@ void Engine::read(Progress& p) {
                    bytes);
       return;
     case Way::flat_all_reduce:
-      for (int k = 0; k < size_; ++k) sources_[static_cast<std::size_t>(k)] = payload(k, step);
+      for (int k = 0; k < size_; ++k)
+        sources_[static_cast<std::size_t>(k)] = k == self_ ? c.in.data : payload(k, step);
       return detail::reduce(c.out.type, c.reduction, c.out.data, sources_.data(), size_, c.out.count);
     case Way::split_all_reduce: {
       const auto count = static_cast<std::int64_t>(bytes / width(c.out.type));
@@ -426,7 +497,7 @@ void Engine::read(Progress& p) {
 }
 
 void Engine::read_in_place(Progress& p, std::uint64_t step) {
-  const Call& c = p.call;
+  const Call& c = *p.call;
   const std::size_t one = width(c.out.type);
   const auto block_bytes = static_cast<std::size_t>(c.in.bytes());
   switch (p.way) {

@@ -7,14 +7,6 @@
 namespace rankmesh {
 namespace {
 
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 // How long a member looks before it gives its core away: about 20 us where each has a core. Where they share
 // cores, whom it waits for is likely to wait for the core.
 constexpr int pauses_with_own_core = 1000;
@@ -25,27 +17,32 @@ constexpr int yields = 200;
 class ShmPending final : public Pending {
  public:
   ShmPending(shm::Engine& engine, const Call& call, std::uint64_t& under_way)
-      : engine_{engine}, under_way_{under_way}, progress_{std::make_unique<shm::Progress>()} {
-    engine_.begin(*progress_, call);
+      : engine_{engine}, under_way_{under_way}, operation_{std::make_unique<Operation>(call)} {
+    engine_.begin(operation_->progress, operation_->call);
     ++under_way_;
     engine_.advance();
   }
   ~ShmPending() override {
     // The engine still refers to it, and the others to its buffers.
-    if (!progress_->is_complete()) (void)progress_.release();  // NOLINT
+    if (!operation_->progress.is_complete()) (void)operation_.release();  // NOLINT
   }
   bool test() override {
     if (is_complete_) return true;
-    if (!progress_->is_complete()) engine_.advance();
-    if (!progress_->is_complete()) return false;
+    if (!operation_->progress.is_complete()) engine_.advance();
+    if (!operation_->progress.is_complete()) return false;
     --under_way_;
     return is_complete_ = true;
   }
 
  private:
+  struct Operation {
+    explicit Operation(const Call& c) : call{c} {}
+    Call call;
+    shm::Progress progress;
+  };
   shm::Engine& engine_;
   std::uint64_t& under_way_;
-  std::unique_ptr<shm::Progress> progress_;
+  std::unique_ptr<Operation> operation_;
   bool is_complete_ = false;
 };
 
@@ -71,12 +68,14 @@ std::string ShmTransport::why_not(const Call& call) const {
 
 void ShmTransport::run(const Call& call) {
   shm::Progress progress;
-  engine_.begin(progress, call);
-  engine_.advance();
-  for (int i = 0; i < pauses_; ++i) {
-    if (progress.is_complete()) return;
-    pause();
+  if (engine_.run_small(progress, call, pauses_)) return;
+  if (progress.call == nullptr) {
+    engine_.begin(progress, call);
     engine_.advance();
+    for (int i = 0; i < pauses_ && !progress.is_complete(); ++i) {
+      shm::pause();
+      engine_.advance();
+    }
   }
   for (int i = 0; i < yields; ++i) {
     if (progress.is_complete()) return;

@@ -12,7 +12,7 @@ inline constexpr std::size_t line = 128;
 /// Bytes that travel beside the number of their step.
 inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t);
 /// How far a member may be ahead of the slowest: in steps, and in steps that carry more than inline_bytes.
-inline constexpr std::uint64_t headers = 8;
+inline constexpr std::uint64_t headers = 32;
 inline constexpr std::uint64_t slots = 4;
 
 /// Of one step: its payload is there once `step` has its number.

@@ -17,6 +17,15 @@
 
 namespace rankmesh::shm {
 
+/// Tells the core that this thread spins.
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
 /// What a group does when; the same on all members.
 struct Limits {
   /// all_reduce up to here: every member reduces everything in one step; above, its share, in two.
@@ -49,7 +58,7 @@ enum class Way : std::uint8_t {
 
 /// An operation under way. Stays where it is until it is complete.
 struct Progress {
-  Call call{};
+  const Call* call = nullptr;
   Way way = Way::nothing;
   std::int64_t piece = 0;  ///< elements (of each block) per step
   std::uint64_t first = 0;
@@ -72,8 +81,13 @@ class Engine {
 
   /// Whether the protocol has the operation, for this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
-  /// Puts an operation behind those that are under way. Its buffers and `progress` stay until it is complete.
+  /// Puts an operation behind those that are under way. The call, its buffers and `progress` stay until it is
+  /// complete.
   void begin(Progress& progress, const Call& call);
+  /// The same for one that takes a single step, where nothing is under way: as few instructions as can be.
+  /// Looks for the others at most `looks` times, with a pause in between. False: `progress` is not complete,
+  /// or not even begun.
+  bool run_small(Progress& progress, const Call& call, int looks);
   /// Goes on with what is under way as far as the other members have come. Never waits.
   void advance();
   [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
@@ -86,6 +100,8 @@ class Engine {
   [[nodiscard]] Way way_of(const Call& call) const;
   void plan(Progress& p) const;
   [[nodiscard]] bool may_publish(const Progress& p);
+  [[nodiscard]] bool may_overwrite(std::uint64_t step, std::size_t bytes);
+  void enqueue(Progress& p);
   void publish(Progress& p);
   [[nodiscard]] bool others_have_published(Progress& p);
   void read(Progress& p);
