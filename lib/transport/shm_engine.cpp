@@ -338,7 +338,7 @@ bool Engine::may_publish(const Progress& p) {
 
 bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   // What this step overwrites was published `ahead` steps ago, and read until the step after that.
-  const std::uint64_t ahead = bytes > inline_bytes ? slots : headers;
+  const std::uint64_t ahead = ahead_of(bytes);
   if (step < ahead || all_done_ >= step - ahead + 1) return true;
   std::uint64_t lowest = step;
   for (const Area& area : areas_) lowest = std::min(lowest, area.done().load(std::memory_order_acquire));

@@ -11,9 +11,17 @@ namespace rankmesh::shm {
 inline constexpr std::size_t line = 128;
 /// Bytes that travel beside the number of their step.
 inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t);
-/// How far a member may be ahead of the slowest: in steps, and in steps that carry more than inline_bytes.
+/// Payloads up to here have places of their own, more than large ones have: who broadcasts small messages can
+/// be far ahead.
+inline constexpr std::size_t medium_bytes = 4096;
+/// How far a member may be ahead of the slowest: in steps, in steps of more than inline_bytes, and of more
+/// than medium_bytes.
 inline constexpr std::uint64_t headers = 32;
+inline constexpr std::uint64_t media = 16;
 inline constexpr std::uint64_t slots = 4;
+constexpr std::uint64_t ahead_of(std::size_t bytes) {
+  return bytes <= inline_bytes ? headers : bytes <= medium_bytes ? media : slots;
+}
 
 /// Of one step: its payload is there once `step` has its number.
 struct alignas(line) Header {
@@ -30,7 +38,7 @@ class Area {
 
   /// Bytes that a member needs, for slots of so many bytes (a multiple of `line`).
   [[nodiscard]] static constexpr std::size_t size(std::size_t slot_bytes) {
-    return line + headers * sizeof(Header) + slots * slot_bytes;
+    return first_slot + slots * slot_bytes;
   }
   /// Number of the last step that this member is through with: it has read what it needs of it.
   [[nodiscard]] std::atomic<std::uint64_t>& done() const {
@@ -41,11 +49,15 @@ class Area {
   }
   /// Where this many bytes of a step lie.
   [[nodiscard]] std::byte* payload(std::uint64_t step, std::size_t bytes) const {
-    return bytes <= inline_bytes ? header(step).payload
-                                 : memory_ + line + headers * sizeof(Header) + (step % slots) * slot_bytes_;
+    if (bytes <= inline_bytes) return header(step).payload;
+    if (bytes <= medium_bytes) return memory_ + first_medium + (step % media) * medium_bytes;
+    return memory_ + first_slot + (step % slots) * slot_bytes_;
   }
 
  private:
+  static constexpr std::size_t first_medium = line + headers * sizeof(Header);
+  static constexpr std::size_t first_slot = first_medium + media * medium_bytes;
+
   std::byte* memory_;
   std::size_t slot_bytes_;
 };

@@ -4,7 +4,7 @@
 // Every operation is a fixed number of steps, numbered over the life of the group, the same on all members.
 // In a step a member publishes (its payload, then the step's number), sees the numbers of the members that it
 // needs, reads, and counts the step as done. A payload of a step may be read in this step and the next. So it
-// is overwritten, `headers` or `slots` steps later, only when all members are done with the step after it:
+// is overwritten, ahead_of() steps later, only when all members are done with the step after it:
 // no operation sees the payload of another, whatever follows whatever.
 #pragma once
 
