@@ -103,7 +103,7 @@ void SharedSide::give_transport(Channel& channel) {
   auto patience = [of, services](const std::function<bool()>& done, const Call& call, std::uint64_t number) {
     mpi::RollCall::Step step;
     step.key = hash_bytes(fmt::format("{}|{}|shm|{}", of->identity, of->ranks.to_string(), number)).low;
-    step.activity = fmt::format("{}.{} in shared memory (step {} of its group)", of->name,
+    step.activity = fmt::format("{}.{} (step {} of its group in shared memory)", of->name,
                                 to_string(call.operation), number);
     for (const Rank rank : of->ranks) step.members.push_back(static_cast<int>(rank.value()));
     try {

@@ -39,7 +39,7 @@ TEST_CASE("who leaves out a collective in shared memory is named, and the group 
     std::vector<double> values(count, 1.0);
     mesh["tp"].all_reduce(values);
     if (rank() != last()) {
-      names_the_last([&] { mesh["tp"].all_reduce(values); }, "tp.all_reduce in shared memory");
+      names_the_last([&] { mesh["tp"].all_reduce(values); }, "tp.all_reduce (step ");
       CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
     }
     MPI_Barrier(MPI_COMM_WORLD);
