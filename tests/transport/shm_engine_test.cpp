@@ -19,8 +19,8 @@ using namespace rankmesh;
 
 namespace {
 
-constexpr std::size_t slot_bytes = 512;
-constexpr std::size_t region_bytes = 32768;  // of symmetric memory, per operation under way
+constexpr std::size_t slot_bytes = shm::medium_bytes + 1024;
+constexpr std::size_t region_bytes = 131072;  // of symmetric memory, per operation under way
 constexpr int regions = 8;
 
 constexpr DataType types[] = {DataType::int8,    DataType::uint8,  DataType::int16, DataType::uint16,
@@ -133,7 +133,7 @@ class Member {
                 locals(ground.members),
                 self,
                 slot_bytes,
-                {.flat_bytes = 200, .symmetric_bytes = 64},
+                {.flat_bytes = 1000, .symmetric_bytes = 64},
                 &ground} {
     window_.base = ground.base;
     window_.groups = {&ground};
@@ -169,8 +169,8 @@ class Member {
     const DataType type = types[same_() % std::size(types)];
     call.reduction = reductions[same_() % std::size(reductions)];
     call.root = static_cast<std::int64_t>(same_() % static_cast<unsigned>(n));
-    const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200};
-    const auto count = sizes[same_() % 6] + static_cast<std::int64_t>(same_() % 3);
+    const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200, 900};
+    const auto count = sizes[same_() % (same_() % 4 == 0 ? 7 : 5)] + static_cast<std::int64_t>(same_() % 3);
     const bool in_place = same_() % 2 == 0;
     const bool symmetric = same_() % 3 == 0;
     // Members may use different stretches of it, so each takes one that is free here.
