@@ -33,7 +33,8 @@ int rank = 0;
 int size = 1;
 
 struct Settings {
-  std::string ops = "barrier,broadcast,all_reduce,all_gather,reduce_scatter,all_to_all";
+  std::string ops =
+      "barrier,broadcast,all_reduce,all_gather,reduce_scatter,all_to_all,reduce,gather,scatter,send_recv";
   std::string only = "routes,shm,sym,hand";
   std::int64_t least = 8;
   std::int64_t most = 64 << 20;
@@ -270,6 +271,31 @@ void run(const Settings& settings) {
           {wanted("routes", [&] { routes.all_to_all(iw, ow); }),
            wanted("shm", [&] { shm.all_to_all(iw, ow); }), wanted("sym", [&] { shm.all_to_all(siw, sow); })},
           {}, settings);
+    if (contains(settings.ops, "reduce"))
+      compare(
+          "reduce", bytes, [&] { MPI_Reduce(i.data(), o.data(), n, MPI_FLOAT, MPI_SUM, 0, comm); },
+          {wanted("routes", [&] { routes.reduce(i, o, 0); }), wanted("shm", [&] { shm.reduce(i, o, 0); })},
+          {}, settings);
+    if (contains(settings.ops, "gather"))
+      compare(
+          "gather", whole, [&] { MPI_Gather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, 0, comm); },
+          {wanted("routes", [&] { routes.gather(ib, ow, 0); }),
+           wanted("shm", [&] { shm.gather(ib, ow, 0); })},
+          {}, settings);
+    if (contains(settings.ops, "scatter"))
+      compare(
+          "scatter", whole, [&] { MPI_Scatter(iw.data(), nb, MPI_FLOAT, ob.data(), nb, MPI_FLOAT, 0, comm); },
+          {wanted("routes", [&] { routes.scatter(iw, ob, 0); }),
+           wanted("shm", [&] { shm.scatter(iw, ob, 0); })},
+          {}, settings);
+    if (contains(settings.ops, "send_recv"))
+      compare(
+          "send_recv", bytes,
+          [&] {
+            MPI_Sendrecv(i.data(), n, MPI_FLOAT, (rank + 1) % size, 0, o.data(), n, MPI_FLOAT,
+                         (rank + size - 1) % size, 0, comm, MPI_STATUS_IGNORE);
+          },
+          {wanted("routes", [&] { routes.send_recv(i, next, o, prev); })}, {}, settings);
   }
   shared.close();
   plain.close();

@@ -45,16 +45,16 @@ bool Engine::can(const Call& call) const {
     case Operation::barrier:
     case Operation::broadcast:
     case Operation::all_gather:
+    case Operation::gather:
       return true;
     case Operation::all_reduce:
+    case Operation::reduce:
       return detail::can_reduce(call.in.type);
     case Operation::reduce_scatter:
       return detail::can_reduce(call.in.type) && blocks_fit();
     case Operation::all_to_all:
-      return blocks_fit();
-    case Operation::reduce:
-    case Operation::gather:
     case Operation::scatter:
+      return blocks_fit();
     case Operation::send:
     case Operation::recv:
     case Operation::send_recv:
@@ -116,8 +116,11 @@ Way Engine::way_of(const Call& call) const {
       if (call.in.count == 0) return Way::nothing;
       return in_place ? Way::in_place_all_to_all : Way::all_to_all;
     case Operation::reduce:
+      return call.in.count == 0 ? Way::nothing : Way::reduce;
     case Operation::gather:
+      return call.in.count == 0 ? Way::nothing : Way::gather;
     case Operation::scatter:
+      return call.out.count == 0 ? Way::nothing : Way::scatter;
     case Operation::send:
     case Operation::recv:
     case Operation::send_recv:
@@ -147,8 +150,11 @@ void Engine::plan(Progress& p) const {
       p.steps *= 2;
       return;
     case Way::all_gather:
+    case Way::reduce:
+    case Way::gather:
       return in_pieces(p.call->in.count, width(p.call->in.type));
     case Way::reduce_scatter:
+    case Way::scatter:
       return in_pieces(p.call->out.count, width(p.call->out.type) * static_cast<std::size_t>(size_));
     case Way::all_to_all:
       return in_pieces(p.call->in.count / size_, width(p.call->in.type) * static_cast<std::size_t>(size_));
@@ -287,8 +293,11 @@ std::size_t Engine::payload_bytes(const Progress& p, std::uint64_t i) const {
     case Way::split_all_reduce:  // every second step only says that the shares are there
       return count(p.call->out.count, i / 2) * width(p.call->out.type);
     case Way::all_gather:
+    case Way::reduce:
+    case Way::gather:
       return count(p.call->in.count, i) * width(p.call->in.type);
     case Way::reduce_scatter:
+    case Way::scatter:
       return count(p.call->out.count, i) * width(p.call->out.type) * static_cast<std::size_t>(size_);
     case Way::all_to_all:
       return count(p.call->in.count / size_, i) * width(p.call->in.type) * static_cast<std::size_t>(size_);
@@ -331,6 +340,9 @@ bool Engine::may_publish(const Progress& p) {
     case Way::all_gather:
     case Way::reduce_scatter:
     case Way::all_to_all:
+    case Way::reduce:
+    case Way::gather:
+    case Way::scatter:
       break;
   }
   return may_overwrite(p.first + i, payload_bytes(p, i));
@@ -385,9 +397,16 @@ void Engine::publish(Progress& p) {
     case Way::split_all_reduce:
       if (i % 2 == 0) copy_bytes(to, c.in.slice(piece_at(p, i / 2), 0).data, bytes);
       break;
+    case Way::reduce:
+    case Way::gather:
+      if (c.root.value() != self_) copy_bytes(to, c.in.slice(piece_at(p, i), 0).data, bytes);
+      break;
     case Way::reduce_scatter:
     case Way::all_to_all:
       blocks();
+      break;
+    case Way::scatter:
+      if (c.root.value() == self_) blocks();
       break;
     case Way::in_place_all_gather:
       if (i == 0)
@@ -411,7 +430,8 @@ bool Engine::others_have_published(Progress& p) {
     return areas_[static_cast<std::size_t>(member)].header(step).step.load(std::memory_order_acquire) >= step;
   };
   const int root = static_cast<int>(p.call->root.value());
-  if (p.way == Way::broadcast) return root == self_ || has(root);
+  if (p.way == Way::broadcast || p.way == Way::scatter) return root == self_ || has(root);
+  if ((p.way == Way::reduce || p.way == Way::gather) && root != self_) return true;
   if (p.way == Way::in_place_broadcast) {
     if (p.read == 0 || root != self_) return root == self_ || p.read == 1 || has(root);
   }
@@ -486,6 +506,28 @@ void Engine::read(Progress& p) {
         copy_bytes(c.out.slice(k * apart + piece_at(p, i), 0).data, payload(k, step) + self * block, block);
       return;
     }
+    case Way::reduce:
+      if (c.root.value() != self_) return;
+      for (int k = 0; k < size_; ++k)
+        sources_[static_cast<std::size_t>(k)] =
+            k == self_ ? c.in.slice(piece_at(p, i), 0).data : payload(k, step);
+      return detail::reduce(c.in.type, c.reduction, c.out.slice(piece_at(p, i), 0).data, sources_.data(),
+                            size_, static_cast<std::int64_t>(bytes / width(c.in.type)));
+    case Way::gather:
+      if (c.root.value() != self_) return;
+      for (int k = 0; k < size_; ++k)
+        copy_bytes(c.out.slice(k * c.in.count + piece_at(p, i), 0).data,
+                   k == self_ ? c.in.slice(piece_at(p, i), 0).data : payload(k, step), bytes);
+      return;
+    case Way::scatter: {
+      const std::size_t block = bytes / static_cast<std::size_t>(size_);
+      const int root = static_cast<int>(c.root.value());
+      copy_bytes(c.out.slice(piece_at(p, i), 0).data,
+                 root == self_ ? c.in.slice(self_ * c.out.count + piece_at(p, i), 0).data
+                               : payload(root, step) + self * block,
+                 block);
+      return;
+    }
     case Way::in_place_all_reduce:
     case Way::in_place_broadcast:
     case Way::in_place_all_gather:
@@ -554,6 +596,9 @@ void Engine::read_in_place(Progress& p, std::uint64_t step) {
     case Way::all_gather:
     case Way::reduce_scatter:
     case Way::all_to_all:
+    case Way::reduce:
+    case Way::gather:
+    case Way::scatter:
       return;
   }
 }

@@ -51,7 +51,8 @@ struct Case {
 };
 
 constexpr Operation operations[] = {Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
-                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all};
+                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
+                                    Operation::reduce,     Operation::gather,         Operation::scatter};
 constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                    ReduceOp::avg};
 
@@ -92,6 +93,13 @@ void carry_out(GroupCoordinator& group, const Case& c, Memory a, Memory b) {
     case Operation::all_to_all:
       if (c.in_place) return group.all_to_all(b.subspan(0, all), b.subspan(0, all));
       return group.all_to_all(a.subspan(0, all), b.subspan(0, all));
+    case Operation::reduce:
+      if (c.in_place) return group.reduce(b.subspan(0, count), c.root, c.op);
+      return group.reduce(a.subspan(0, count), b.subspan(0, count), c.root, c.op);
+    case Operation::gather:
+      return group.gather(a.subspan(0, count), b.subspan(0, all), c.root);
+    case Operation::scatter:
+      return group.scatter(a.subspan(0, all), b.subspan(0, count), c.root);
     default:
       return group.barrier();
   }
@@ -329,7 +337,7 @@ TEST_CASE("groups made while the mesh lives, and groups of half types, use MPI")
     CHECK(mesh["tp"].explain(Operation::all_reduce, 8).transport == "shm");
     CHECK(mesh["tp"].explain(Operation::all_reduce, 8, MemoryKind::host, DataType::bfloat16).transport ==
           "mpi");
-    CHECK(mesh["tp"].explain(Operation::gather, 8).transport == "mpi");
+    CHECK(mesh["tp"].explain(Operation::send_recv, -1).transport == "mpi");
     CHECK(mesh["tp"].explain(Operation::all_gather, -1).transport == "mpi");  // blocks of different sizes
   }
   std::vector<Rank> everybody;

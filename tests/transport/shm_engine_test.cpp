@@ -29,7 +29,8 @@ constexpr DataType types[] = {DataType::int8,    DataType::uint8,  DataType::int
 constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                    ReduceOp::avg};
 constexpr Operation operations[] = {Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
-                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all};
+                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
+                                    Operation::reduce,     Operation::gather,         Operation::scatter};
 
 std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
   memory.assign(bytes + shm::line, std::byte{0});
@@ -251,6 +252,33 @@ class Member {
         for (int k = 0; k < n; ++k)
           for (std::int64_t i = 0; i < count; ++i)
             put(item.expected.data(), k * count + i, static_cast<T>(value(k, number, self_ * count + i)));
+        return;
+      case Operation::reduce:
+        buffers(count, count);
+        if (in_place) call.in.data = call.out.data;
+        for (std::int64_t i = 0; i < count; ++i) {
+          input(i);
+          if (!in_place) put(call.out.data, i, T{9});  // elsewhere than at the root it stays
+          put(item.expected.data(), i,
+              call.root.value() == self_ ? reduced<T>(call.reduction, n, number, i)
+              : in_place                 ? static_cast<T>(value(self_, number, i))
+                                         : T{9});
+        }
+        return;
+      case Operation::gather:
+        buffers(count, count * n);
+        for (std::int64_t i = 0; i < count; ++i) {
+          input(i);
+          for (int k = 0; k < n && call.root.value() == self_; ++k)
+            put(item.expected.data(), k * count + i, static_cast<T>(value(k, number, i)));
+        }
+        return;
+      case Operation::scatter:
+        buffers(call.root.value() == self_ ? count * n : 0, count);
+        for (std::int64_t i = 0; i < call.in.count; ++i) input(i);
+        for (std::int64_t i = 0; i < count; ++i)
+          put(item.expected.data(), i,
+              static_cast<T>(value(static_cast<int>(call.root.value()), number, self_ * count + i)));
         return;
       default:
         return buffers(0, 0);

@@ -44,6 +44,9 @@ enum class Way : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
+  reduce,
+  gather,
+  scatter,
   // In symmetric memory:
   in_place_all_reduce,
   in_place_broadcast,

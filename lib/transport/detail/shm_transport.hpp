@@ -12,9 +12,9 @@
 
 namespace rankmesh {
 
-/// Barrier, broadcast, all_reduce, all_gather, reduce_scatter and all_to_all of members that share a node;
-/// not with blocks of different sizes, and no arithmetic on half types and fp8. Buffers of any size go
-/// through the segment in pieces; those in symmetric memory stay where they are.
+/// Every collective of members that share a node; not with blocks of different sizes, and no arithmetic on
+/// half types and fp8. Buffers of any size go through the segment in pieces; those in symmetric memory stay
+/// where they are.
 ///
 /// Nothing runs by itself: operations progress in `run`, in the `test` of any Pending of this transport, and
 /// in `advance`. They are carried out in the order in which they were issued.
