@@ -154,7 +154,7 @@ TEST_CASE("shared memory gives what MPI gives: operations, types, sizes, groups"
     GroupCoordinator& ours = shared[name];
     GroupCoordinator& by_mpi = plain[name];
     CAPTURE(name);
-    for (int i = 0; i < (size() > 4 ? 25 : 60); ++i) {
+    for (int i = 0; i < (size() > 8 ? 10 : size() > 4 ? 25 : 60); ++i) {
       const Case c = random_case(same, ours.size(), i % 10 == 0);
       const auto seed = static_cast<unsigned>(rank() * 11 + i);
       switch (same() % 10) {
@@ -211,7 +211,7 @@ TEST_CASE("symmetric memory: used in place, in any stretch of it, by groups that
   std::mt19937 same{8};
   for (const std::string& name : names(shared)) {
     CAPTURE(name);
-    for (int i = 0; i < (size() > 4 ? 20 : 40); ++i) {
+    for (int i = 0; i < (size() > 8 ? 8 : size() > 4 ? 20 : 40); ++i) {
       Case c = random_case(same, shared[name].size(), false);
       if (i % 8 == 0 && (c.operation == Operation::all_reduce || c.operation == Operation::broadcast))
         c.count = 20011;
@@ -280,7 +280,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
     CHECK(item.out == item.expected);
     flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  const int count = size() > 4 ? 400 : 2000;
+  const int count = size() > 8 ? 150 : size() > 4 ? 400 : 2000;
   for (int i = 0; i < count; ++i) {
     auto& group = mesh[all_names[same() % all_names.size()]];
     const auto n = static_cast<std::int64_t>(same() % 60);
