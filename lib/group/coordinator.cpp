@@ -168,8 +168,9 @@ void GroupCoordinator::run(const Call& call) {
   detail::MeshServices& services = *services_;
   const detail::CallGuard guard{services};
   // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
-  const bool is_ordinary = (reinterpret_cast<std::uintptr_t>(call.in.window) |
-                            reinterpret_cast<std::uintptr_t>(call.out.window) | services.shared_under_way) == 0;
+  const bool is_ordinary =
+      (reinterpret_cast<std::uintptr_t>(call.in.window) | reinterpret_cast<std::uintptr_t>(call.out.window) |
+       services.shared_under_way) == 0;
   if (is_ordinary && is_usable(services, *channel_)) [[likely]]
     if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
       if (choice->only != nullptr) [[likely]]

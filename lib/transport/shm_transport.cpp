@@ -7,8 +7,8 @@
 namespace rankmesh {
 namespace {
 
-// How long a member looks before it gives its core away: about half a millisecond where each has a core. Where they share
-// cores, whom it waits for is likely to wait for the core.
+// How long a member looks before it gives its core away: about half a millisecond where each has a core.
+// Where they share cores, whom it waits for is likely to wait for the core.
 constexpr int pauses_with_own_core = 10000;
 constexpr int pauses_on_shared_core = 8;
 // How often it gives its core away before it waits in earnest: with a clock, MPI's progress, questions.

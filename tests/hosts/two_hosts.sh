@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# two_hosts.sh MESHINFO TEST_GROUP: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
+# two_hosts.sh MESHINFO TEST_GROUP TEST_SHARED: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
 # the collectives must work across them. Exits 77 (skipped) with the reason where namespaces cannot be made.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 meshinfo=$(realpath "$1")
 test_group=$(realpath "$2")
+test_shared=$(realpath "$3")
 output=$("$here/scripts/emulated-hosts" mpirun 2 4 "$meshinfo" show pp=2,dp=2,tp=2 2>&1) || {
   status=$?
   printf '%s\n' "$output" >&2
@@ -21,3 +22,4 @@ wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
 wants '^  n0 h0: ranks 0-3, processes '
 wants '^  n1 h1: ranks 4-7, processes '
 "$here/scripts/emulated-hosts" mpirun 2 2 "$test_group"
+"$here/scripts/emulated-hosts" mpirun 2 2 "$test_shared" # some groups in shared memory, some over both hosts

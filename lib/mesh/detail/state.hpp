@@ -12,13 +12,13 @@
 
 #include "device_side.hpp"
 #include "meeting.hpp"
-#include "shared_side.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "shared_side.hpp"
 
 namespace rankmesh::detail {
 
