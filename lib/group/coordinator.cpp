@@ -158,9 +158,9 @@ Transport& GroupCoordinator::transport_of(const Call& call) const {
 // the same form on all members, so what is under way is finished first: in the order of issue, which is the
 // same everywhere, that cannot be a circle.
 void GroupCoordinator::run_beside_shared(const Call& call, Transport& transport) {
-  if (is_point_to_point(call.operation)) return run_with_deadline(call, services_->timeout);
+  if (is_point_to_point(call.operation)) return run_with_deadline(call, channel_->timeout);
   for (const auto& operation : std::vector{services_->in_flight})
-    if (operation->is_shared) operation->wait(Deadline{services_->timeout});
+    if (operation->is_shared) operation->wait(Deadline{operation->channel->timeout});
   transport.run(call);
 }
 

@@ -113,7 +113,7 @@ void SharedSide::give_transport(Channel& channel) {
             if (services->shared_under_way != 0) services->advance_shared();
             return false;
           },
-          step, Deadline{services->deadline.value_or(services->timeout)});
+          step, Deadline{services->deadline.value_or(of->timeout)});
     } catch (const Error& error) {
       of->broken = error.message();
       throw;
