@@ -1,5 +1,7 @@
 #include "rankmesh/group/coordinator.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "detail/check_call.hpp"
@@ -7,9 +9,17 @@
 #include "detail/router.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
+#include "transport/detail/shm_engine.hpp"
 
 namespace rankmesh {
 namespace detail {
+namespace {
+
+bool uses_in_place(const Call& call, const Channel& channel) {
+  return channel.in_place != nullptr && shm::is_in_place(call, &channel) && channel.in_place->supports(call);
+}
+
+}  // namespace
 
 void CallGuard::refuse(const MeshServices& services) {
   throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
@@ -129,11 +139,38 @@ inline bool is_usable(const detail::MeshServices& services, const detail::Channe
 
 }  // namespace
 
+// Symmetric memory of this group is used in place; for anything else the routes are asked.
+Transport& GroupCoordinator::transport_of(const Call& call) const {
+  if (call.in.window != nullptr || call.out.window != nullptr) {
+    for (const SymmetricWindow* window : {call.in.window, call.out.window})
+      if (window != nullptr && !window->is_open)
+        throw ClosedError{fmt::format("{}.{} on symmetric memory of a mesh that is closed", name_,
+                                      to_string(call.operation)),
+                          "the memory went with its mesh: allocate it on one that is open"};
+    if (detail::uses_in_place(call, *channel_)) return *channel_->in_place;
+  }
+  return router_->choose(call);
+}
+
+// Operations in shared memory that are under way progress only in calls of rankmesh, so nothing here may sit
+// in a blocking call of MPI's. Between two members MPI lets any form meet any other; collectives must have
+// the same form on all members, so what is under way is finished first: in the order of issue, which is the
+// same everywhere, that cannot be a circle.
+void GroupCoordinator::run_beside_shared(const Call& call, Transport& transport) {
+  if (is_point_to_point(call.operation)) return run_with_deadline(call, channel_->timeout);
+  for (const auto& operation : std::vector{services_->in_flight})
+    if (operation->is_shared) operation->wait(Deadline{operation->channel->timeout});
+  transport.run(call);
+}
+
 void GroupCoordinator::run(const Call& call) {
   detail::MeshServices& services = *services_;
   const detail::CallGuard guard{services};
   // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
-  if (is_usable(services, *channel_)) [[likely]]
+  const bool is_ordinary =
+      (reinterpret_cast<std::uintptr_t>(call.in.window) | reinterpret_cast<std::uintptr_t>(call.out.window) |
+       services.shared_under_way) == 0;
+  if (is_ordinary && is_usable(services, *channel_)) [[likely]]
     if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
       if (choice->only != nullptr) [[likely]]
         return choice->only->run(call);
@@ -161,10 +198,14 @@ void GroupCoordinator::run_checked(const Call& call) {
 }
 
 void GroupCoordinator::run_on_host(const Call& call) {
+  Transport& transport = transport_of(call);
+  if (&transport == channel_->in_place) return transport.run(call);  // waits with a deadline by itself
   if (services_->deadline && size_ > 1)
-    run_with_deadline(call);
+    run_with_deadline(call, *services_->deadline);
+  else if (services_->shared_under_way != 0)
+    run_beside_shared(call, transport);
   else
-    router_->choose(call).run(call);
+    transport.run(call);
 }
 
 void GroupCoordinator::run_rewritten(const Call& call) {
@@ -179,11 +220,19 @@ void GroupCoordinator::run_rewritten(const Call& call) {
 }
 
 // As it is, or as the plainer call that carries it.
-std::unique_ptr<Pending> GroupCoordinator::start_on_host(const Call& call) {
-  if (size_ == 1 || !detail::Rewritten::is_needed(call)) return router_->choose(call).start(call);
+void GroupCoordinator::start_on_host(const Call& call, detail::InFlight& operation) {
+  const auto start = [&](const Call& plain) {
+    Transport& transport = transport_of(plain);
+    operation.is_shared = &transport == channel_->in_place;
+    return transport.start(plain);
+  };
+  if (size_ == 1 || !detail::Rewritten::is_needed(call)) {
+    operation.pending = start(call);
+    return;
+  }
   auto rewritten = std::make_unique<detail::Rewritten>(call, rank_in_group_, size_);
-  auto plain = router_->choose(rewritten->call()).start(rewritten->call());
-  return std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
+  auto plain = start(rewritten->call());
+  operation.pending = std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -203,14 +252,14 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
         call,
         [this, operation](const Call& now) {
           operation->is_gathered = false;
-          operation->pending = start_on_host(now);
+          start_on_host(now, *operation);
           operation->services->in_flight.push_back(operation);
         },
         [operation](const std::string& why) { operation->failure = why; });
     return Work{std::move(operation)};
   }
   if (!on_device) {
-    operation->pending = start_on_host(call);
+    start_on_host(call, *operation);
   } else if (services_->in_batch) {
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
                      "use the form without _async: a batch is asynchronous anyway"};
@@ -284,15 +333,21 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
   return step;
 }
 
-void GroupCoordinator::run_with_deadline(const Call& call) {
+void GroupCoordinator::run_with_deadline(const Call& call, Deadline::Duration duration) {
   const mpi::RollCall::Step step = step_of(call);
-  auto pending = router_->choose(call).start(call);
+  auto pending = transport_of(call).start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;
     (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
   };
   try {
-    services_->roll_call->wait([&] { return pending->test(); }, step, Deadline{*services_->deadline});
+    services_->roll_call->wait(
+        [&] {
+          if (pending->test()) return true;
+          if (services_->shared_under_way != 0) services_->advance_shared();
+          return false;
+        },
+        step, Deadline{duration});
   } catch (const UsageError&) {
     throw;  // a message of another length: the operation is complete
   } catch (const Error& error) {

@@ -27,6 +27,8 @@ void for_each_stretch(const Call& call, std::int64_t size, Use&& use) {
 Rewritten::Rewritten(const Call& call, RankInGroup self, std::int64_t size)
     : original_{call}, plain_{call}, size_{size}, has_result_{has_result(call, self)} {
   plain_.rows = 1;
+  plain_.in.window = nullptr;  // scratch memory is nobody's but this rank's
+  plain_.out.window = nullptr;
   if (call.rows != 1) {
     const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
     const bool has_whole_in = !gathers && (call.operation == Operation::reduce_scatter || call.root == self);

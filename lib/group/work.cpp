@@ -47,7 +47,15 @@ void InFlight::wait(const Deadline& deadline) {
     throw UsageError{fmt::format("{}: waited for inside its NcclGroup", step.activity),
                      "end the group first: nothing of it has been issued"};
   try {
-    services->roll_call->wait([&] { return test(); }, step, deadline);
+    services->roll_call->wait(
+        [&] {
+          if (test()) return true;
+          // Others may wait for what this rank has under way elsewhere. MPI's share of that progresses in the
+          // test above.
+          if (services->shared_under_way != 0) services->advance_shared();
+          return false;
+        },
+        step, deadline);
   } catch (const TimeoutError& error) {
     fail(error.message());
     throw;

@@ -27,6 +27,7 @@ void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std
 
 void free_channel(detail::Channel& channel) {
   channel.retire("it is closed");
+  channel.in_place = nullptr;
   channel.transports.clear();
   channel.device.reset();
   channel.comm = {};
@@ -85,13 +86,15 @@ void Mesh::close() {
     throw;
   }
   state.services->closed = true;  // the channels follow when the devices have ended
-  std::exception_ptr failure;     // of a device does not keep MPI's communicators open
+  state.shared->close_windows();
+  std::exception_ptr failure;  // of a device does not keep MPI's communicators open
   try {
     if (state.device) state.device->close(state.deadline());
   } catch (const Error&) {
     failure = std::current_exception();
   }
   for (const auto& channel : state.channels) free_channel(*channel);
+  state.shared->close();
   state.services->roll_call.reset();
   state.control.free();
   if (failure != nullptr) std::rethrow_exception(failure);

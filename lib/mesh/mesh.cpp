@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,17 @@ void Mesh::progress() {
   detail::MeshState& state = open_state("progress");
   const detail::CallGuard guard{*state.services};
   detail::progress(*state.services);
+}
+
+std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(std::size_t count, std::size_t size_of_element,
+                                                             std::span<const std::string_view> names) {
+  detail::MeshState& state = open_state("allocate_symmetric");
+  const detail::CallGuard guard{*state.services};
+  for (const std::string_view name : names) (void)state.plan.index_of(name);  // throws where there is none
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
+    throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
+                     "no machine has so much memory; look at the count"};
+  return state.shared->allocate(count * size_of_element, {names.begin(), names.end()});
 }
 
 const std::string& Mesh::why_no_device() const { return state().services->no_device; }

@@ -232,10 +232,13 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   services.roll_call.emplace(state->control.view(), mpi::RollCall::Audience::own, services.describe);
   meet(state->control.view(), *services.roll_call, "the making of the groups' communicators",
        state->deadline());
-  state->placement = mpi::discover_nodes(state->control.view());
+  mpi::Node node;
+  state->placement = mpi::discover_nodes(state->control.view(), &node);
   services.local_rank = state->placement.local_rank(services.rank);
   services.routes = *local.routes;
+  state->shared = std::make_unique<SharedSide>(*state, std::move(node));
   open_names(*state);
+  for (const auto& channel : state->channels) state->shared->give_transport(*channel);
   for (const auto& [name, coordinator] : state->named) coordinator->resolve_routes();
   state->device = open_device_side(*state);
   if (state->device != nullptr) {

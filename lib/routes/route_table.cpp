@@ -60,7 +60,16 @@ bool RouteRule::fits(const RouteScope& scope) const {
 }
 
 const RouteTable& RouteTable::defaults() {
-  static const RouteTable table = parse("*.*:host=mpi; *.*:device=nccl", RouteSource::builtin, "default");
+  // Where shared memory won against Open MPI by its defaults and by its best settings, with and without a
+  // core per rank (docs/performance.md).
+  static const RouteTable table = parse(
+      "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
+      "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
+      "*.reduce_scatter:host:one_node=shm; *.all_to_all:host:0-16K:one_node=shm; "
+      "*.reduce:host:0-8K:one_node=shm; *.gather:host:0-16K:one_node=shm; "
+      "*.scatter:host:0-16K:one_node=shm; "
+      "*.*:host=mpi; *.*:device=nccl",
+      RouteSource::builtin, "default");
   return table;
 }
 

@@ -46,7 +46,8 @@ struct Fixture {
   explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30, std::int32_t nodes = 1) {
     services->rank = Rank{1};
     services->routes = RouteTable::parse(routes, RouteSource::code, "test");
-    services->routes.append(RouteTable::defaults());
+    services->routes.append(
+        RouteTable::parse("*.*:host=mpi; *.*:device=nccl", RouteSource::builtin, "default"));
     channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};
     channel->ranks = RankSet::of(std::array{Rank{0}, Rank{1}, Rank{2}});
     channel->families = {0};

@@ -27,7 +27,7 @@ TEST_CASE("explain names the transport, the rule and its source") {
   CHECK(tp.explain(Operation::all_reduce, 32768).origin == "default");
   CHECK(tp.explain(Operation::all_reduce, -1).origin == "default");  // no size: rules by size do not match
   CHECK(tp.explain(Operation::broadcast, -1).rule == "*.broadcast=mpi");
-  CHECK(tp.explain(Operation::barrier, 0).to_string().starts_with("tp.barrier on the host: mpi, by '"));
+  CHECK(tp.explain(Operation::barrier, 0).to_string().find(", by '*.") != std::string::npos);
   const RouteExplanation on_device = tp.explain(Operation::all_reduce, 8, MemoryKind::device);
   if (!mesh.device()) {
     CHECK(on_device.transport.empty());

@@ -8,13 +8,11 @@
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
 namespace {
-
-// The rank that misbehaves.
-int last() { return size() - 1; }
 
 MeshOptions short_timeout() {
   MeshOptions options;
@@ -180,7 +178,7 @@ TEST_CASE("collectives of two names in another order: the deadline names who wai
   } catch (const TimeoutError& error) {
     message = error.message();
   }
-  CHECK(contains(message, first.name() + ".all_reduce (collective 0 of its group)"));
+  CHECK(contains(message, first.name() + ".all_reduce (step 1 of its group in shared memory)"));
   // Who concludes first hears that its partner waits elsewhere; a partner that has left already is missing.
   int heard = contains(message, "waits in") ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -59,7 +59,7 @@ TEST_CASE("rules print as they parse, in one canonical form") {
 TEST_CASE("the first match wins; sizes are half open; what is not carried falls to the next") {
   RouteTable table =
       table_of("tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; tp.*:half=mpi; tp.*=shm");
-  table.append(RouteTable::defaults());
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   const RouteScope tp{"tp", 4, 1};
   const RouteScope dp{"dp", 4, 1};
   const auto all_reduce = [](std::int64_t bytes) {
@@ -79,7 +79,7 @@ TEST_CASE("the first match wins; sizes are half open; what is not carried falls 
 
 TEST_CASE("rules tell groups apart by size and place") {
   RouteTable table = table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");
-  table.append(RouteTable::defaults());
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   const RouteQuery query{.bytes = 8, .type = TypeClass::integer};
   CHECK(first(table, {"a", 2, 1}, query) == "shm>shm>mpi");
   CHECK(first(table, {"a", 4, 2}, query) == "mpi");
@@ -90,7 +90,7 @@ TEST_CASE("rules tell groups apart by size and place") {
 
 TEST_CASE("eager and captured calls are told apart") {
   RouteTable table = table_of("*.*:capture=nccl");
-  table.append(RouteTable::defaults());
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   RouteQuery query{.kind = MemoryKind::device, .bytes = 8, .type = TypeClass::half, .capture = true};
   CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 0);
   query.capture = false;

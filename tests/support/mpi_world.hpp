@@ -6,4 +6,7 @@ namespace rankmesh_test {
 int rank();
 int size();
 
+/// The rank that misbehaves, where one must.
+inline int last() { return size() - 1; }
+
 }  // namespace rankmesh_test

@@ -10,6 +10,7 @@
 
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/base/symmetric_span.hpp"
 #include "rankmesh/export.hpp"
 
 namespace rankmesh {
@@ -46,14 +47,15 @@ struct BasicBuffer {
   std::int64_t count = 0;
   DataType type = DataType::uint8;
   MemoryKind kind = MemoryKind::host;
+  const SymmetricWindow* window = nullptr;  ///< of a SymmetricSpan, within which it lies; else null
 
   [[nodiscard]] std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(type)); }
   /// `count` elements from `offset` elements on. The caller keeps inside the bounds.
   [[nodiscard]] BasicBuffer slice(std::int64_t offset, std::int64_t n) const {
     return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n, type,
-            kind};
+            kind, window};
   }
-  [[nodiscard]] BasicBuffer<const std::byte> as_input() const { return {data, count, type, kind}; }
+  [[nodiscard]] BasicBuffer<const std::byte> as_input() const { return {data, count, type, kind, window}; }
 };
 using Buffer = BasicBuffer<std::byte>;
 using ConstBuffer = BasicBuffer<const std::byte>;
@@ -106,9 +108,11 @@ auto buffer_of(R&& memory) {
     else
       return std::span<T>{std::ranges::data(memory), std::ranges::size(memory)};
   }();
-  return BasicBuffer<Byte>{reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
+  BasicBuffer<Byte> buffer{reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
                            DataTypeOf<std::remove_cv_t<T>>::value,
                            device ? MemoryKind::device : MemoryKind::host};
+  if constexpr (detail::is_symmetric_span<std::remove_cvref_t<R>>) buffer.window = memory.window();
+  return buffer;
 }
 
 }  // namespace rankmesh

@@ -26,7 +26,6 @@ struct ncclComm;  // what an ncclComm_t points to
 
 namespace rankmesh {
 
-class Pending;
 class Transport;
 
 namespace detail {
@@ -553,10 +552,12 @@ class RANKMESH_API GroupCoordinator {
   void run_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_rewritten(const Call& call);
-  [[nodiscard]] std::unique_ptr<Pending> start_on_host(const Call& call);
+  void start_on_host(const Call& call, detail::InFlight& operation);
   template <class Action>
   void on_device_checked(Action&& action);
-  void run_with_deadline(const Call& call);
+  [[nodiscard]] Transport& transport_of(const Call& call) const;
+  void run_with_deadline(const Call& call, Deadline::Duration duration);
+  void run_beside_shared(const Call& call, Transport& transport);
   void check(const Call& call, bool on_device) const;
   void gather(const Call& call, std::function<void(const Call&)> issue,
               std::function<void(const std::string&)> give_up);

@@ -18,8 +18,11 @@ struct InFlight;
 /// itself is dropped: the operation goes on, and the mesh remembers it until close().
 ///
 /// On host memory nothing runs by itself: it progresses inside test(), wait() and Mesh::progress(), and
-/// inside MPI's own calls. On device memory it runs on the group's own stream, ordered after what the
-/// caller's stream held when it was issued. Copies are the same operation. One thread, that of the mesh.
+/// inside MPI's own calls where MPI carries it. What shared memory carries progresses in calls of rankmesh
+/// alone (all of them that wait): a program that blocks in MPI calls of its own between the start and the
+/// wait, and whose peers wait first, routes its asynchronous operations to MPI. On device memory it runs on
+/// the group's own stream, ordered after what the caller's stream held when it was issued. Copies are the
+/// same operation. One thread, that of the mesh.
 class RANKMESH_API Work {
  public:
   /// One that is complete.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/symmetric_span.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
@@ -85,6 +86,31 @@ class RANKMESH_API Mesh {
   /// Makes progress on every asynchronous operation on host memory that is under way. Never blocks; local.
   void progress();
 
+  /// Host memory of `count` zeroed elements per rank that all ranks of a node can address. Collective over
+  /// the mesh, the same count and names everywhere; blocks. The groups of these names that lie inside one
+  /// node use it in place, through the overloads that take a SymmetricSpan: broadcast and all_gather where
+  /// the output is symmetric, reduce_scatter and all_to_all where the input is, all_reduce where both are,
+  /// alike on all members. Members read each other's memory then, and nothing is copied in between. For other
+  /// groups and other operations it is ordinary memory; groups that span nodes use MPI.
+  ///
+  /// The mesh owns it: close() takes it away first of all, and spans of it are refused from then on.
+  /// Cost: an agreement, one segment per node (see mpi::SharedSegment); pages are taken when they are first
+  /// written.
+  /// @throws UnknownName; MismatchError where ranks pass different sizes or names, or a node has no memory
+  ///         left; mpi::SharedMemoryError; TimeoutError naming the ranks that did not come.
+  template <Element T>
+  [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
+                                                    std::span<const std::string_view> names) {
+    auto window = allocate_window(count, sizeof(T), names);
+    T* const data = reinterpret_cast<T*>(window->own());
+    return {std::move(window), data, count};
+  }
+  template <Element T>
+  [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
+                                                    std::initializer_list<std::string_view> names) {
+    return allocate_symmetric<T>(count, std::span{names.begin(), names.size()});
+  }
+
   /// A group of any ranks, in the given order. Collective over those ranks alone, which must make overlapping
   /// groups in one order that is consistent across all members. The members meet first: k-1 messages of 24
   /// bytes each, with the mesh's timeout.
@@ -123,6 +149,8 @@ class RANKMESH_API Mesh {
  private:
   friend class NcclGroup;
   explicit Mesh(std::unique_ptr<detail::MeshState> state);
+  std::shared_ptr<const SymmetricWindow> allocate_window(std::size_t count, std::size_t size_of_element,
+                                                         std::span<const std::string_view> names);
   [[nodiscard]] detail::MeshState& state() const;                       // throws ClosedError after a move
   [[nodiscard]] detail::MeshState& open_state(const char* what) const;  // and after close()
   std::unique_ptr<detail::MeshState> state_;

@@ -18,6 +18,7 @@
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "shared_side.hpp"
 
 namespace rankmesh::detail {
 
@@ -45,6 +46,7 @@ struct MeshState {
       named;  ///< isolated ones as name[key]
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
+  std::unique_ptr<SharedSide> shared;
   std::unique_ptr<DeviceSide> device;  ///< null where there is none
 
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }

@@ -22,7 +22,7 @@ namespace rankmesh::calls {
 template <class M>
 ConstBuffer input(M& memory) {
   const auto buffer = buffer_of(memory);
-  return {buffer.data, buffer.count, buffer.type, buffer.kind};
+  return {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
 }
 
 template <class Out>

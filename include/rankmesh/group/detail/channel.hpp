@@ -60,7 +60,9 @@ struct MeshServices {
   std::function<void()> end_batch;
   std::int64_t queues = 0;  ///< control queues so far: their tags
   bool closed = false;
-  RouteTable routes;  ///< of code, environment and file, then the defaults
+  std::uint64_t shared_under_way = 0;    ///< asynchronous operations in shared memory
+  std::function<void()> advance_shared;  ///< goes on with them; MPI's progress does not
+  RouteTable routes;                     ///< of code, environment and file, then the defaults
   LogSink log;
   std::function<std::string(Rank)> describe;
   std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
@@ -94,6 +96,7 @@ struct Channel {
   /// For host memory, in no order: routes say which is asked first. Groups of one have `local` alone, others
   /// `mpi` at least. The same on all members.
   std::vector<std::unique_ptr<Transport>> transports;
+  Transport* in_place = nullptr;  ///< the one of them that uses symmetric memory; null where none does
   std::map<std::string, std::string, std::less<>> absent;  ///< transports that it lacks, and why
   std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;

@@ -16,6 +16,7 @@ struct InFlight {
   StreamRef stream;  ///< the caller's
   bool on_device = false;
   bool is_gathered = false;    ///< of a batch that has not ended: it is not issued
+  bool is_shared = false;      ///< in shared memory
   std::shared_ptr<void> kept;  ///< buffers that were given away
   std::string failure;         ///< why it will never be complete
 

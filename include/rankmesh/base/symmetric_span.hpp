@@ -1,0 +1,62 @@
+// Memory that the other ranks of the node can address, too.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <span>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/symmetric_window.hpp"
+
+namespace rankmesh {
+
+/// This rank's part of memory that every rank of a mesh has allocated (Mesh::allocate_symmetric), or a
+/// stretch of it. Does not own: the memory goes when the mesh is closed. Converts to std::span, which is
+/// ordinary memory to a collective: that it is symmetric is said by this type alone.
+template <Element T>
+class SymmetricSpan {
+ public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+
+  SymmetricSpan() = default;
+  /// The mesh makes them. `window` holds the memory.
+  SymmetricSpan(std::shared_ptr<const SymmetricWindow> window, T* data, std::size_t count)
+      : window_{std::move(window)}, data_{data}, count_{count} {}
+
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] T* begin() const { return data_; }
+  [[nodiscard]] T* end() const { return data_ + count_; }
+  [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
+  /// A stretch of it, which is symmetric memory as well. Members may pass different stretches.
+  [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
+    if (offset > count_ || count > count_ - offset)
+      throw UsageError{"SymmetricSpan::subspan reaches past the end", "offset + count is at most size()"};
+    return {window_, data_ + offset, count};
+  }
+  operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one
+  [[nodiscard]] const SymmetricWindow* window() const { return window_.get(); }
+
+ private:
+  std::shared_ptr<const SymmetricWindow> window_;
+  T* data_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_symmetric_span = false;
+template <class T>
+inline constexpr bool is_symmetric_span<SymmetricSpan<T>> = true;
+}  // namespace detail
+
+}  // namespace rankmesh
+
+template <class T>
+inline constexpr bool std::ranges::enable_borrowed_range<rankmesh::SymmetricSpan<T>> = true;
+template <class T>
+inline constexpr bool std::ranges::enable_view<rankmesh::SymmetricSpan<T>> = true;

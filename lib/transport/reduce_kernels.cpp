@@ -1,0 +1,158 @@
+// Compiled with -O3 whatever the build type: these loops are to be vectorised.
+#include "detail/reduce_kernels.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace rankmesh::detail {
+namespace {
+
+// Signed integers are added and multiplied as unsigned ones, which may wrap around; small ones would be
+// promoted to int.
+template <class T>
+struct Wrapping {
+  using type = T;
+};
+template <class T>
+  requires std::is_integral_v<T>
+struct Wrapping<T> {
+  using type = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
+};
+
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  }
+};
+struct Prod {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  }
+};
+struct Min {
+  template <class T>
+  static T apply(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+struct Max {
+  template <class T>
+  static T apply(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+
+// `out` is one of the others or apart from both, so no iteration depends on another.
+template <class T, class Op>
+void combine(T* out, const T* a, const T* b, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(a[i], b[i]);
+}
+
+template <class T>
+void divide(T* values, std::int64_t count, int by) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
+                                  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(by));
+}
+
+template <class T, class Op>
+void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t count, bool average) {
+  const auto source = [&](int k) { return reinterpret_cast<const T*>(in[k]); };
+  if (sources == 2 && !average) return combine<T, Op>(out, source(0), source(1), count);
+  // In blocks that stay in the innermost cache; partial results apart from `out`, which may be a source.
+  constexpr std::int64_t block = 4096 / static_cast<std::int64_t>(sizeof(T));
+  alignas(64) T partial[static_cast<std::size_t>(block)];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t n = std::min(block, count - begin);
+    const T* so_far = source(0) + begin;
+    for (int k = 1; k < sources; ++k) {
+      T* to = k == sources - 1 ? out + begin : partial;
+      combine<T, Op>(to, so_far, source(k) + begin, n);
+      so_far = to;
+    }
+    if (sources == 1 && out != source(0))
+      std::memcpy(out + begin, so_far, static_cast<std::size_t>(n) * sizeof(T));
+    if (average) divide(out + begin, n, sources);
+  }
+}
+
+template <class T>
+void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sources, std::int64_t count) {
+  auto* typed = reinterpret_cast<T*>(out);
+  switch (op) {
+    case ReduceOp::sum:
+      return reduce_typed<T, Sum>(typed, in, sources, count, false);
+    case ReduceOp::avg:
+      return reduce_typed<T, Sum>(typed, in, sources, count, true);
+    case ReduceOp::prod:
+      return reduce_typed<T, Prod>(typed, in, sources, count, false);
+    case ReduceOp::min:
+      return reduce_typed<T, Min>(typed, in, sources, count, false);
+    case ReduceOp::max:
+      return reduce_typed<T, Max>(typed, in, sources, count, false);
+  }
+}
+
+}  // namespace
+
+bool can_reduce(DataType type) {
+  switch (type) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::int16:
+    case DataType::uint16:
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::int64:
+    case DataType::uint64:
+    case DataType::float32:
+    case DataType::float64:
+      return true;
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return false;
+  }
+  return false;
+}
+
+void reduce(DataType type, ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
+            std::int64_t count) {
+  switch (type) {
+    case DataType::int8:
+      return reduce_as<std::int8_t>(op, out, in, sources, count);
+    case DataType::uint8:
+      return reduce_as<std::uint8_t>(op, out, in, sources, count);
+    case DataType::int16:
+      return reduce_as<std::int16_t>(op, out, in, sources, count);
+    case DataType::uint16:
+      return reduce_as<std::uint16_t>(op, out, in, sources, count);
+    case DataType::int32:
+      return reduce_as<std::int32_t>(op, out, in, sources, count);
+    case DataType::uint32:
+      return reduce_as<std::uint32_t>(op, out, in, sources, count);
+    case DataType::int64:
+      return reduce_as<std::int64_t>(op, out, in, sources, count);
+    case DataType::uint64:
+      return reduce_as<std::uint64_t>(op, out, in, sources, count);
+    case DataType::float32:
+      return reduce_as<float>(op, out, in, sources, count);
+    case DataType::float64:
+      return reduce_as<double>(op, out, in, sources, count);
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return;  // can_reduce says no
+  }
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,352 @@
+// Collectives through shared memory, and on symmetric memory, against MPI's on an equal group.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <deque>
+#include <random>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+std::string layout() {
+  switch (size()) {
+    case 4:
+      return "dp=2,tp=2 ; all=dp*tp";
+    case 8:
+      return "dp=2,cp=2,tp=2 ; all=dp*cp*tp, pair=dp*tp";
+    case 12:
+      return "dp=3,tp=4 ; all=dp*tp";
+    case 16:
+      return "dp=4,tp=4 ; all=dp*tp";
+    default:
+      return "dp=1,tp=auto ; all=dp*tp";
+  }
+}
+
+MeshOptions routed(const char* routes) {
+  MeshOptions options;
+  options.routes = routes;
+  return options;
+}
+
+std::vector<std::string> names(const Mesh& mesh) {
+  std::vector<std::string> result;
+  for (const GroupFamily& family : mesh.plan().families()) result.push_back(family.name());
+  return result;
+}
+
+// What every member passes alike.
+struct Case {
+  Operation operation;
+  ReduceOp op;
+  std::int64_t count;  // of a block
+  std::int64_t root;
+  bool in_place;
+};
+
+constexpr Operation operations[] = {Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
+                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
+                                    Operation::reduce,     Operation::gather,         Operation::scatter};
+constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                                   ReduceOp::avg};
+
+template <class Random>
+Case random_case(Random& same, std::int64_t members, bool large) {
+  const std::int64_t sizes[] = {0, 1, 2, 13, 64, 1001, large ? 40009 : 7};
+  Case c{};
+  c.operation = operations[same() % std::size(operations)];
+  c.op = reductions[same() % std::size(reductions)];
+  c.count = sizes[same() % std::size(sizes)];
+  c.root = static_cast<std::int64_t>(same() % static_cast<unsigned>(members));
+  c.in_place = same() % 2 == 0;
+  return c;
+}
+
+template <class T>
+void fill(std::span<T> values, unsigned seed) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>((seed * 7 + i * 3) % 3 + 1);
+}
+
+// The call over memory that is there: `a` and `b` hold count x members elements.
+template <class Memory>
+void carry_out(GroupCoordinator& group, const Case& c, Memory a, Memory b) {
+  const auto count = static_cast<std::size_t>(c.count);
+  const std::size_t all = count * static_cast<std::size_t>(group.size());
+  const auto own = static_cast<std::size_t>(group.rank_in_group().value()) * count;
+  switch (c.operation) {
+    case Operation::broadcast:
+      return group.broadcast(b.subspan(0, count), c.root);
+    case Operation::all_reduce:
+      if (c.in_place) return group.all_reduce(b.subspan(0, count), c.op);
+      return group.all_reduce(a.subspan(0, count), b.subspan(0, count), c.op);
+    case Operation::all_gather:
+      if (c.in_place) return group.all_gather(b.subspan(own, count), b.subspan(0, all));
+      return group.all_gather(a.subspan(0, count), b.subspan(0, all));
+    case Operation::reduce_scatter:
+      return group.reduce_scatter(a.subspan(0, all), b.subspan(0, count), c.op);
+    case Operation::all_to_all:
+      if (c.in_place) return group.all_to_all(b.subspan(0, all), b.subspan(0, all));
+      return group.all_to_all(a.subspan(0, all), b.subspan(0, all));
+    case Operation::reduce:
+      if (c.in_place) return group.reduce(b.subspan(0, count), c.root, c.op);
+      return group.reduce(a.subspan(0, count), b.subspan(0, count), c.root, c.op);
+    case Operation::gather:
+      return group.gather(a.subspan(0, count), b.subspan(0, all), c.root);
+    case Operation::scatter:
+      return group.scatter(a.subspan(0, all), b.subspan(0, count), c.root);
+    default:
+      return group.barrier();
+  }
+}
+
+template <class T>
+void compare(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, unsigned seed) {
+  CAPTURE(to_string(c.operation));
+  CAPTURE(to_string(c.op));
+  CAPTURE(c.count);
+  CAPTURE(c.in_place);
+  CAPTURE(sizeof(T));
+  const auto all = static_cast<std::size_t>(c.count * ours.size());
+  std::vector<T> a(all), b(all), expected_a(all), expected_b(all);
+  fill(std::span{a}, seed);
+  fill(std::span{b}, seed + 1);
+  expected_a = a;
+  expected_b = b;
+  carry_out(by_mpi, c, std::span{expected_a}, std::span{expected_b});
+  carry_out(ours, c, std::span{a}, std::span{b});
+  CHECK(a == expected_a);
+  CHECK(b == expected_b);
+}
+
+template <class T>
+void compare_symmetric(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, unsigned seed,
+                       SymmetricSpan<T> a, SymmetricSpan<T> b) {
+  CAPTURE(to_string(c.operation));
+  CAPTURE(c.count);
+  CAPTURE(c.in_place);
+  const auto all = static_cast<std::size_t>(c.count * ours.size());
+  fill(std::span<T>{a}, seed);
+  fill(std::span<T>{b}, seed + 1);
+  std::vector<T> expected_a{a.begin(), a.end()};
+  std::vector<T> expected_b{b.begin(), b.end()};
+  // Everybody uses another stretch of it.
+  const auto offset = static_cast<std::size_t>(rank()) * 3;
+  carry_out(by_mpi, c, std::span{expected_a}.subspan(offset, all),
+            std::span{expected_b}.subspan(offset, all));
+  carry_out(ours, c, a.subspan(offset, all), b.subspan(offset, all));
+  CHECK(std::memcmp(a.data(), expected_a.data(), a.size() * sizeof(T)) == 0);
+  CHECK(std::memcmp(b.data(), expected_b.data(), b.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("shared memory gives what MPI gives: operations, types, sizes, groups") {
+  Mesh shared{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
+  Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
+  std::mt19937 same{7};
+  for (const std::string& name : names(shared)) {
+    GroupCoordinator& ours = shared[name];
+    GroupCoordinator& by_mpi = plain[name];
+    CAPTURE(name);
+    for (int i = 0; i < (size() > 8 ? 10 : size() > 4 ? 25 : 60); ++i) {
+      const Case c = random_case(same, ours.size(), i % 10 == 0);
+      const auto seed = static_cast<unsigned>(rank() * 11 + i);
+      switch (same() % 10) {
+        case 0:
+          compare<std::int8_t>(ours, by_mpi, c, seed);
+          break;
+        case 1:
+          compare<std::uint8_t>(ours, by_mpi, c, seed);
+          break;
+        case 2:
+          compare<std::int16_t>(ours, by_mpi, c, seed);
+          break;
+        case 3:
+          compare<std::uint16_t>(ours, by_mpi, c, seed);
+          break;
+        case 4:
+          compare<std::int32_t>(ours, by_mpi, c, seed);
+          break;
+        case 5:
+          compare<std::uint32_t>(ours, by_mpi, c, seed);
+          break;
+        case 6:
+          compare<std::int64_t>(ours, by_mpi, c, seed);
+          break;
+        case 7:
+          compare<std::uint64_t>(ours, by_mpi, c, seed);
+          break;
+        case 8:
+          compare<float>(ours, by_mpi, c, seed);
+          break;
+        default:
+          compare<double>(ours, by_mpi, c, seed);
+      }
+    }
+  }
+  plain.close();
+  shared.close();
+}
+
+TEST_CASE("symmetric memory: used in place, in any stretch of it, by groups that are listed and others") {
+  Mesh shared{MPI_COMM_WORLD, layout()};
+  Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
+  const auto count = static_cast<std::size_t>(3 * size() + 20011 * 1 + 1001 * size());
+  const auto a = shared.allocate_symmetric<float>(count, {"tp", "all"});
+  const auto b = shared.allocate_symmetric<float>(count, {"tp", "all"});
+  const auto c16 = shared.allocate_symmetric<std::int16_t>(count, {"all"});
+  const auto d16 = shared.allocate_symmetric<std::int16_t>(count, {"all"});
+  CHECK(a.size() == count);
+  CHECK(a[0] == 0.0F);
+  CHECK(b.data() != a.data());
+  const std::span<float> ordinary = a;
+  CHECK(ordinary.size() == count);
+  CHECK_THROWS_AS((void)a.subspan(count, 1), UsageError);
+  std::mt19937 same{8};
+  for (const std::string& name : names(shared)) {
+    CAPTURE(name);
+    for (int i = 0; i < (size() > 8 ? 8 : size() > 4 ? 20 : 40); ++i) {
+      Case c = random_case(same, shared[name].size(), false);
+      if (i % 8 == 0 && (c.operation == Operation::all_reduce || c.operation == Operation::broadcast))
+        c.count = 20011;
+      if (c.count * shared[name].size() > static_cast<std::int64_t>(count) - 3 * size()) c.count = 1;
+      const auto seed = static_cast<unsigned>(rank() * 11 + i);
+      if (i % 3 == 0 && (c.operation != Operation::all_reduce || c.op != ReduceOp::prod))
+        compare_symmetric(shared[name], plain[name], c, seed, c16, d16);
+      else
+        compare_symmetric(shared[name], plain[name], c, seed, a, b);
+    }
+  }
+  plain.close();
+  shared.close();
+}
+
+TEST_CASE("symmetric memory is refused where it means nothing") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"dp"}), UnknownName);
+  if (size() > 1) {
+    CHECK_THROWS_WITH_AS((void)mesh.allocate_symmetric<float>(rank() == 0 ? 4 : 5, {"tp"}),
+                         doctest::Contains("bytes of symmetric memory"), MismatchError);
+  }
+  CHECK_THROWS_AS((void)mesh.allocate_symmetric<double>(std::size_t{1} << 60, {"tp"}), UsageError);
+  auto span = mesh.allocate_symmetric<float>(4, {"tp"});
+  (void)mesh.allocate_symmetric<float>(0, {});
+  mesh["tp"].all_reduce(span);
+  Mesh other{MPI_COMM_WORLD, "tp=auto"};
+  std::ranges::fill(span, 1.0F);
+  other["tp"].all_reduce(span);  // to another mesh it is ordinary memory
+  CHECK(span[3] == static_cast<float>(size()));
+  mesh.close();
+  CHECK_THROWS_WITH_AS(other["tp"].all_reduce(span),
+                       doctest::Contains("symmetric memory of a mesh that is closed"), ClosedError);
+  CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"tp"}), ClosedError);
+  other.close();
+}
+
+// What is issued, and in which order, is the same on all ranks; what is waited for, and how, is everybody's
+// own business. Some groups use shared memory, some MPI, some change by size; blocking operations and
+// messages between members come in between.
+TEST_CASE("asynchronous operations over shared memory and MPI at once, completed in any order") {
+  MeshOptions options =
+      routed("tp.*:host=shm; all.all_reduce:host:0-200=shm; all.barrier:host=shm; all.*:host=mpi");
+  Mesh mesh{MPI_COMM_WORLD, layout(), options};
+  const auto all_names = names(mesh);
+  std::mt19937 same{21};
+  std::mt19937 own{static_cast<unsigned>(300 + rank())};
+  struct Item {
+    Work work;
+    std::vector<std::int64_t> in, out, expected;
+  };
+  std::deque<Item> flying;
+  const auto value = [](std::int64_t r, int i, std::int64_t k) { return (r * 131 + i * 17 + k) % 1009; };
+  const auto finish = [&](std::size_t i) {
+    Item& item = flying[i];
+    switch (own() % 3) {
+      case 0:
+        item.work.wait();
+        break;
+      case 1:
+        item.work.wait(Deadline::Duration{60});
+        break;
+      default:
+        while (!item.work.test()) mesh.progress();
+    }
+    CHECK(item.out == item.expected);
+    flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  const int count = size() > 8 ? 150 : size() > 4 ? 400 : 2000;
+  for (int i = 0; i < count; ++i) {
+    auto& group = mesh[all_names[same() % all_names.size()]];
+    const auto n = static_cast<std::int64_t>(same() % 60);
+    Item& item = flying.emplace_back();
+    for (std::int64_t k = 0; k < n; ++k) item.in.push_back(value(rank(), i, k));
+    switch (same() % 6) {
+      case 0:
+      case 1:
+        item.out.resize(item.in.size());
+        item.expected.assign(item.in.size(), 0);
+        for (const Rank member : group.ranks())
+          for (std::int64_t k = 0; k < n; ++k)
+            item.expected[static_cast<std::size_t>(k)] += value(member.value(), i, k);
+        if (same() % 4 == 0) {
+          group.all_reduce(item.in, item.out);  // in between, and to the end
+        } else {
+          item.work = group.all_reduce_async(item.in, item.out);
+        }
+        break;
+      case 2:
+        item.work = group.barrier_async();
+        break;
+      case 3: {
+        const Rank root = group.ranks().at(group.size() - 1);
+        item.out = item.in;
+        for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(root.value(), i, k));
+        item.work = group.broadcast_async(item.out, group.size() - 1);
+        break;
+      }
+      case 4:
+        item.out.resize(item.in.size());
+        for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(group.prev().value(), i, k));
+        if (same() % 2 == 0)
+          group.send_recv(item.in, next, item.out, prev, i % 100);
+        else
+          item.work = group.send_recv_async(item.in, next, item.out, prev, i % 100);
+        break;
+      default:
+        item.out.resize(item.in.size() * static_cast<std::size_t>(group.size()));
+        for (const Rank member : group.ranks())
+          for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(member.value(), i, k));
+        item.work = group.all_gather_async(item.in, item.out);
+    }
+    if (own() % 5 == 0) mesh.progress();
+    while (flying.size() > 8) finish(own() % flying.size());
+  }
+  while (!flying.empty()) finish(own() % flying.size());
+  mesh.close();
+}
+
+TEST_CASE("groups made while the mesh lives, and groups of half types, use MPI") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
+  if (size() > 1) {
+    CHECK(mesh["tp"].explain(Operation::all_reduce, 8).transport ==
+          (mesh.placement().node_count() == 1 ? "shm" : "mpi"));
+    CHECK(mesh["tp"].explain(Operation::all_reduce, 8, MemoryKind::host, DataType::bfloat16).transport ==
+          "mpi");
+    CHECK(mesh["tp"].explain(Operation::send_recv, -1).transport == "mpi");
+    CHECK(mesh["tp"].explain(Operation::all_gather, -1).transport == "mpi");  // blocks of different sizes
+  }
+  std::vector<Rank> everybody;
+  for (int r = 0; r < size(); ++r) everybody.emplace_back(r);
+  const auto group = mesh.new_group(everybody);
+  std::vector<int> one{1};
+  group->all_reduce(one);
+  CHECK(one[0] == size());
+  if (size() > 1) CHECK(group->explain(Operation::all_reduce, 4).transport == "mpi");
+  mesh.close();
+}

@@ -1,0 +1,26 @@
+// killed RANK: a job in shared memory whose rank of that number is killed in the middle of it. Every rank
+// prints its process id first.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "rankmesh/rankmesh.hpp"
+
+using namespace rankmesh;
+
+int main(int argc, char** argv) {
+  const mpi::Environment environment{argc, argv};
+  MeshOptions options;
+  options.routes = "*.*:host=shm";
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  std::printf("process %d\n", static_cast<int>(getpid()));
+  std::fflush(stdout);
+  const auto values = mesh.allocate_symmetric<float>(1 << 20, {"tp"});
+  for (int i = 0;; ++i) {
+    mesh["tp"].all_reduce(values);
+    mesh["tp"].all_reduce(std::vector<int>(1000, 1));
+    if (i == 20 && mesh.rank() == Rank{std::atoi(argv[1])}) std::raise(SIGKILL);
+  }
+}

@@ -1,0 +1,66 @@
+// Members that do not come to an operation in shared memory: the others end by the mesh's deadline.
+#include <doctest/doctest.h>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+
+namespace {
+
+MeshOptions shared_memory() {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{0.5};
+  options.routes = "*.*:host=shm";
+  return options;
+}
+
+template <class Action>
+void names_the_last(Action&& action, const char* operation) {
+  try {
+    action();
+    FAIL("no exception");
+  } catch (const TimeoutError& error) {
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    CHECK(error.message().find(operation) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+// Without the option `deadline`, too: shared memory has no function that waits for ever.
+TEST_CASE("who leaves out a collective in shared memory is named, and the group is broken") {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100000}}) {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+    std::vector<double> values(count, 1.0);
+    mesh["tp"].all_reduce(values);
+    if (rank() != last()) {
+      names_the_last([&] { mesh["tp"].all_reduce(values); }, "tp.all_reduce (step ");
+      CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("a Work in shared memory that cannot end") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  if (rank() != last()) {
+    Work first = mesh["tp"].barrier_async();
+    Work second = mesh["tp"].barrier_async();
+    names_the_last([&] { second.wait(); }, "tp.barrier");
+    CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
+    CHECK_THROWS_AS(first.wait(Deadline::Duration{0.1}), Error);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("who leaves out an allocation of symmetric memory is named") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  if (rank() != last())
+    names_the_last([&] { (void)mesh.allocate_symmetric<float>(10, {"tp"}); },
+                   "the allocation of symmetric memory");
+  MPI_Barrier(MPI_COMM_WORLD);
+}
