@@ -103,6 +103,7 @@ void Router::make_plain(Operation operation, RankInGroup rank, bool is_polled) {
       return;
   }
   plain.choices = row.cells[0].by_size;
+  plain.never = 0;
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.

@@ -8,6 +8,7 @@ NcclGroup::NcclGroup(Mesh& mesh) : state_{&mesh.open_state("an NcclGroup")} {
   const detail::CallGuard guard{*state_->services};
   if (state_->device != nullptr) state_->device->begin_batch();
   state_->services->in_batch = true;
+  ++state_->services->unusual;
 }
 
 NcclGroup::~NcclGroup() {
@@ -23,6 +24,7 @@ void NcclGroup::end() {
   detail::MeshState& state = *std::exchange(state_, nullptr);
   const detail::CallGuard guard{*state.services};
   state.services->in_batch = false;
+  --state.services->unusual;
   if (state.device != nullptr) state.device->end_batch(state.deadline());
 }
 
