@@ -119,8 +119,8 @@ void SharedSide::give_transport(Channel& channel) {
       throw;
     }
   };
-  auto transport = std::make_unique<ShmTransport>(std::move(place), shm::Limits{}, std::move(patience),
-                                                  services->unusual);
+  auto transport =
+      std::make_unique<ShmTransport>(std::move(place), shm::Limits{}, std::move(patience), services->unusual);
   transports_.emplace_back(&channel, transport.get());
   channel.in_place = transport.get();
   channel.transports.push_back(std::move(transport));
