@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   auto services = std::make_shared<detail::MeshServices>();
   // Two transports and a rule by size: the longest way that a call takes without asking a transport.
   services->routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm", RouteSource::code, "here");
-  services->routes.append(RouteTable::defaults());
+  services->routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
   auto channel = std::make_shared<detail::Channel>();
   channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};
   channel->ranks = RankSet::of(std::array{Rank{0}, Rank{1}});

@@ -167,11 +167,8 @@ void GroupCoordinator::run(const Call& call) {
   detail::MeshServices& services = *services_;
   const detail::CallGuard guard{services};
   // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
-  const bool is_ordinary =
-      (reinterpret_cast<std::uintptr_t>(call.in.window) | reinterpret_cast<std::uintptr_t>(call.out.window) |
-       services.shared_under_way) == 0;
-  if (is_ordinary && is_usable(services, *channel_)) [[likely]]
-    if (const auto* choice = router_->choose_plainly(call)) [[likely]] {
+  if (channel_->broken.empty()) [[likely]]
+    if (const auto* choice = router_->choose_plainly(call, services.unusual)) [[likely]] {
       if (choice->only != nullptr) [[likely]]
         return choice->only->run(call);
       return router_->first_that_supports(*choice, call).run(call);
@@ -202,7 +199,7 @@ void GroupCoordinator::run_on_host(const Call& call) {
   if (&transport == channel_->in_place) return transport.run(call);  // waits with a deadline by itself
   if (services_->deadline && size_ > 1)
     run_with_deadline(call, *services_->deadline);
-  else if (services_->shared_under_way != 0)
+  else if (services_->unusual != 0)
     run_beside_shared(call, transport);
   else
     transport.run(call);
@@ -344,7 +341,7 @@ void GroupCoordinator::run_with_deadline(const Call& call, Deadline::Duration du
     services_->roll_call->wait(
         [&] {
           if (pending->test()) return true;
-          if (services_->shared_under_way != 0) services_->advance_shared();
+          if (services_->advance_shared) services_->advance_shared();
           return false;
         },
         step, Deadline{duration});

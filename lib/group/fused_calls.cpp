@@ -11,10 +11,12 @@ void begin_batch(MeshServices& services) {
     throw UsageError{"an NCCL group is begun inside another", "end the first before the second"};
   if (services.begin_batch) services.begin_batch();
   services.in_batch = true;
+  ++services.unusual;
 }
 
 void end_batch(MeshServices& services) {
   services.in_batch = false;
+  --services.unusual;
   std::vector<Gathered> gathered = std::exchange(services.gathered, {});
   std::ranges::stable_sort(gathered, {}, &Gathered::place);
   std::exception_ptr failure;

@@ -107,6 +107,7 @@ void Router::make_plain(Operation operation, RankInGroup rank, bool is_polled) {
     for (unsigned type = 0; type < 32; ++type)
       if (is_narrow_float(static_cast<DataType>(type))) plain.types &= ~(1U << type);
   plain.choices = row.cells[0].by_size;
+  plain.never = 0;
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.

@@ -52,7 +52,7 @@ void InFlight::wait(const Deadline& deadline) {
           if (test()) return true;
           // Others may wait for what this rank has under way elsewhere. MPI's share of that progresses in the
           // test above.
-          if (services->shared_under_way != 0) services->advance_shared();
+          if (services->advance_shared) services->advance_shared();
           return false;
         },
         step, deadline);

@@ -110,7 +110,7 @@ void SharedSide::give_transport(Channel& channel) {
       services->roll_call->wait(
           [&] {
             if (done()) return true;
-            if (services->shared_under_way != 0) services->advance_shared();
+            if (services->unusual != 0) services->advance_shared();
             return false;
           },
           step, Deadline{services->deadline.value_or(of->timeout)});
@@ -119,8 +119,8 @@ void SharedSide::give_transport(Channel& channel) {
       throw;
     }
   };
-  auto transport = std::make_unique<ShmTransport>(std::move(place), shm::Limits{}, std::move(patience),
-                                                  services->shared_under_way);
+  auto transport =
+      std::make_unique<ShmTransport>(std::move(place), shm::Limits{}, std::move(patience), services->unusual);
   transports_.emplace_back(&channel, transport.get());
   channel.in_place = transport.get();
   channel.transports.push_back(std::move(transport));

@@ -92,13 +92,18 @@ class Router {
 
   /// The choice for the collectives in which all members send and receive alike (all_reduce, all_gather,
   /// reduce_scatter, barrier), where nothing is wrong with the call and no rule tells types apart. Null where
-  /// check_call() and choose() must look. Every instruction counts here: scripts/router-cost counts them.
-  [[nodiscard, gnu::always_inline]] const Choice* choose_plainly(const Call& call) const {
+  /// check_call() and choose() must look, and for symmetric memory. `unusual` is 0 where nothing else forbids
+  /// it. Every instruction counts here: scripts/router-cost counts them.
+  [[nodiscard, gnu::always_inline]] const Choice* choose_plainly(const Call& call,
+                                                                 std::uint64_t unusual) const {
     const Plain& plain = plain_[static_cast<std::size_t>(call.operation)];
     const Choice* choice = plain.choices;
     const std::int64_t count = call.in.count * plain.in_factor;
-    if (choice == nullptr || call.in.type != call.out.type || count != call.out.count * plain.out_factor ||
-        (static_cast<int>(call.in.kind) | static_cast<int>(call.out.kind)) != 0 || !call.is_plain() ||
+    if (call.in.type != call.out.type || count != call.out.count * plain.out_factor ||
+        (static_cast<std::uint64_t>(call.in.kind) | static_cast<std::uint64_t>(call.out.kind) |
+         call.in_counts.size() | call.out_counts.size() | static_cast<std::uint64_t>(call.rows ^ 1) |
+         reinterpret_cast<std::uintptr_t>(call.user) | reinterpret_cast<std::uintptr_t>(call.in.window) |
+         reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | plain.never) != 0 ||
         (plain.types >> static_cast<unsigned>(call.in.type) & 1) == 0)
       return nullptr;
     const auto width = static_cast<std::int64_t>(size_of(call.in.type));
@@ -127,7 +132,8 @@ class Router {
     const Choice* without_size = nullptr;
   };
   struct Plain {
-    const Choice* choices = nullptr;  // by size; null: choose_plainly() does not serve
+    const Choice* choices = nullptr;  // by size
+    std::uint64_t never = 1;          // 1: choose_plainly() does not serve
     std::int64_t in_factor = 0;       // elements of in and out, times these, are the same
     std::int64_t out_factor = 0;
     std::uintptr_t in_place = 0;  // how many inputs into the output the own block begins
