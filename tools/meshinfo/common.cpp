@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -156,7 +158,11 @@ bool is_printing_rank() {
 }
 
 int fail(const std::exception& error) {
-  if (!is_printing_rank()) return wrong_usage;
+  if (!is_printing_rank()) {
+    // A launcher ends the job at the first rank that fails: leave rank 0 the time to say why.
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+    return wrong_usage;
+  }
   const auto* own = dynamic_cast<const rankmesh::Error*>(&error);
   std::string message = own != nullptr ? own->message() : error.what();
   // A disagreement lists its variants on lines of their own.
