@@ -25,15 +25,15 @@ using detail::MessageRing;
 constexpr int first_tag = 20000;
 constexpr int tags = 8192;
 
-// A message on its way to readers on other nodes.
-struct Sending {
-  Bytes message;
-  std::vector<MPI_Request> requests;  // per remote reader
-};
-
 }  // namespace
 
 struct ControlQueue::State {
+  // A message on its way to readers on other nodes.
+  struct Sending {
+    Bytes message;
+    std::vector<MPI_Request> requests;  // per remote reader
+  };
+
   GroupCoordinator* group;
   RankInGroup writer;
   ControlQueueOptions options;

@@ -28,31 +28,6 @@ std::int64_t padded(std::int64_t rows, std::int64_t alignment) {
   return (rows + alignment - 1) / alignment * alignment;
 }
 
-// Memory that only grows.
-class Scratch {
- public:
-  std::byte* get(std::int64_t bytes, MemoryKind kind) {
-    if (kind == MemoryKind::device) {
-      if (on_device_.size() < at(bytes)) {
-        on_device_ = {};  // first: both may not fit together
-        on_device_ = DeviceBuffer<std::byte>{at(bytes)};
-      }
-      return on_device_.data();
-    }
-    if (size_ < bytes) {
-      on_host_.reset();
-      on_host_ = std::make_unique_for_overwrite<std::byte[]>(at(bytes));
-      size_ = bytes;
-    }
-    return on_host_.get();
-  }
-
- private:
-  std::unique_ptr<std::byte[]> on_host_;
-  std::int64_t size_ = 0;
-  DeviceBuffer<std::byte> on_device_;
-};
-
 // Whether two stretches of memory share a byte.
 bool overlap(ConstBuffer a, ConstBuffer b) {
   const std::less<const std::byte*> before;
@@ -99,6 +74,31 @@ struct ExpertRoute::OnDevice {
 };
 
 struct ExpertDispatcher::State {
+  // Memory that only grows.
+  class Scratch {
+   public:
+    std::byte* get(std::int64_t bytes, MemoryKind kind) {
+      if (kind == MemoryKind::device) {
+        if (on_device_.size() < at(bytes)) {
+          on_device_ = {};  // first: both may not fit together
+          on_device_ = DeviceBuffer<std::byte>{at(bytes)};
+        }
+        return on_device_.data();
+      }
+      if (size_ < bytes) {
+        on_host_.reset();
+        on_host_ = std::make_unique_for_overwrite<std::byte[]>(at(bytes));
+        size_ = bytes;
+      }
+      return on_host_.get();
+    }
+
+   private:
+    std::unique_ptr<std::byte[]> on_host_;
+    std::int64_t size_ = 0;
+    DeviceBuffer<std::byte> on_device_;
+  };
+
   GroupCoordinator& group;
   ExpertMap map;
   ExpertDispatcherOptions options;
