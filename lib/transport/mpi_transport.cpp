@@ -4,11 +4,11 @@
 #include <list>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "detail/mpi_user_operation.hpp"
+#include "detail/reduce_kernels.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -319,49 +319,13 @@ class Issue {
   std::int64_t unit_ = 1;  // elements of the call in one of MPI's
 };
 
-template <class T>
-void divide(Buffer buffer, int n) {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
-                                  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
-  auto* values = reinterpret_cast<T*>(buffer.data);
-  for (std::int64_t i = 0; i < buffer.count; ++i)
-    values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(n));
-}
-
 // What remains of an average once the sums are there.
 void finish_average(const Call& call, int rank, int size) {
   if (call.reduction != ReduceOp::avg) return;
   const bool has_result = call.operation == Operation::all_reduce ||
                           call.operation == Operation::reduce_scatter ||
                           (call.operation == Operation::reduce && call.root.value() == rank);
-  if (!has_result) return;
-  switch (call.out.type) {
-    case DataType::int8:
-      return divide<std::int8_t>(call.out, size);
-    case DataType::uint8:
-      return divide<std::uint8_t>(call.out, size);
-    case DataType::int16:
-      return divide<std::int16_t>(call.out, size);
-    case DataType::uint16:
-      return divide<std::uint16_t>(call.out, size);
-    case DataType::int32:
-      return divide<std::int32_t>(call.out, size);
-    case DataType::uint32:
-      return divide<std::uint32_t>(call.out, size);
-    case DataType::int64:
-      return divide<std::int64_t>(call.out, size);
-    case DataType::uint64:
-      return divide<std::uint64_t>(call.out, size);
-    case DataType::float32:
-      return divide<float>(call.out, size);
-    case DataType::float64:
-      return divide<double>(call.out, size);
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return;  // native_for_reduction refused them
-  }
+  if (has_result) detail::divide(call.out.type, call.out.data, call.out.count, size);
 }
 
 class MpiPending final : public Pending {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "rankmesh/transport/call.hpp"
@@ -25,6 +26,15 @@ inline void pause() {
   asm volatile("isb");
 #endif
 }
+
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+/// Where in their windows a member's buffers begin; published instead of the data.
+struct Offsets {
+  std::uint64_t in, out;
+};
 
 /// What a group does when; the same on all members.
 struct Limits {
