@@ -164,7 +164,7 @@ configure() {
 }
 
 # Several source files in one compilation halve the time of a build from nothing.
-quick_build=(--buildtype=plain --unity=on -Dunity_size=8 -Dgpu_arch=sm_80)
+quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
 
 configure_default() {
   configure "$build_dir" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled

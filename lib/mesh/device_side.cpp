@@ -22,12 +22,12 @@ namespace rankmesh::detail {
 namespace {
 
 // What this rank has, or why it has nothing.
-struct Local {
+struct LocalDevices {
   device::CudaVersions cuda = device::cuda_versions();
   const nccl::Library* library = nullptr;
   std::string why_not;
 
-  Local() {
+  LocalDevices() {
     if (cuda.driver == 0) {
       why_not = "no CUDA driver was found (libcuda.so.1)";
     } else if (cuda.devices == 0) {
@@ -50,7 +50,7 @@ void agree(MeshState& state, const std::string& what, const std::string& failure
 }
 
 // Whether there are devices at all must be the same on all ranks, and what drives them too.
-void agree_on_devices(MeshState& state, const Local& local) {
+void agree_on_devices(MeshState& state, const LocalDevices& local) {
   Agreement agreement;
   // Without devices each rank may have its own reason: that is no disagreement.
   const std::string kind = local.library == nullptr ? "none" : "visible";
@@ -84,7 +84,7 @@ std::optional<int> launcher_local_rank() {
 }
 
 // Every rank its own device, unless sharing was asked for.
-device::Claim choose_device(MeshState& state, const Local& local) {
+device::Claim choose_device(MeshState& state, const LocalDevices& local) {
   std::string failure;
   device::Claim claim;
   device::Identity mine;
@@ -135,7 +135,7 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
     state.services->no_device = "MeshOptions::devices is off";
     return nullptr;
   }
-  const Local local;
+  const LocalDevices local;
   agree_on_devices(state, local);
   if (local.library == nullptr) {
     state.services->no_device = local.why_not;

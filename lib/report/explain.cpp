@@ -16,8 +16,6 @@
 namespace rankmesh::report {
 namespace {
 
-constexpr std::size_t max_field = 1000;  // of JSON
-
 using Json = nlohmann::ordered_json;
 using enum detail::Table::Align;
 constexpr std::size_t max_ranks = 60;
@@ -214,7 +212,7 @@ std::string explain_rank_json(const MeshPlan& plan, Rank rank) {
                               {"first", m.ranks.front().value()},
                               {"shape_and_stride", shape_and_stride(m.ranks)},
                               {"rank_in_group", m.place.rank_in_group.value()},
-                              {"ranks", m.ranks.to_string(max_field)}});
+                              {"ranks", m.ranks.to_string(detail::max_field)}});
   return json.dump(2) + "\n";
 }
 

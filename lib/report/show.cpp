@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t max_lines = 49;
 constexpr std::size_t max_names = 24;
 constexpr std::size_t max_rank_text = 28;
-constexpr std::size_t max_field = 1000;  // of JSON and CSV
 
 // How the groups of a name lie on the nodes.
 struct Spread {
@@ -172,7 +171,7 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
 }
 
 std::string show_csv(const MeshPlan& plan, const ShowOptions& options) {
-  return names_table(plan, options.live, plan.families().size(), max_field).to_csv();
+  return names_table(plan, options.live, plan.families().size(), detail::max_field).to_csv();
 }
 
 std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
@@ -191,8 +190,8 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
                                  {"size", family.group_size()},
                                  {"groups", family.group_count()},
                                  {"coverage", coverage_text(family.coverage(plan.world_size()))},
-                                 {"first", family.group(0).to_string(max_field)},
-                                 {"last", family.group(family.group_count() - 1).to_string(max_field)}};
+                                 {"first", family.group(0).to_string(detail::max_field)},
+                                 {"last", family.group(family.group_count() - 1).to_string(detail::max_field)}};
     if (const auto stride = family.stride()) entry["stride"] = *stride;
     if (options.live != nullptr) {
       const Spread spread = spread_of(family, options.live->placement);

@@ -13,7 +13,7 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_compared = std::int64_t{1} << 24;  // ranks, where two grids interleave
+constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;  // ranks, where two grids interleave
 
 std::string count_of_ranks(std::int64_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
@@ -72,7 +72,7 @@ void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
 }
 
 void MeshSpec::check_overlap() const {
-  std::int64_t budget = most_compared;
+  std::int64_t budget = most_compared_ranks;
   for (std::size_t b = 0; b < grids_.size(); ++b)
     for (std::size_t a = 0; a < b; ++a)
       detail::located(origin_, grids_[b].line, "", [&] {

@@ -44,7 +44,7 @@ std::string options_as_toml(const GroupOptions& options) {
   const auto number = [&](std::string_view key, const std::optional<int>& value) {
     if (value) text += fmt::format("{} = {}\n", key, *value);
   };
-  if (!options.split_from.empty()) text += fmt::format("split_from = {}\n", quoted(options.split_from));
+  if (!options.split_from.empty()) text += fmt::format("split_from = {}\n", detail::quoted(options.split_from));
   if (options.share_resources) text += "share_resources = true\n";
   if (options.ranks_per_id != usual.ranks_per_id)
     text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
@@ -57,7 +57,7 @@ std::string options_as_toml(const GroupOptions& options) {
   number("traffic_class", options.traffic_class);
   number("timeout", options.timeout);
   std::vector<std::string> keys;
-  for (const std::string& key : options.isolated) keys.push_back(quoted(key));
+  for (const std::string& key : options.isolated) keys.push_back(detail::quoted(key));
   if (!keys.empty()) text += fmt::format("isolated = [{}]\n", fmt::join(keys, ", "));
   return text;
 }

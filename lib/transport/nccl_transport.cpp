@@ -81,9 +81,9 @@ bool reduces(Operation operation) {
 }
 
 // The call in NCCL's terms.
-class Issue {
+class NcclIssue {
  public:
-  Issue(const Call& call, const nccl::Communicator& comm, int rank, int size)
+  NcclIssue(const Call& call, const nccl::Communicator& comm, int rank, int size)
       : call_{call},
         comm_{comm},
         nccl_{comm.library()},
@@ -272,7 +272,7 @@ void NcclTransport::run(const Call& call) {
   const device::Claim::Issuing alone{claim_};
   if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
   graphs_.note(call.stream, comm_.name());
-  Issue{call, comm_, rank_, size_}();
+  NcclIssue{call, comm_, rank_, size_}();
   if (batch_.is_open())
     batch_.add(comm_);
   else

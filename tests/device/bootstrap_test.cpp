@@ -17,6 +17,7 @@ using ground::inject;
 using ground::short_timeout;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -143,7 +144,7 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
       if (rank() != 0) CHECK(error.missing() == std::vector<Rank>{0});
     }
     if (rank() == 0) inject("");
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all();
   }
 }
 
@@ -162,7 +163,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
   }
   inject("");
   CHECK(counters().communicators == communicators);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
@@ -189,7 +190,7 @@ TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
     }
     CHECK(thrown);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("closing twice is closing once") {
@@ -287,7 +288,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
   }
   CHECK(counters().communicators == before.communicators);
   CHECK(counters().lone_aborts == before.lone_aborts);  // all in one group call
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
@@ -340,7 +341,7 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
   CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   inject("");
   mesh.abort();
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
@@ -356,9 +357,9 @@ TEST_CASE("an asynchronous error surfaces at the wait for its operation, though 
     CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   }
   inject("");
-  MPI_Barrier(MPI_COMM_WORLD);  // nobody aborts what another one has not yet issued
+  wait_for_all();  // nobody aborts what another one has not yet issued
   mesh.abort();
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
@@ -402,13 +403,13 @@ TEST_CASE("a wait of the group sees what a wait for the stream does not: an asyn
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   tp.all_reduce(value.span(), tp.stream());
   tp.wait(tp.stream());
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   inject("async:code=6");
   tp.all_reduce(value.span(), tp.stream());
   CHECK_THROWS_AS(tp.wait(tp.stream()), nccl::NcclError);
   CHECK_THROWS_AS(tp.wait(tp.stream()), Error);
   inject("");
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   mesh.abort();
 }
 
@@ -419,5 +420,5 @@ TEST_CASE("abort is local and leaves every group broken") {
   CHECK(counters().communicators == communicators);
   const device::DeviceBuffer<float> value{1};
   CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()), doctest::Contains("aborted"), ClosedError);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }

@@ -47,6 +47,7 @@ using device::Stream;
 using ground::on_device;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 TEST_CASE("a batch goes out together: sends before receives, over several groups, in one launch each") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
@@ -145,7 +146,7 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
     tp.all_reduce(value.span(), stream);  // it goes on working
     stream.wait(Deadline{Deadline::Duration{30}});
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
   mesh.close();
 }
@@ -237,7 +238,7 @@ TEST_CASE("a dynamic group that outlives its mesh is closed") {
   CHECK_THROWS_AS((void)group->stream(), ClosedError);
   CHECK_THROWS_AS((void)group->native_nccl(), ClosedError);
   CHECK_THROWS_AS(group->barrier(), ClosedError);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("reduce_scatter in place leaves the sum in the own block") {

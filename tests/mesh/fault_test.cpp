@@ -11,6 +11,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -98,7 +99,7 @@ TEST_CASE("a rank that never comes is named, with its coordinates") {
       CHECK(contains(error.message(), "within 0.5 s"));
     }
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a member of a dynamic group that never comes is named; a later attempt works") {
@@ -113,23 +114,23 @@ TEST_CASE("a member of a dynamic group that never comes is named; a later attemp
       CHECK(contains(error.message(), "new_group group(0"));
     }
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   // Who comes alone now finds that rank 0 has withdrawn; and together the same list still works.
   if (rank() == last()) CHECK_THROWS_AS((void)mesh.new_group(pair), TimeoutError);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   if (rank() == 0 || rank() == last()) {
     const auto group = mesh.new_group(pair);
     CHECK(group->size() == 2);
     group->barrier();
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a rank that comes after the others have given up does not hang") {
   const MPI_Comm world = spare_world();
   if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
   CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout()}), TimeoutError);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") {
@@ -184,7 +185,7 @@ TEST_CASE("collectives of two names in another order: the deadline names who wai
   MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(heard >= 1);
   CHECK_THROWS_WITH_AS(first.barrier(), doctest::Contains("broken"), ClosedError);
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a collective that one member leaves out ends for all others with one message") {
@@ -202,7 +203,7 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
     }
     CHECK_THROWS_AS(mesh["tp"].all_reduce(values), ClosedError);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   // What was lent to the operation that never ended must live until the end of the process.
   static std::vector<std::vector<double>> lent;
   lent.push_back(std::move(values));
@@ -221,7 +222,7 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
     CHECK(mesh.is_closed());
     CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("a name's own timeout ends the waits for its operations") {
@@ -234,7 +235,7 @@ TEST_CASE("a name's own timeout ends the waits for its operations") {
     Work work = mesh["tp"].all_reduce_async(value);
     CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("1 s"), TimeoutError);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE(
@@ -255,5 +256,5 @@ TEST_CASE(
     CHECK_THROWS_AS((void)work.test(), ClosedError);
     CHECK_THROWS_AS(tp.barrier(), ClosedError);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }

@@ -8,6 +8,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -41,7 +42,7 @@ TEST_CASE("who leaves out a collective in shared memory is named, and the group 
       names_the_last([&] { mesh["tp"].all_reduce(values); }, "tp.all_reduce (step ");
       CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all();
   }
 }
 
@@ -54,7 +55,7 @@ TEST_CASE("a Work in shared memory that cannot end") {
     CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
     CHECK_THROWS_AS(first.wait(Deadline::Duration{0.1}), Error);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }
 
 TEST_CASE("who leaves out an allocation of symmetric memory is named") {
@@ -62,5 +63,5 @@ TEST_CASE("who leaves out an allocation of symmetric memory is named") {
   if (rank() != last())
     names_the_last([&] { (void)mesh.allocate_symmetric<float>(10, {"tp"}); },
                    "the allocation of symmetric memory");
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
 }

@@ -7,10 +7,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "rankmesh/mpi/native.hpp"
 #include "support/mpi_world.hpp"
@@ -80,6 +82,15 @@ int rankmesh_test::size() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
+}
+
+void rankmesh_test::wait_for_all() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
 }
 
 int main(int argc, char** argv) {

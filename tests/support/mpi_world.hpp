@@ -6,6 +6,9 @@ namespace rankmesh_test {
 int rank();
 int size();
 
+/// A barrier for those who may wait long in it: MPI's own takes a core meanwhile.
+void wait_for_all();
+
 /// The rank that misbehaves, where one must.
 inline int last() { return size() - 1; }
 

@@ -5,7 +5,7 @@
 namespace meshinfo {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::int64_t rank = 0;
   MeshOptions mesh;
   OutputOptions output;
@@ -13,7 +13,7 @@ struct Options {
 
 // Parses the mesh and prints what `text` or `json` makes of its plan.
 template <class Text, class Json>
-int explain(const Options& options, const Text& text, const Json& json) {
+int explain(const ExplainOptions& options, const Text& text, const Json& json) {
   return run({options.mesh, false, [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
                 Output output{options.output};
                 const bool is_json = options.output.chosen_format() == rankmesh::report::Format::json;
@@ -24,7 +24,7 @@ int explain(const Options& options, const Text& text, const Json& json) {
 }
 
 void add_explain_rank(CLI::App& app, int& status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("rank", "coordinates and groups of one rank, step by step");
   add_number(*command, "R", "the rank", [options](std::int64_t rank) { options->rank = rank; })->required();
   options->mesh.add_to(*command);
@@ -37,7 +37,7 @@ void add_explain_rank(CLI::App& app, int& status) {
 }
 
 void add_explain_order(CLI::App& app, int& status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("order", "which dimension varies fastest, and who is next to whom");
   options->mesh.add_to(*command);
   options->output.add_to(*command, false);

@@ -8,13 +8,13 @@
 namespace meshinfo {
 namespace {
 
-struct Options {
+struct RoutesOptions {
   MeshOptions mesh;
   OutputOptions output;
   std::string devices = "auto";
 };
 
-int print(const Options& options, const rankmesh::MeshPlan& plan, const rankmesh::RouteTable& routes,
+int print(const RoutesOptions& options, const rankmesh::MeshPlan& plan, const rankmesh::RouteTable& routes,
           const rankmesh::report::RouteFacts* live) {
   Output output{options.output};
   if (options.output.chosen_format() == rankmesh::report::Format::json)
@@ -28,7 +28,7 @@ int print(const Options& options, const rankmesh::MeshPlan& plan, const rankmesh
 }  // namespace
 
 void add_routes(CLI::App& app, int& status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RoutesOptions>();
   CLI::App* command = app.add_subcommand("routes", "which transport carries what, and by which rule");
   options->mesh.add_to(*command);
   options->output.add_to(*command, false);

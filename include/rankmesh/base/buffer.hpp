@@ -1,6 +1,7 @@
 // Where the data of a call lies: memory with a kind, an element type and a 64-bit count.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <ranges>

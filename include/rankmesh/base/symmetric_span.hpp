@@ -5,6 +5,8 @@
 #include <memory>
 #include <ranges>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/error.hpp"

@@ -5,6 +5,7 @@
 
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include "rankmesh/base/error.hpp"
 

@@ -15,6 +15,8 @@
 #include <cereal/types/vector.hpp>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <ios>
 #include <ostream>
 #include <span>
 #include <streambuf>

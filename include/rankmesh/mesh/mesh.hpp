@@ -1,12 +1,14 @@
 // A mesh that works: the plan carried out over a communicator.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/symmetric_span.hpp"

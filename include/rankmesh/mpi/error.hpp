@@ -3,6 +3,7 @@
 
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/native.hpp"

@@ -1,6 +1,7 @@
 // Every group of every name asked for, streamed.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>

@@ -1,6 +1,9 @@
 // The transport of groups of one rank: copies.
 #pragma once
 
+#include <memory>
+#include <string_view>
+
 #include "rankmesh/transport/transport.hpp"
 
 namespace rankmesh {

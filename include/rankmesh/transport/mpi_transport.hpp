@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <string_view>
 
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/transport.hpp"

@@ -1,10 +1,14 @@
 // Columns of text, aligned.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace rankmesh::report::detail {
+
+/// Characters of a list of ranks in one field of JSON or CSV.
+inline constexpr std::size_t max_field = 1000;
 
 class Table {
  public:

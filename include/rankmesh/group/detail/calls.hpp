@@ -1,6 +1,8 @@
 // Operations as records, from typed memory.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <ranges>
 #include <type_traits>
 
