@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# two_hosts.sh MESHINFO TEST...: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
-# the tests' programs must pass across them. Exits 77 (skipped) with the reason where namespaces cannot be made.
+# two_hosts.sh MESHINFO TEST: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
+# the tests of groups and exchange must pass across them. Exits 77 (skipped) with the reason where namespaces cannot be made.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 meshinfo=$(realpath "$1")
-shift
+test=$(realpath "$2")
 output=$("$here/scripts/emulated-hosts" mpirun 2 4 "$meshinfo" show pp=2,dp=2,tp=2 2>&1) || {
   status=$?
   printf '%s\n' "$output" >&2
@@ -20,6 +20,4 @@ wants '^  pp +2 +4 +4 +0,4 +3,7 +0 +2$' # pp spans both nodes
 wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
 wants '^  n0 h0: ranks 0-3, processes '
 wants '^  n1 h1: ranks 4-7, processes '
-for test; do
-  "$here/scripts/emulated-hosts" mpirun 2 2 "$(realpath "$test")"
-done
+"$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*'

@@ -40,7 +40,7 @@ isolated = ["side"]
       "two_grids.toml");
 }
 
-std::int64_t sum_of(GroupCoordinator& group, std::int64_t value) {
+std::int64_t total_over(GroupCoordinator& group, std::int64_t value) {
   std::vector<std::int64_t> values{value};
   group.all_reduce(values);
   return values[0];
@@ -52,7 +52,7 @@ void check_group(Mesh& mesh, const std::string& name) {
   GroupCoordinator& group = mesh[name];
   std::int64_t expected = 0;
   for (const Rank r : group.ranks()) expected += r.value() + 1;
-  CHECK(sum_of(group, rank() + 1) == expected);
+  CHECK(total_over(group, rank() + 1) == expected);
   CHECK(group.ranks().at(group.rank_in_group().value()) == Rank{rank()});
   std::vector<std::int64_t> mine{rank()};
   std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
@@ -82,7 +82,7 @@ TEST_CASE("lists join the grids, and options reach a grid's names") {
   Mesh mesh{MPI_COMM_WORLD, two_grids()};
   if (mesh.plan().groups("bridge").find(rank())) check_group(mesh, "bridge");
   if (is_encoder()) {
-    CHECK(sum_of(mesh.isolated("encoder.tp", "side"), 1) == 2);
+    CHECK(total_over(mesh.isolated("encoder.tp", "side"), 1) == 2);
     CHECK(mesh.isolated("encoder.tp", "side").native_mpi() != mesh["encoder.tp"].native_mpi());
     CHECK(mesh.coordinate("encoder.tp").value() == rank() % 2);
     CHECK_THROWS_AS((void)mesh.coordinate("decoder.tp"), NotMember);

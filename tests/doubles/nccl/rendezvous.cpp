@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/settings.hpp"
@@ -45,7 +46,7 @@ class Root {
  public:
   explicit Root(int listener) : listener_(listener) {}
   ~Root() {
-    close(listener_);
+    if (listener_ >= 0) close(listener_);
     if (descriptor_ >= 0) close(descriptor_);
   }
 
@@ -68,6 +69,8 @@ class Root {
     if (failure_.ok()) failure_ = check(request);
     if (!failure_.ok() && segment_.ok())
       segment_.spoil(request.rank, failure_);  // for those who wait already
+    // Nobody may come any more once the last one knows that all have come.
+    if (came_ == expected_ && !broken("root_ends")) close(std::exchange(listener_, -1));
     Answer answer{failure_.code, {}};
     std::strncpy(answer.text, failure_.text.c_str(), sizeof answer.text - 1);
     send_answer(connection, answer, failure_.ok() && request.wants_segment != 0 ? descriptor_ : -1);
