@@ -53,6 +53,16 @@ extern "C" {
 #pragma GCC unroll 10  // what a loop costs is not the call's
   for (int i = 0; i < repeats; ++i) group.all_gather(in, out);
 }
+[[gnu::noinline]] void measured_send_recv(GroupCoordinator& group, std::span<const double> in,
+                                          std::span<double> out) {
+#pragma GCC unroll 10  // what a loop costs is not the call's
+  for (int i = 0; i < repeats; ++i) group.send_recv(in, next, out, prev);
+}
+[[gnu::noinline]] void measured_reduce(GroupCoordinator& group, std::span<const double> in,
+                                       std::span<double> out) {
+#pragma GCC unroll 10  // what a loop costs is not the call's
+  for (int i = 0; i < repeats; ++i) group.reduce(in, out, RankInGroup{0});
+}
 [[gnu::noinline]] void measured_barrier(GroupCoordinator& group) {
 #pragma GCC unroll 10  // what a loop costs is not the call's
   for (int i = 0; i < repeats; ++i) group.barrier();
@@ -80,7 +90,9 @@ int main(int argc, char** argv) {
   measured_all_reduce_out_of_place(group, in, one);
   measured_broadcast(group, one);
   measured_all_gather(group, in, out);
+  measured_send_recv(group, in, one);
+  measured_reduce(group, in, one);
   measured_barrier(group);
   const auto* served = dynamic_cast<const NullTransport*>(channel->transports[1].get());
-  return served->served == 5 * repeats ? 0 : 1;
+  return served->served == 7 * repeats ? 0 : 1;
 }

@@ -58,8 +58,6 @@ MPI_Comm GroupCoordinator::native_mpi() const {
   return channel_->comm.native();
 }
 
-namespace {}  // namespace
-
 // A failure of NCCL's breaks the group: it leaves such a communicator to be aborted.
 template <class Action>
 void GroupCoordinator::on_device_checked(Action&& action) {
@@ -173,6 +171,14 @@ void GroupCoordinator::run(const Call& call) {
         return choice->only->run(call);
       return router_->first_that_supports(*choice, call).run(call);
     }
+  run_checked(call);
+}
+
+void GroupCoordinator::run_asymmetric(const Call& call) {
+  const detail::CallGuard guard{*services_};
+  if (channel_->broken.empty() && router_->takes_as_it_is(call, services_->unusual) &&
+      detail::is_plainly_right(call, rank_in_group_, size_)) [[likely]]
+    return router_->choose(call).run(call);
   run_checked(call);
 }
 

@@ -36,7 +36,7 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 
 Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name, RankInGroup rank,
                bool is_polled)
-    : size_{channel.ranks.size()}, scope_{std::string{name}, size_, channel.nodes} {
+    : size_{channel.ranks.size()}, is_polled_{is_polled}, scope_{std::string{name}, size_, channel.nodes} {
   if (size_ == 1) {  // copies: no rule is asked
     Transport* local = channel.transports.front().get();
     choices_.push_back({{ByteRange::infinite, local, local}});

@@ -10,6 +10,18 @@
 #include "rankmesh/group/detail/in_flight.hpp"
 
 namespace rankmesh {
+namespace {
+
+std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t size_of_element,
+                            std::span<const std::string_view> names) {
+  for (const std::string_view name : names) (void)plan.index_of(name);  // throws where there is none
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
+    throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
+                     "no machine has so much memory; look at the count"};
+  return count * size_of_element;
+}
+
+}  // namespace
 
 Mesh::Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options)
     : state_{detail::open_mesh(world, std::move(options), std::string{mesh},
@@ -87,11 +99,20 @@ std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(std::size_t count, 
                                                              std::span<const std::string_view> names) {
   detail::MeshState& state = open_state("allocate_symmetric");
   const detail::CallGuard guard{*state.services};
-  for (const std::string_view name : names) (void)state.plan.index_of(name);  // throws where there is none
-  if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
-    throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
-                     "no machine has so much memory; look at the count"};
-  return state.shared->allocate(count * size_of_element, {names.begin(), names.end()});
+  return state.shared->allocate(symmetric_bytes(state.plan, count, size_of_element, names),
+                                {names.begin(), names.end()});
+}
+
+std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_element,
+                                    std::span<const std::string_view> names) {
+  detail::MeshState& state = open_state("allocate_symmetric");
+  const detail::CallGuard guard{*state.services};
+  const std::size_t bytes = symmetric_bytes(state.plan, count, size_of_element, names);
+  if (state.device == nullptr)
+    throw NoDeviceError{
+        fmt::format("allocate_symmetric on devices: the mesh has none: {}", state.services->no_device),
+        "use host memory, or a machine with CUDA and NCCL"};
+  return state.device->allocate_symmetric(bytes, {names.begin(), names.end()});
 }
 
 const std::string& Mesh::why_no_device() const { return state().services->no_device; }

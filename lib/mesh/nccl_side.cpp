@@ -216,10 +216,9 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
     if (names[f]) split_[f] = true;
 }
 
-mpi::RollCall::Step NcclSide::warm_up_step(const Channel& channel) const {
-  mpi::RollCall::Step step{hash_bytes("warm-up of " + identity(channel) + channel.ranks.to_string()).low,
-                           fmt::format("NCCL bootstrap of '{}': warm-up", channel.name),
-                           {}};
+mpi::RollCall::Step NcclSide::step(const std::string& activity, const Channel& channel) const {
+  mpi::RollCall::Step step{
+      hash_bytes(activity + identity(channel) + channel.ranks.to_string()).low, activity, {}};
   for (const Rank rank : channel.ranks) step.members.push_back(static_cast<int>(rank.value()));
   return step;
 }
@@ -227,6 +226,9 @@ mpi::RollCall::Step NcclSide::warm_up_step(const Channel& channel) const {
 void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
                       std::int64_t free_before) {
   std::string failure;
+  const auto warm_up_step = [&](const Channel& channel) {
+    return step(fmt::format("NCCL bootstrap of '{}': warm-up", channel.name), channel);
+  };
   const auto opened = static_cast<std::int64_t>(members_.size() - first);
   try {
     const std::int64_t by_inits = opened == 0 ? 0 : (free_before - free_memory()) / opened;
@@ -386,6 +388,7 @@ void NcclSide::close(const Deadline& deadline) {
     }
   };
   abort_broken();  // peers that wait for it are told now
+  deregister();
   each([](nccl::Communicator& comm) { comm.finalize(); });
   each([&](nccl::Communicator& comm) {
     if (comm.is_owned()) comm.settle(deadline);
@@ -393,6 +396,7 @@ void NcclSide::close(const Deadline& deadline) {
   each([](nccl::Communicator& comm) { comm.destroy(); });
   abort_broken();
   members_.clear();
+  symmetric_.clear();
   streams_.clear();
   claim_ = {};
   if (failure != nullptr) std::rethrow_exception(failure);

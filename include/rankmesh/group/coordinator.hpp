@@ -117,7 +117,7 @@ class RANKMESH_API GroupCoordinator {
   /// The root's values, everywhere.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
-    run(calls::broadcast(values, root, stream));
+    run_asymmetric(calls::broadcast(values, root, stream));
   }
   template <WritableMemory M>
   [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
@@ -161,13 +161,13 @@ class RANKMESH_API GroupCoordinator {
   /// Element-wise over the members, at the root; in place there.
   template <WritableMemory M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(calls::reduce(values, values, root, op, stream));
+    run_asymmetric(calls::reduce(values, values, root, op, stream));
   }
   /// Element-wise over the members; out has as many elements as in at the root and is not touched elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(calls::reduce(in, out, root, op, stream));
+    run_asymmetric(calls::reduce(in, out, root, op, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -271,7 +271,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run(calls::rooted(Operation::gather, in, out, root, stream));
+    run_asymmetric(calls::rooted(Operation::gather, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -441,7 +441,7 @@ class RANKMESH_API GroupCoordinator {
   /// @param tag  0 .. 16383, the same at both ends.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
-    run(calls::send(values, resolved(to), tag, stream));
+    run_asymmetric(calls::send(values, resolved(to), tag, stream));
   }
   template <Memory In>
   [[nodiscard]] auto send_async(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
@@ -451,7 +451,7 @@ class RANKMESH_API GroupCoordinator {
   /// From another member, exactly as many elements as it sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
-    run(calls::recv(values, resolved(from), tag, stream));
+    run_asymmetric(calls::recv(values, resolved(from), tag, stream));
   }
   template <WritableMemory Out>
   [[nodiscard]] auto recv_async(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
@@ -462,7 +462,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {
-    run(calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
+    run_asymmetric(calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -484,6 +484,8 @@ class RANKMESH_API GroupCoordinator {
 
   /// Any operation as a record; what the functions above call.
   void run(const Call& call);
+  // The same for operations in which members do different things.
+  void run_asymmetric(const Call& call);
   /// The same without waiting.
   /// @param kept  what must live until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});

@@ -1,6 +1,7 @@
 // A mesh that works: the plan carried out over a communicator.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/symmetric_span.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
@@ -100,17 +102,34 @@ class RANKMESH_API Mesh {
   /// written.
   /// @throws UnknownName; MismatchError where ranks pass different sizes or names, or a node has no memory
   ///         left; mpi::SharedMemoryError; TimeoutError naming the ranks that did not come.
-  template <Element T>
+  template <Element T, MemoryKind Kind = MemoryKind::host>
+    requires(Kind == MemoryKind::host)
   [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
                                                     std::span<const std::string_view> names) {
     auto window = allocate_window(count, sizeof(T), names);
     T* const data = reinterpret_cast<T*>(window->own());
     return {std::move(window), data, count};
   }
-  template <Element T>
-  [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
-                                                    std::initializer_list<std::string_view> names) {
-    return allocate_symmetric<T>(count, std::span{names.begin(), names.size()});
+
+  /// Device memory of `count` zeroed elements per rank that NCCL knows beforehand: its allocator's
+  /// (NCCL 2.19), registered with the communicators of these names, in the order of the plan, as symmetric
+  /// windows (2.27) or user buffers (2.19). What was made of it is logged; where the library or the devices
+  /// offer nothing, it is ordinary device memory. NCCL finds the registration by the address, so operations
+  /// take the span like any other; all members of a group pass such memory, at the same offset, or none does
+  /// (NCCL's rule). Collective over the mesh, the same count and names everywhere; blocks, and waits until
+  /// the device has nothing to do. Goes with the mesh's close(): the span dangles then.
+  /// @throws UnknownName; NoDeviceError where the mesh has no devices; MismatchError where ranks pass
+  /// different
+  ///         sizes or names, one has no memory left or a name is not open (`lazy`); TimeoutError naming the
+  ///         ranks that did not come. Where a registration failed, the groups of these names are broken.
+  template <Element T, MemoryKind Kind>
+    requires(Kind == MemoryKind::device)
+  [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count, std::span<const std::string_view> names) {
+    return {reinterpret_cast<T*>(allocate_on_device(count, sizeof(T), names)), count};
+  }
+  template <Element T, MemoryKind Kind = MemoryKind::host>
+  [[nodiscard]] auto allocate_symmetric(std::size_t count, std::initializer_list<std::string_view> names) {
+    return allocate_symmetric<T, Kind>(count, std::span{names.begin(), names.size()});
   }
 
   /// A group of any ranks, in the given order. Collective over those ranks alone, which must make overlapping
@@ -153,6 +172,8 @@ class RANKMESH_API Mesh {
   explicit Mesh(std::unique_ptr<detail::MeshState> state);
   std::shared_ptr<const SymmetricWindow> allocate_window(std::size_t count, std::size_t size_of_element,
                                                          std::span<const std::string_view> names);
+  std::byte* allocate_on_device(std::size_t count, std::size_t size_of_element,
+                                std::span<const std::string_view> names);
   [[nodiscard]] detail::MeshState& state() const;                       // throws ClosedError after a move
   [[nodiscard]] detail::MeshState& open_state(const char* what) const;  // and after close()
   std::unique_ptr<detail::MeshState> state_;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/group/detail/channel.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
@@ -118,6 +119,14 @@ class Router {
     while (bytes >= choice->end) ++choice;
     return choice;
   }
+  /// Whether a call in which members do different things (broadcast, reduce, gather, send, recv, send_recv)
+  /// is one on host memory that choose() can answer, once it is known to be right.
+  [[nodiscard, gnu::always_inline]] bool takes_as_it_is(const Call& call, std::uint64_t unusual) const {
+    return (static_cast<std::uint64_t>(call.in.kind) | static_cast<std::uint64_t>(call.out.kind) |
+            reinterpret_cast<std::uintptr_t>(call.in.window) |
+            reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | is_polled_) == 0 &&
+           (call.operation != Operation::reduce || !is_narrow_float(call.in.type));
+  }
   [[nodiscard]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
 
   /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no memory.
@@ -157,6 +166,7 @@ class Router {
   const Choice* add(const RouteTable& routes, const Channel& channel, const RouteQuery& query);
 
   std::int64_t size_;
+  std::uint64_t is_polled_;  // 1: host calls are polled with a deadline
   RouteScope scope_;
   std::array<Plain, operation_count> plain_{};
   std::array<Row, operation_count> rows_{};

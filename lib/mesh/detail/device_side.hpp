@@ -2,9 +2,11 @@
 // or NCCL.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rankmesh/base/deadline.hpp"
@@ -44,6 +46,10 @@ class DeviceSide {
   virtual void close(const Deadline& deadline) = 0;
   /// Ends all communicators at once, whatever their peers do. Local.
   virtual void abort() noexcept = 0;
+
+  /// Zeroed device memory, registered with the communicators of these names. Collective over the mesh; it
+  /// goes with close().
+  virtual std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names) = 0;
 
   /// Gathers the operations that follow; end_batch() issues them together.
   virtual void begin_batch() = 0;

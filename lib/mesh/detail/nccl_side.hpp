@@ -12,6 +12,7 @@
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/bootstrap.hpp"
+#include "rankmesh/device/nccl/symmetric_memory.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/mpi/roll_call.hpp"
 
@@ -30,6 +31,7 @@ class NcclSide final : public DeviceSide {
   void close(Channel& channel, const Deadline& deadline) override;
   void close(const Deadline& deadline) override;
   void abort() noexcept override;
+  std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names) override;
   void begin_batch() override { batch_.begin(); }
   void end_batch(const Deadline& deadline) override;
 
@@ -45,7 +47,10 @@ class NcclSide final : public DeviceSide {
   void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
               std::int64_t free_before);
   void undo(std::size_t first) noexcept;
-  [[nodiscard]] mpi::RollCall::Step warm_up_step(const Channel& channel) const;
+  [[nodiscard]] mpi::RollCall::Step step(const std::string& activity, const Channel& channel) const;
+  [[nodiscard]] std::vector<const Member*> symmetric_members(
+      const std::vector<std::string_view>& names) const;
+  void deregister();
   void abort_broken() noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);
@@ -58,7 +63,8 @@ class NcclSide final : public DeviceSide {
   device::Claim claim_;
   nccl::Batch batch_;
   device::CapturedGraphs graphs_;
-  std::vector<Member> members_;  // in the order of opening
+  std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;  // freed after the communicators have ended
+  std::vector<Member> members_;                                    // in the order of opening
   std::unique_ptr<float, void (*)(float*)> scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
   std::map<const Channel*, device::Stream> streams_;  // made when asked for
   std::vector<bool> split_;                           // names whose splits were made

@@ -40,7 +40,7 @@ bool parse(const std::string& text, std::vector<Fault>& list) {
     const auto colon = entry.find(':');
     fault.kind = entry.substr(0, colon);
     if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" && fault.kind != "late" &&
-        fault.kind != "async")
+        fault.kind != "window" && fault.kind != "async")
       return false;
     std::stringstream keys(colon == std::string::npos ? "" : entry.substr(colon + 1));
     for (std::string pair; std::getline(keys, pair, ',');) {
@@ -106,6 +106,13 @@ Outcome injected_init_failure(Comm& comm) {
   }
   for (const Fault& fault : faults_of("init", &comm))
     return failed(static_cast<ncclResult_t>(fault.code), "injected: init of rank %d fails", comm.seat.rank);
+  return {};
+}
+
+Outcome injected_window_failure(Comm& comm) {
+  for (const Fault& fault : faults_of("window", &comm))
+    return failed(static_cast<ncclResult_t>(fault.code), "injected: a window of rank %d fails",
+                  comm.seat.rank);
   return {};
 }
 

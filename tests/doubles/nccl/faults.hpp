@@ -5,8 +5,9 @@
 
 namespace fake {
 
-Outcome injected_id_failure();              // "id"
-Outcome injected_init_failure(Comm& comm);  // "late" sleeps, "init" fails
-Outcome injected_async_error(Comm& comm);   // "async": after so many operations
+Outcome injected_id_failure();                // "id"
+Outcome injected_init_failure(Comm& comm);    // "late" sleeps, "init" fails
+Outcome injected_window_failure(Comm& comm);  // "window"
+Outcome injected_async_error(Comm& comm);     // "async": after so many operations
 
 }  // namespace fake

@@ -5,6 +5,7 @@
 #include "common/settings.hpp"
 #include "counters.hpp"
 #include "fake_cuda.hpp"
+#include "faults.hpp"
 #include "group.hpp"
 
 struct ncclWindow_vidmem {
@@ -129,7 +130,10 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t byte
   Job job;
   job.comm = comm;
   job.blocking = comm->config.blocking;
-  job.body = [comm] { return broken("window_meets") ? Outcome{} : meet(*comm, Meeting::window); };
+  job.body = [comm] {
+    if (Outcome fault = injected_window_failure(*comm); !fault.ok()) return fault;
+    return broken("window_meets") ? Outcome{} : meet(*comm, Meeting::window);
+  };
   job.deliver = [handle, window] {
     *window = new ncclWindow_vidmem{handle};
     remember(handles().windows, *window, totals().windows);

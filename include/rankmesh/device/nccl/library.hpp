@@ -17,7 +17,9 @@
           required(GetErrorString) required(GetLastError) required(AllReduce) required(Reduce)              \
               required(Broadcast) required(AllGather) required(ReduceScatter) required(Send) required(Recv) \
                   required(GroupStart) required(GroupEnd) required(CommCount) required(CommUserRank)        \
-                      required(CommCuDevice) optional(CommInitRankScalable)
+                      required(CommCuDevice) optional(CommInitRankScalable) optional(MemAlloc)              \
+                          optional(MemFree) optional(CommRegister) optional(CommDeregister)                 \
+                              optional(CommWindowRegister) optional(CommWindowDeregister)
 
 namespace rankmesh::nccl {
 

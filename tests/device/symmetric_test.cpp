@@ -1,0 +1,128 @@
+// Symmetric memory on devices: allocated by NCCL, registered with the communicators of names.
+#include <doctest/doctest.h>
+
+#include <cuda_runtime_api.h>
+
+#include "device/ground.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+namespace {
+
+constexpr std::size_t elements = 5000;
+
+const char* grid() { return size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto"; }
+
+std::vector<float> values_of(DeviceSpan<float> span) {
+  std::vector<float> host(span.size());
+  device::detail::copy(host.data(), span.data(), host.size() * sizeof(float),
+                       device::detail::Direction::to_host, StreamRef{});
+  return host;
+}
+
+void fill(DeviceSpan<float> span, float value) {
+  const std::vector<float> host(span.size(), value);
+  device::detail::copy(span.data(), host.data(), host.size() * sizeof(float),
+                       device::detail::Direction::to_device, StreamRef{});
+}
+
+bool is_nothing_left(const FakeNcclCounters& before) {
+  const FakeNcclCounters now = ground::nccl();
+  return now.memory == before.memory && now.windows == before.windows &&
+         now.registrations == before.registrations && now.communicators == before.communicators;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "symmetric device memory is zeroed, registered with the names' communicators, and goes with the mesh") {
+  const FakeNcclCounters before = ground::nccl();
+  const FakeCudaCounters cuda_before = ground::cuda();
+  Mesh mesh{MPI_COMM_WORLD, grid(), ground::options()};
+  const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(elements, {"tp", "dp"});
+  static_assert(std::is_same_v<decltype(memory), const DeviceSpan<float>>);
+  CHECK(memory.size() == elements);
+  CHECK(values_of(memory) == std::vector<float>(elements, 0.0F));
+  if (ground::is_double()) {
+    const long groups = (mesh["tp"].size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0);
+    const int version = nccl::Library::load().version();
+    const FakeNcclCounters now = ground::nccl();
+    CHECK(now.memory - before.memory == (version >= 21900 ? 1 : 0));
+    CHECK(now.windows - before.windows == (version >= 22700 ? groups : 0));
+    CHECK(now.registrations - before.registrations == (version >= 21900 && version < 22700 ? groups : 0));
+  }
+  fill(memory, static_cast<float>(rank() + 1));
+  auto& tp = mesh["tp"];
+  float expected = 0;
+  for (const Rank member : tp.ranks()) expected += static_cast<float>(member.value() + 1);
+  tp.all_reduce(memory);
+  CHECK(values_of(memory) == std::vector<float>(elements, expected));
+  fill(memory, 1);
+  mesh["dp"].all_reduce(memory.subspan(elements / 2, 16));
+  CHECK(values_of(memory)[elements / 2] == static_cast<float>(mesh["dp"].size()));
+  CHECK(values_of(memory)[0] == 1);
+  CHECK(mesh.allocate_symmetric<std::int8_t, MemoryKind::device>(0, {}).size() == 0);
+  mesh.close();
+  CHECK(is_nothing_left(before));
+  CHECK(ground::cuda().allocations == cuda_before.allocations);
+}
+
+TEST_CASE("symmetric device memory that ranks ask for differently, or that one has not got, is nobody's") {
+  if (size() == 1) return;
+  const FakeNcclCounters before = ground::nccl();
+  MeshOptions options = ground::options();
+  options.names["dp"].lazy = true;
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=auto,tp=1", options};
+  const FakeNcclCounters open = ground::nccl();
+  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"pp"})), UnknownName);
+  CHECK_THROWS_WITH_AS(
+      ((void)mesh.allocate_symmetric<float, MemoryKind::device>(rank() == 0 ? 4 : 5, {"tp"})),
+      doctest::Contains("bytes of symmetric memory"), MismatchError);
+  CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"dp"})),
+                       doctest::Contains("not open"), MismatchError);
+  const std::size_t too_much = std::size_t{1} << 40;
+  CHECK_THROWS_WITH_AS(
+      ((void)mesh.allocate_symmetric<float, MemoryKind::device>(rank() == 0 ? too_much : 4, {"tp"})),
+      doctest::Contains("rank 0"), MismatchError);
+  CHECK(ground::nccl().memory == open.memory);
+  mesh.open({"dp"});
+  const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(4, {"dp"});
+  fill(memory, 1);
+  mesh["dp"].all_reduce(memory);
+  CHECK(values_of(memory)[3] == static_cast<float>(mesh["dp"].size()));
+  mesh.close();
+  CHECK(is_nothing_left(before));
+  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})), ClosedError);
+}
+
+TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {
+  if (size() == 1 || !ground::is_double() || nccl::Library::load().version() < 22700) return;
+  const FakeNcclCounters before = ground::nccl();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto", ground::short_timeout()};
+  if (rank() == size() - 1) ground::inject("window:code=2");
+  CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),
+                       doctest::Contains("injected: a window"), MismatchError);
+  ground::inject("");
+  const DeviceBuffer<float> buffer{1};
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("broken"), ClosedError);
+  mesh.close();
+  CHECK(ground::nccl().communicators == before.communicators);
+  CHECK(ground::nccl().memory == before.memory);
+  wait_for_all();
+}
+
+TEST_CASE("symmetric device memory without devices says why there are none") {
+  MeshOptions options = ground::options();
+  options.devices = DeviceUse::off;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),
+                       doctest::Contains("MeshOptions::devices is off"), NoDeviceError);
+  mesh.close();
+}
