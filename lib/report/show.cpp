@@ -186,12 +186,13 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
     json["views"].push_back(dimensions);
   }
   for (const GroupFamily& family : plan.families()) {
-    nlohmann::ordered_json entry{{"name", family.name()},
-                                 {"size", family.group_size()},
-                                 {"groups", family.group_count()},
-                                 {"coverage", coverage_text(family.coverage(plan.world_size()))},
-                                 {"first", family.group(0).to_string(detail::max_field)},
-                                 {"last", family.group(family.group_count() - 1).to_string(detail::max_field)}};
+    nlohmann::ordered_json entry{
+        {"name", family.name()},
+        {"size", family.group_size()},
+        {"groups", family.group_count()},
+        {"coverage", coverage_text(family.coverage(plan.world_size()))},
+        {"first", family.group(0).to_string(detail::max_field)},
+        {"last", family.group(family.group_count() - 1).to_string(detail::max_field)}};
     if (const auto stride = family.stride()) entry["stride"] = *stride;
     if (options.live != nullptr) {
       const Spread spread = spread_of(family, options.live->placement);

@@ -44,7 +44,8 @@ std::string options_as_toml(const GroupOptions& options) {
   const auto number = [&](std::string_view key, const std::optional<int>& value) {
     if (value) text += fmt::format("{} = {}\n", key, *value);
   };
-  if (!options.split_from.empty()) text += fmt::format("split_from = {}\n", detail::quoted(options.split_from));
+  if (!options.split_from.empty())
+    text += fmt::format("split_from = {}\n", detail::quoted(options.split_from));
   if (options.share_resources) text += "share_resources = true\n";
   if (options.ranks_per_id != usual.ranks_per_id)
     text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
