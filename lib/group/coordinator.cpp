@@ -177,7 +177,7 @@ void GroupCoordinator::run(const Call& call) {
 void GroupCoordinator::run_asymmetric(const Call& call) {
   const detail::CallGuard guard{*services_};
   if (channel_->broken.empty() && router_->takes_as_it_is(call, services_->unusual) &&
-      detail::is_plainly_right(call, rank_in_group_, size_)) [[likely]]
+      !detail::Rewritten::is_needed(call) && detail::is_plainly_right(call, rank_in_group_, size_)) [[likely]]
     return router_->choose(call).run(call);
   run_checked(call);
 }

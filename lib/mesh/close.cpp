@@ -71,6 +71,7 @@ void Mesh::close() {
   detail::Agreement agreement;  // as cheap as a barrier, and a rank can say no
   try {
     detail::finish_in_flight(*state.services, nullptr, state.deadline());
+    if (state.device) state.device->quiesce(state.deadline());
   } catch (const Error& error) {
     agreement.fail(error.message());
   }

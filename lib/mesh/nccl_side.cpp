@@ -388,7 +388,9 @@ void NcclSide::close(const Deadline& deadline) {
     }
   };
   abort_broken();  // peers that wait for it are told now
-  deregister();
+  each([&](nccl::Communicator& comm) {
+    for (const auto& memory : symmetric_) memory->deregister(comm);
+  });
   each([](nccl::Communicator& comm) { comm.finalize(); });
   each([&](nccl::Communicator& comm) {
     if (comm.is_owned()) comm.settle(deadline);

@@ -51,19 +51,18 @@ std::byte* NcclSide::allocate_symmetric(std::size_t bytes, const std::vector<std
     return step(fmt::format("the registration of symmetric memory with '{}'", member.channel->name),
                 *member.channel);
   };
+  std::string kinds;
   Agreement outcome;
   try {
-    std::string kinds;
     for (const Member* member : members) {
       const nccl::Communicator& comm = *member->comm;
-      memory.begin_registration(comm);
+      // One that blocks would wait for its peers without a deadline.
+      memory.begin_registration(comm, !state_.options_of(*member->channel).blocking);
       state_.services->roll_call->wait([&] { return comm.is_settled(); }, registration(*member),
                                        state_.deadline());
       kinds += fmt::format("{}'{}' {}", kinds.empty() ? "" : ", ", member->channel->name,
                            nccl::to_string(memory.finish_registration()));
     }
-    state_.log(LogLevel::info, fmt::format("rank {} has {} bytes of symmetric device memory: {}",
-                                           state_.services->rank.value(), bytes, kinds));
   } catch (const Error& error) {
     outcome.fail(error.message());
     for (const Member* member : members)
@@ -76,14 +75,16 @@ std::byte* NcclSide::allocate_symmetric(std::size_t bytes, const std::vector<std
     for (const Member* member : members) member->channel->broken = error.message();
     throw;
   }
+  state_.log(LogLevel::info,
+             fmt::format("rank {} has {} bytes of symmetric device memory{}{}", state_.services->rank.value(),
+                         bytes, kinds.empty() ? "" : ": ", kinds));
   return memory.data();
 }
 
-// What is broken is aborted, and its registrations go with it.
-void NcclSide::deregister() {
-  for (const auto& memory : symmetric_)
-    for (const Member& member : members_)
-      if (member.channel->broken.empty()) memory->deregister(*member.comm);
+void NcclSide::quiesce(const Deadline& deadline) {
+  if (symmetric_.empty()) return;
+  abort_broken();  // else its operations might never end
+  drain(deadline);
 }
 
 }  // namespace rankmesh::detail

@@ -50,9 +50,7 @@ Element element_of(DataType type) {
 // The type for reductions; nothing where the loaded NCCL, or the headers, have none.
 std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
   if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
     if (library.version() >= 22400) return type == DataType::float8_e4m3 ? ncclFloat8e4m3 : ncclFloat8e5m2;
-#endif
     return std::nullopt;
   }
   const Element element = element_of(type);

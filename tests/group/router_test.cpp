@@ -176,4 +176,11 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   f.channel->broken = "a test broke it";
   CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"), ClosedError);
   CHECK_THROWS_AS(f.group->barrier(), ClosedError);
+  CHECK_THROWS_AS(f.group->broadcast(part(0, 4), RankInGroup{0}), ClosedError);
+  CHECK_THROWS_AS(f.group->reduce(part(0, 4), part(8, 4), RankInGroup{0}), ClosedError);
+  CHECK_THROWS_AS(f.group->gather(part(0, 4), part(4, 12), RankInGroup{0}), ClosedError);
+  CHECK_THROWS_AS(f.group->send(part(0, 4), 0), ClosedError);
+  CHECK_THROWS_AS(f.group->recv(part(0, 4), 0), ClosedError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0), ClosedError);
+  CHECK(f.log.size() == sent + 7);
 }

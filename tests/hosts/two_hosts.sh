@@ -20,4 +20,4 @@ wants '^  pp +2 +4 +4 +0,4 +3,7 +0 +2$' # pp spans both nodes
 wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
 wants '^  n0 h0: ranks 0-3, processes '
 wants '^  n1 h1: ranks 4-7, processes '
-"$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*'
+"$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*,*/mesh/batch_*'

@@ -46,6 +46,9 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
     CHECK_THROWS_WITH_AS(works.front().wait(), doctest::Contains("waited for inside its NcclGroup"),
                          UsageError);
     CHECK_THROWS_WITH_AS(mesh["pp"].barrier(), doctest::Contains("on host memory inside"), UsageError);
+    CHECK_THROWS_WITH_AS(mesh["pp"].broadcast(pair, RankInGroup{0}),
+                         doctest::Contains("on host memory inside"), UsageError);
+    CHECK_THROWS_WITH_AS(mesh["pp"].send(pair, next), doctest::Contains("on host memory inside"), UsageError);
     CHECK_THROWS_AS((NcclGroup{mesh}), UsageError);
     together.end();
     const MPI_Comm pp = mesh["pp"].native_mpi(), dp = mesh["dp"].native_mpi();

@@ -209,6 +209,29 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
   lent.push_back(std::move(values));
 }
 
+TEST_CASE("a message that nobody sends, a broadcast whose root stays away: the deadline ends both") {
+  MeshOptions options = short_timeout();
+  options.deadline = Deadline::Duration{0.5};
+  static std::vector<std::vector<double>> lent;  // what never ends must live until the end of the process
+  for (const bool is_message : {true, false}) {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& values = lent.emplace_back(100'000, 1.0);
+    const auto root = static_cast<RankInGroup>(last());
+    if (rank() == 0) {
+      try {
+        if (is_message)
+          mesh["tp"].recv(values, root);
+        else
+          mesh["tp"].broadcast(values, root);
+        FAIL("no exception");
+      } catch (const TimeoutError& error) {
+        CHECK(contains(error.message(), is_message ? "tp.recv" : "tp.broadcast"));
+      }
+    }
+    wait_for_all();
+  }
+}
+
 TEST_CASE("an exception that unwinds one rank only does not hang it, and the others are told") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   if (rank() == last()) {

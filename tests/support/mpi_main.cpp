@@ -25,7 +25,11 @@ class RankReporter : public doctest::IReporter {
  public:
   explicit RankReporter(const doctest::ContextOptions&) {}
 
-  void report_query(const doctest::QueryData&) override {}
+  void report_query(const doctest::QueryData& query) override {  // --count, in doctest's words
+    if (query.run_stats != nullptr)
+      std::printf("unskipped test cases passing the current filters: %u\n",
+                  query.run_stats->numTestCasesPassingFilters);
+  }
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats& stats) override { run_stats = stats; }
   void test_case_start(const doctest::TestCaseData& test) override { test_ = &test; }

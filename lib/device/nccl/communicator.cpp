@@ -17,12 +17,8 @@ ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) 
   if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
   if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
   if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0)
   if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
   config.commName = name.c_str();
-#endif
   return config;
 }
 

@@ -9,9 +9,9 @@
 namespace rankmesh::nccl {
 namespace {
 
-// NCCL refuses windows that are empty or not aligned.
+// NCCL refuses windows that are empty, or not of whole pages.
 std::size_t rounded(std::size_t bytes) {
-  constexpr std::size_t alignment = NCCL_WIN_REQUIRED_ALIGNMENT;
+  constexpr std::size_t alignment = 4096;
   return bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -25,20 +25,28 @@ SymmetricMemory::SymmetricMemory(const Library& library, std::size_t bytes)
   else
     device::check(cudaMalloc(&memory, bytes_), "cudaMalloc");
   data_ = static_cast<std::byte*>(memory);
-  device::check(cudaMemset(memory, 0, bytes_), "cudaMemset");
-  device::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the fill may end after the call
+  try {
+    device::check(cudaMemset(memory, 0, bytes_), "cudaMemset");
+    device::check(cudaStreamSynchronize(nullptr),
+                  "cudaStreamSynchronize");  // the fill may end after the call
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
-SymmetricMemory::~SymmetricMemory() {
+SymmetricMemory::~SymmetricMemory() { release(); }
+
+void SymmetricMemory::release() noexcept {
   if (library_->MemAlloc != nullptr)
     (void)library_->MemFree(data_);
   else
     (void)cudaFree(data_);
 }
 
-void SymmetricMemory::begin_registration(const Communicator& comm) {
+void SymmetricMemory::begin_registration(const Communicator& comm, bool as_window) {
   Registered& entry = registered_.emplace_back(Registered{&comm});
-  if (library_->CommWindowRegister != nullptr)
+  if (as_window && library_->CommWindowRegister != nullptr)
     library_->check(
         library_->CommWindowRegister(comm.native(), data_, bytes_, &entry.window, NCCL_WIN_COLL_SYMMETRIC),
         "ncclCommWindowRegister", comm.native());
@@ -70,9 +78,9 @@ std::string_view to_string(SymmetricMemory::Registration registration) {
     case SymmetricMemory::Registration::none:
       return "ordinary memory";
     case SymmetricMemory::Registration::buffer:
-      return "registered buffer";
+      return "buffer";
     case SymmetricMemory::Registration::window:
-      return "symmetric window";
+      return "window";
   }
   return "";
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/group/detail/channel.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
@@ -124,8 +123,7 @@ class Router {
   [[nodiscard, gnu::always_inline]] bool takes_as_it_is(const Call& call, std::uint64_t unusual) const {
     return (static_cast<std::uint64_t>(call.in.kind) | static_cast<std::uint64_t>(call.out.kind) |
             reinterpret_cast<std::uintptr_t>(call.in.window) |
-            reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | is_polled_) == 0 &&
-           (call.operation != Operation::reduce || !is_narrow_float(call.in.type));
+            reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | is_polled_) == 0;
   }
   [[nodiscard]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
 

@@ -39,6 +39,9 @@ class DeviceSide {
   /// Why nothing may be destroyed now: CUDA graphs that hold operations, by name. Empty where there is no
   /// reason.
   [[nodiscard]] virtual std::string living_graphs(const Channel* only) const = 0;
+  /// Waits until nothing works on symmetric memory any more, where there is some: windows are taken back
+  /// locally, and a peer may still read this rank's. Local; what comes before close() for all ranks.
+  virtual void quiesce(const Deadline& deadline) = 0;
   /// Ends one group's communicator: what is under way completes. Collective over its members.
   virtual void close(Channel& channel, const Deadline& deadline) = 0;
   /// Finalises all communicators, then destroys all, in the order of opening; then the streams. Collective

@@ -28,6 +28,7 @@ class NcclSide final : public DeviceSide {
   void adopt(Channel& channel, ncclComm* native) override;
   void drain(const Deadline& deadline) override;
   [[nodiscard]] std::string living_graphs(const Channel* only) const override;
+  void quiesce(const Deadline& deadline) override;
   void close(Channel& channel, const Deadline& deadline) override;
   void close(const Deadline& deadline) override;
   void abort() noexcept override;
@@ -50,7 +51,6 @@ class NcclSide final : public DeviceSide {
   [[nodiscard]] mpi::RollCall::Step step(const std::string& activity, const Channel& channel) const;
   [[nodiscard]] std::vector<const Member*> symmetric_members(
       const std::vector<std::string_view>& names) const;
-  void deregister();
   void abort_broken() noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);

@@ -144,6 +144,11 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t byte
 ncclResult_t ncclCommWindowDeregister(ncclComm_t handle, ncclWindow_t window) {
   CommPtr comm;
   if (Outcome bad = enter(handle, comm); !bad.ok()) return report(bad);
+  {
+    std::lock_guard lock(comm->mutex);
+    if (comm->issued != comm->done && !broken("windows_at_rest"))
+      return report(failed(ncclInvalidUsage, "CommWindowDeregister: operations are under way"));
+  }
   if (!forget(handles().windows, window, totals().windows))
     return report(failed(ncclInvalidArgument, "CommWindowDeregister: not a live window"));
   delete window;

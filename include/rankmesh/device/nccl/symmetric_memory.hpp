@@ -29,14 +29,17 @@ class RANKMESH_API SymmetricMemory {
 
   /// Begins to register with a settled communicator. Collective over its ranks where NCCL has windows, so in
   /// one order on all of them; settle the communicator, then finish_registration().
-  void begin_registration(const Communicator& comm);
-  /// What it has become: NCCL makes no window where the devices cannot address each other, and says so by
-  /// success. The memory is then registered as a buffer, which is a local matter.
+  /// @param as_window  false: as a buffer only, which no other rank has to come for.
+  void begin_registration(const Communicator& comm, bool as_window);
+  /// What it was registered as. Where the devices cannot address each other, some versions of NCCL make no
+  /// window and report success: the memory is then registered as a buffer, which is a local matter. Others
+  /// make a buffer of it by themselves and call that a window.
   Registration finish_registration();
   /// Takes the registrations with a settled communicator back. Local.
   void deregister(const Communicator& comm);
 
  private:
+  void release() noexcept;
   struct Registered {
     const Communicator* comm;
     ncclWindow_t window = nullptr;  // written while the communicator settles: must not move until then
