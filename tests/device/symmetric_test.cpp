@@ -3,8 +3,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <thread>
+
 #include "device/ground.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 
@@ -69,6 +73,10 @@ TEST_CASE(
   CHECK(values_of(memory)[elements / 2] == static_cast<float>(mesh["dp"].size()));
   CHECK(values_of(memory)[0] == 1);
   CHECK(mesh.allocate_symmetric<std::int8_t, MemoryKind::device>(0, {}).size() == 0);
+  const auto stream = device::Stream::create();
+  cudaLaunchHostFunc(
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); }, nullptr);
+  tp.all_reduce(memory, stream);  // is still under way when close() begins, which waits for it
   mesh.close();
   CHECK(is_nothing_left(before));
   CHECK(ground::cuda().allocations == cuda_before.allocations);

@@ -75,6 +75,7 @@ NCCL = {
     "finalize_meets": "finalize waits for every rank",
     "destroy_waits": "finalize and destroy wait*",
     "window_meets": "registered memory*",
+    "windows_at_rest": "registered memory*",
     "release": "hundreds of communicators*",
 }
 

@@ -68,6 +68,15 @@ TEST_CASE("registered memory, windows and NCCL's own memory are counted") {
     REQUIRE_SAME(count().memory, 1);
     REQUIRE_SAME(count().registrations, 1);
     REQUIRE_SAME(count().windows, 1);
+    int* x = device(std::vector<int>{1});
+    if (rank.number == 0) {
+      NCCL_OK(ncclAllReduce(x, x, 1, ncclInt, ncclSum, comm, nullptr));
+      REQUIRE_NCCL(ncclCommWindowDeregister(comm, window), ncclInvalidUsage);  // waits for rank 1
+    }
+    rank.barrier();
+    if (rank.number == 1) NCCL_OK(ncclAllReduce(x, x, 1, ncclInt, ncclSum, comm, nullptr));
+    CUDA_OK(cudaDeviceSynchronize());
+    CUDA_OK(cudaFree(x));
     NCCL_OK(ncclCommWindowDeregister(comm, window));
     REQUIRE_NCCL(ncclCommWindowDeregister(comm, window), ncclInvalidArgument);
     NCCL_OK(ncclCommDeregister(comm, handle));
