@@ -183,7 +183,9 @@ TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules al
   CHECK(result.err == "");
   CHECK(result.status == 0);
   CHECK(result.out == "");
-  CHECK(in_job(scratch, "show tuned.toml").status == 0);
+  const auto shown = in_job(scratch, "show tuned.toml");
+  CAPTURE(shown.err);
+  CHECK(shown.status == 0);
   const auto text = shell(scratch, "cat tuned.toml").out;
   CHECK(text.find("mesh = \"dp=2,tp=2\"") != std::string::npos);
   CHECK(text.find("# tp.all_reduce 16: mpi ") != std::string::npos);

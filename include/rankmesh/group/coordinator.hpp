@@ -552,7 +552,7 @@ class RANKMESH_API GroupCoordinator {
   }
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
-  void run_checked(const Call& call);
+  [[gnu::noinline]] void run_checked(const Call& call);
   void run_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_rewritten(const Call& call);

@@ -16,7 +16,7 @@ void check_call(const Call& call, std::string_view group, RankInGroup self, std:
 
 /// Whether nothing is wrong with a call on host memory; false where check_call() must look. A few
 /// instructions.
-inline bool is_plainly_right(const Call& call, RankInGroup self, std::int64_t size) {
+[[gnu::always_inline]] inline bool is_plainly_right(const Call& call, RankInGroup self, std::int64_t size) {
   if (!call.is_plain()) return false;
   const auto is_member = [&](RankInGroup rank) {
     return static_cast<std::uint64_t>(rank.value()) < static_cast<std::uint64_t>(size);

@@ -125,7 +125,7 @@ class Router {
             reinterpret_cast<std::uintptr_t>(call.in.window) |
             reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | is_polled_) == 0;
   }
-  [[nodiscard]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
+  [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
 
   /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no memory.
   /// @param no_device  why the mesh has no device transport.
