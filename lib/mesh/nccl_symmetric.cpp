@@ -20,11 +20,13 @@ std::vector<const NcclSide::Member*> NcclSide::symmetric_members(
     };
     if (channel->ranks.size() == 1 || std::ranges::none_of(channel->families, is_named)) continue;
     const auto member = std::ranges::find(members_, channel.get(), &Member::channel);
-    if (member == members_.end() || !channel->broken.empty())
-      throw UsageError{
-          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is {}", channel->name,
-                      channel->broken.empty() ? "not open" : "broken: " + channel->broken),
-          fmt::format("open it first: mesh.open({{\"{}\"}})", channel->name)};
+    if (!channel->broken.empty())
+      throw UsageError{fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}",
+                                   channel->name, channel->broken)};
+    if (member == members_.end())
+      throw UsageError{fmt::format(
+          "allocate_symmetric for '{}', whose NCCL communicator is not open: call mesh.open() for it first",
+          channel->name)};
     members.push_back(&*member);
   }
   return members;

@@ -118,10 +118,10 @@ class RANKMESH_API Mesh {
   /// take the span like any other; all members of a group pass such memory, at the same offset, or none does
   /// (NCCL's rule). Collective over the mesh, the same count and names everywhere; blocks, and waits until
   /// the device has nothing to do. Goes with the mesh's close(): the span dangles then.
-  /// @throws UnknownName; NoDeviceError where the mesh has no devices; MismatchError where ranks pass
-  /// different
-  ///         sizes or names, one has no memory left or a name is not open (`lazy`); TimeoutError naming the
-  ///         ranks that did not come. Where a registration failed, the groups of these names are broken.
+  /// @throws UnknownName, on the rank that passes one: the others time out; NoDeviceError where the mesh
+  ///         has no devices; MismatchError where ranks pass different sizes or names, one has no memory left
+  ///         or a name is not open (`lazy`); TimeoutError naming the ranks that did not come. Where a
+  ///         registration failed, the groups of these names are broken.
   template <Element T, MemoryKind Kind>
     requires(Kind == MemoryKind::device)
   [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count, std::span<const std::string_view> names) {
@@ -136,9 +136,8 @@ class RANKMESH_API Mesh {
   /// groups in one order that is consistent across all members. The members meet first: k-1 messages of 24
   /// bytes each, with the mesh's timeout.
   /// @param name  for messages; empty: `group(<ranks>)`.
-  /// @throws UsageError where this rank is not in the list or a rank is outside the mesh; TimeoutError naming
-  /// the
-  ///         members that did not come.
+  /// @throws UsageError where this rank is not in the list or a rank is outside the mesh; TimeoutError
+  ///         naming the members that did not come.
   /// The mesh keeps the group open until it is closed, or the mesh is; later use throws ClosedError.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
   /// Several groups at once: sorted in one canonical order, so that overlapping batches of different ranks
