@@ -91,9 +91,9 @@ void Bucket::flush() {
     gathered_.clear();
   }
   Work work = group_.start({.operation = Operation::all_reduce,
+                            .reduction = options_.op,
                             .in = whole.as_input(),
                             .out = whole,
-                            .reduction = options_.op,
                             .stream = options_.stream},
                            kept);
   flying_.push_back({std::exchange(gathered_, {}), std::move(work)});

@@ -176,15 +176,13 @@ struct ExpertDispatcher::State {
       for (std::int64_t& n : rows) n *= row_elements;
       return rows;
     };
-    const auto in_counts = elements(sent), out_counts = elements(received);
-    const auto in_displacements = elements(in_places), out_displacements = elements(out_places);
+    const Blocks in_blocks{elements(sent), elements(in_places)};
+    const Blocks out_blocks{elements(received), elements(out_places)};
     const Call call{.operation = Operation::all_to_all,
                     .in = in,
                     .out = out,
-                    .in_counts = in_counts,
-                    .in_displacements = in_displacements,
-                    .out_counts = out_counts,
-                    .out_displacements = out_displacements,
+                    .in_blocks = &in_blocks,
+                    .out_blocks = &out_blocks,
                     .stream = stream};
     lending([&] { group.run(call); }, outgoing, incoming);
   }

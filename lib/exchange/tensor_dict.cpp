@@ -108,9 +108,9 @@ void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer t
   const RankInGroup destination = to.resolve(group.rank_in_group(), group.size());
   run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
             return Call{.operation = Operation::send,
+                        .tag = options.tag,
                         .in = part_of(buffer, metadata.tensors[i].is_sliced, options).as_input(),
                         .destination = destination,
-                        .tag = options.tag,
                         .stream = options.stream};
           }));
 }
@@ -134,9 +134,9 @@ void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
                                  .out = buffer,
                                  .stream = options.stream});
             return Call{.operation = Operation::recv,
+                        .tag = options.tag,
                         .out = part,
                         .source = source,
-                        .tag = options.tag,
                         .stream = options.stream};
           }));
   if (!gathers.empty()) run_all(*options.all_gather, gathers);

@@ -17,7 +17,7 @@ class Checker {
     const bool at_root = c.root == self_;
     same_kind();
     if (c.rows != 1) rows();
-    if (!c.in_counts.empty() || !c.out_counts.empty()) return blocks();
+    if (c.has_blocks()) return blocks();
     switch (c.operation) {
       case Operation::barrier:
         return;
@@ -102,31 +102,34 @@ class Checker {
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
-    const auto own = static_cast<std::size_t>(self_.value());
     switch (c.operation) {
-      case Operation::all_gather:
-        side(c.out_counts, c.out_displacements, c.out.count, "out");
-        counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
-        return overlap(c.in, c.out_displacements[own]);
+      case Operation::all_gather: {
+        const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
+        counts(c.in.count, count, "in", "the elements of the own block");
+        return overlap(c.in, place);
+      }
       case Operation::reduce_scatter:
-        side(c.in_counts, c.in_displacements, c.in.count, "in");
-        counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
+        counts(c.out.count, own_block(c.in_blocks, c.in.count, "in").count, "out",
+               "the elements of the own block");
         return overlap(c.in, -1);
-      case Operation::gather:
+      case Operation::gather: {
         member(c.root, "root");
-        side(c.out_counts, c.out_displacements, at_root ? c.out.count : INT64_MAX, "out");
-        counts(c.in.count, c.out_counts[own], "in", "the elements of the own block");
-        return at_root ? overlap(c.in, c.out_displacements[own]) : void();
-      case Operation::scatter:
+        const auto [place, count] = own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
+        counts(c.in.count, count, "in", "the elements of the own block");
+        return at_root ? overlap(c.in, place) : void();
+      }
+      case Operation::scatter: {
         member(c.root, "root");
-        side(c.in_counts, c.in_displacements, at_root ? c.in.count : INT64_MAX, "in");
-        counts(c.out.count, c.in_counts[own], "out", "the elements of the own block");
-        return at_root ? overlap(c.in.slice(c.in_displacements[own], c.out.count), 0, c.in) : void();
-      case Operation::all_to_all:
-        side(c.in_counts, c.in_displacements, c.in.count, "in");
-        side(c.out_counts, c.out_displacements, c.out.count, "out");
-        counts(c.out_counts[own], c.in_counts[own], "out", "as many elements in the own block as in");
+        const auto [place, count] = own_block(c.in_blocks, at_root ? c.in.count : INT64_MAX, "in");
+        counts(c.out.count, count, "out", "the elements of the own block");
+        return at_root ? overlap(c.in.slice(place, c.out.count), 0, c.in) : void();
+      }
+      case Operation::all_to_all: {
+        const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
+        counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
+               "as many elements in the own block as in");
         return overlap(c.in, -1);
+      }
       case Operation::barrier:
       case Operation::broadcast:
       case Operation::reduce:
@@ -138,8 +141,15 @@ class Checker {
     }
   }
 
-  void side(std::span<const std::int64_t> block_counts, std::span<const std::int64_t> displacements,
-            std::int64_t elements, std::string_view which) const {
+  struct Block {
+    std::int64_t place, count;
+  };
+  // This member's, once all are known to lie in a buffer of so many elements.
+  [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements, std::string_view which) const {
+    if (blocks == nullptr)
+      refuse(fmt::format("{} has no blocks", which), "give their counts, one per member");
+    const auto& block_counts = blocks->counts();
+    const auto& displacements = blocks->displacements();
     if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
         displacements.size() != block_counts.size())
       refuse(fmt::format("{} has {} counts and {} displacements", which, block_counts.size(),
@@ -149,6 +159,8 @@ class Checker {
       if (block_counts[k] < 0 || displacements[k] < 0 || displacements[k] > elements - block_counts[k])
         refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
                "look at its count and displacement");
+    const auto own = static_cast<std::size_t>(self_.value());
+    return {displacements[own], block_counts[own]};
   }
 
   void rows() const {
@@ -156,8 +168,7 @@ class Checker {
     const bool gathers = c.operation == Operation::all_gather || c.operation == Operation::gather;
     const bool splits = c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     const std::int64_t block = gathers ? c.in.count : c.out.count;
-    if ((!gathers && !splits) || !c.in_counts.empty() || !c.out_counts.empty() || c.rows < 1 ||
-        block % c.rows != 0)
+    if ((!gathers && !splits) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
       refuse(fmt::format("blocks of {} elements in {} rows", block, c.rows),
              "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide them");
   }

@@ -44,8 +44,7 @@ void GroupCoordinator::resolve_routes() {
   // Names of dynamic groups are for messages, and may differ between members; isolated communicators are
   // called name[key].
   const std::string name = channel_->families.empty() ? "" : name_.substr(0, name_.find('['));
-  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name, rank_in_group_,
-                                             services_->deadline.has_value());
+  router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name);
 }
 
 const RankSet& GroupCoordinator::ranks() const noexcept { return channel_->ranks; }
@@ -128,15 +127,6 @@ void GroupCoordinator::check(const Call& call, bool on_device) const {
   detail::check_call(call, name_, rank_in_group_, size_);
 }
 
-namespace {
-
-// For operations on host memory; what is closed is broken too.
-inline bool is_usable(const detail::MeshServices& services, const detail::Channel& channel) {
-  return channel.broken.empty() && !services.in_batch;
-}
-
-}  // namespace
-
 // Symmetric memory of this group is used in place; for anything else the routes are asked.
 Transport& GroupCoordinator::transport_of(const Call& call) const {
   if (call.in.window != nullptr || call.out.window != nullptr) {
@@ -162,31 +152,36 @@ void GroupCoordinator::run_beside_shared(const Call& call, Transport& transport)
 }
 
 void GroupCoordinator::run(const Call& call) {
-  detail::MeshServices& services = *services_;
-  const detail::CallGuard guard{services};
-  // What nearly every call is; run_checked() says what is wrong with others, or takes them another way.
-  if (channel_->broken.empty()) [[likely]]
-    if (const auto* choice = router_->choose_plainly(call, services.unusual)) [[likely]] {
-      if (choice->only != nullptr) [[likely]]
-        return choice->only->run(call);
-      return router_->first_that_supports(*choice, call).run(call);
-    }
+  const detail::CallGuard guard{*services_};
   run_checked(call);
 }
 
-void GroupCoordinator::run_asymmetric(const Call& call) {
-  const detail::CallGuard guard{*services_};
-  if (channel_->broken.empty() && router_->takes_as_it_is(call, services_->unusual) &&
-      !detail::Rewritten::is_needed(call) && detail::is_plainly_right(call, rank_in_group_, size_)) [[likely]]
-    return router_->choose(call).run(call);
+template <Operation operation>
+void GroupCoordinator::run_ordinary(const Call& call) {
+  detail::MeshServices& services = *services_;
+  const detail::CallGuard guard{services};
+  // run_checked() says what is wrong, or takes the call another way.
+  if (channel_->broken.empty() && services.unusual == 0 &&
+      detail::is_plainly_right<operation>(call, rank_in_group_, size_)) [[likely]]
+    return router_->choose_ordinary<operation>(call).run(call);
   run_checked(call);
 }
+template void GroupCoordinator::run_ordinary<Operation::barrier>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::broadcast>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::reduce>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::all_reduce>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::all_gather>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::reduce_scatter>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::gather>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::scatter>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::all_to_all>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::send>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::recv>(const Call&);
+template void GroupCoordinator::run_ordinary<Operation::send_recv>(const Call&);
 
 void GroupCoordinator::run_checked(const Call& call) {
   const bool on_device = detail::is_on_device(call);
-  if (on_device || !is_usable(*services_, *channel_) ||
-      !detail::is_plainly_right(call, rank_in_group_, size_))
-    check(call, on_device);
+  check(call, on_device);
   if (!on_device && services_->in_batch)
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
@@ -202,8 +197,9 @@ void GroupCoordinator::run_checked(const Call& call) {
 
 void GroupCoordinator::run_on_host(const Call& call) {
   Transport& transport = transport_of(call);
-  if (&transport == channel_->in_place) return transport.run(call);  // waits with a deadline by itself
-  if (services_->deadline && size_ > 1)
+  // Nobody to wait for, or it waits with a deadline by itself.
+  if (size_ == 1 || &transport == channel_->in_place) return transport.run(call);
+  if (services_->deadline)
     run_with_deadline(call, *services_->deadline);
   else if (services_->unusual != 0)
     run_beside_shared(call, transport);
@@ -283,22 +279,18 @@ void GroupCoordinator::run_on_device(const Call& call) {
   gather(call, [this](const Call& now) { on_device_checked([&] { channel_->device->run(now); }); }, {});
 }
 
-// Until the end of the batch; the counts of a v-form may be gone by then.
+// Until the end of the batch; the blocks of a v-form may be gone by then.
 void GroupCoordinator::gather(const Call& call, std::function<void(const Call&)> issue,
                               std::function<void(const std::string&)> give_up) {
-  using Numbers = std::vector<std::int64_t>;
-  const auto copy = [](std::span<const std::int64_t> numbers) {
-    return Numbers{numbers.begin(), numbers.end()};
+  const auto copy = [](const Blocks* blocks) {
+    return blocks == nullptr ? std::optional<Blocks>{} : std::optional{*blocks};
   };
   services_->gathered.push_back(
       {channel_->place,
-       [call, issue = std::move(issue), in = copy(call.in_counts), in_at = copy(call.in_displacements),
-        out = copy(call.out_counts), out_at = copy(call.out_displacements)] {
+       [call, issue = std::move(issue), in = copy(call.in_blocks), out = copy(call.out_blocks)] {
          Call now = call;
-         now.in_counts = in;
-         now.in_displacements = in_at;
-         now.out_counts = out;
-         now.out_displacements = out_at;
+         now.in_blocks = in ? &*in : nullptr;
+         now.out_blocks = out ? &*out : nullptr;
          issue(now);
        },
        std::move(give_up)});

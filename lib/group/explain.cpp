@@ -22,11 +22,8 @@ RouteExplanation GroupCoordinator::explain(Operation operation, std::int64_t byt
   call.out = {nullptr, whole, type, kind};
   if (operation == Operation::all_gather || operation == Operation::gather) call.in.count = block;
   if (operation == Operation::reduce_scatter || operation == Operation::scatter) call.out.count = block;
-  const std::vector<std::int64_t> blocks(static_cast<std::size_t>(size_));
-  if (!has_size && !is_point_to_point(operation)) {
-    call.in_counts = call.in_displacements = blocks;
-    call.out_counts = call.out_displacements = blocks;
-  }
+  const Blocks blocks{std::vector<std::int64_t>(static_cast<std::size_t>(size_))};
+  if (!has_size && !is_point_to_point(operation)) call.in_blocks = call.out_blocks = &blocks;
   std::string no_device = services_->no_device;
   if (no_device.empty()) no_device = "its NCCL communicator is not open";
   RouteExplanation explanation = router_->explain(services_->routes, *channel_, call, capture, no_device);

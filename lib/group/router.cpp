@@ -26,32 +26,24 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   if (call.operation == Operation::send) query.kind = call.in.kind;
   if (call.operation != Operation::barrier)
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
-  if (call.in_counts.empty() && call.out_counts.empty() && !is_point_to_point(call.operation) &&
-      call.operation != Operation::barrier)
+  if (!call.has_blocks() && !is_point_to_point(call.operation) && call.operation != Operation::barrier)
     query.bytes = routed_bytes(call, size);
   return query;
 }
 
 }  // namespace
 
-Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name, RankInGroup rank,
-               bool is_polled)
-    : size_{channel.ranks.size()}, is_polled_{is_polled}, scope_{std::string{name}, size_, channel.nodes} {
+Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name)
+    : size_{channel.ranks.size()}, scope_{std::string{name}, size_, channel.nodes} {
   if (size_ == 1) {  // copies: no rule is asked
     Transport* local = channel.transports.front().get();
     choices_.push_back({{ByteRange::infinite, local, local}});
-    for (std::size_t o = 0; o < operation_count; ++o) {
-      rows_[o].cells.fill({choices_.front().data(), choices_.front().data()});
-      make_plain(static_cast<Operation>(o), rank, false);
-    }
+    for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
     return;
   }
   for (std::size_t o = 0; o < operation_count; ++o) {
     Row& row = rows_[o];
     const auto operation = static_cast<Operation>(o);
-    const RoutedBytes how = routed_bytes(operation);
-    row.of_out = how.of_out;
-    row.factor = how.of_group ? size_ : 1;
     for (std::size_t c = 0; c < type_class_count; ++c) {
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
       if (operation == Operation::barrier) query.type.reset();
@@ -70,44 +62,7 @@ Router::Router(const RouteTable& routes, const Channel& channel, std::string_vie
       row.by_type = row.by_type || cell.by_size != row.cells[0].by_size ||
                     cell.without_size != row.cells[0].without_size;
     }
-    make_plain(operation, rank, is_polled);
   }
-}
-
-void Router::make_plain(Operation operation, RankInGroup rank, bool is_polled) {
-  const Row& row = rows_[static_cast<std::size_t>(operation)];
-  Plain& plain = plain_[static_cast<std::size_t>(operation)];
-  if (is_polled || row.by_type) return;
-  switch (operation) {
-    case Operation::barrier:
-    case Operation::all_reduce:
-      plain.in_factor = plain.out_factor = 1;
-      break;
-    case Operation::all_gather:
-      plain.in_factor = size_;
-      plain.out_factor = 1;
-      plain.in_place = static_cast<std::uintptr_t>(rank.value());
-      break;
-    case Operation::reduce_scatter:
-      plain.in_factor = 1;
-      plain.out_factor = size_;
-      plain.in_place = ~std::uintptr_t{0};  // nowhere: in that ends where out begins is apart
-      break;
-    case Operation::broadcast:
-    case Operation::reduce:
-    case Operation::gather:
-    case Operation::scatter:
-    case Operation::all_to_all:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      return;
-  }
-  if (reduces(operation))  // others are rewritten first
-    for (unsigned type = 0; type < 32; ++type)
-      if (is_narrow_float(static_cast<DataType>(type))) plain.types &= ~(1U << type);
-  plain.choices = row.cells[0].by_size;
-  plain.never = 0;
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.
@@ -134,10 +89,6 @@ const Router::Choice* Router::add(const RouteTable& routes, const Channel& chann
   }
   const auto same = std::ranges::find(choices_, list);
   return same != choices_.end() ? same->data() : choices_.emplace_back(std::move(list)).data();
-}
-
-const Router::Choice* Router::choice_by_type(const Call& call) const {
-  return cell_of(rows_[static_cast<std::size_t>(call.operation)], call).by_size;
 }
 
 Transport& Router::first_that_supports(const Choice& choice, const Call& call) const {

@@ -225,6 +225,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   MeshServices& services = *state->services;
   services.rank = world.rank();
   services.deadline = state->options.deadline;
+  if (services.deadline) ++services.unusual;
   services.log = state->options.log ? state->options.log : log_sink_from_environment();
   services.describe = [plan = state->plan](Rank rank) { return plan.describe(rank); };
   meet(world, roll_call, "the making of the control communicator", state->deadline());

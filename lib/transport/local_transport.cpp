@@ -13,9 +13,7 @@ class Done final : public Pending {
 }  // namespace
 
 LocalCopy local_copy(const Call& call) {
-  LocalCopy copy{call.in, call.out};
-  if (!call.in_counts.empty()) copy.in = call.in.slice(call.in_displacements[0], call.in_counts[0]);
-  if (!call.out_counts.empty()) copy.out = call.out.slice(call.out_displacements[0], call.out_counts[0]);
+  LocalCopy copy{block_of(call.in, call.in_blocks, 0), block_of(call.out, call.out_blocks, 0)};
   if (copy.in.data == nullptr || copy.out.data == nullptr || copy.in.data == copy.out.data)
     copy.out.count = 0;
   return copy;

@@ -154,9 +154,9 @@ class Issue {
 
   void reduce_scatter() {
     const std::int64_t count = call_.out.count;
-    if (!call_.in_counts.empty()) {
-      if (is_packed(call_.in_counts, call_.in_displacements)) {
-        const Counts& in = hold(call_.in_counts, call_.in_displacements);
+    if (call_.in_blocks != nullptr) {
+      if (is_packed(*call_.in_blocks)) {
+        const Counts& in = hold(*call_.in_blocks);
         RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data, in.counts.data(),
                        arithmetic_type(), reduction(), comm_);
         return;
@@ -164,7 +164,7 @@ class Issue {
       // MPI's form wants the blocks without gaps and their sum in an int: else each block is a reduction.
       for (int r = 0; r < size_; ++r) {
         const auto k = static_cast<std::size_t>(r);
-        reduce_block(call_.in.slice(call_.in_displacements[k], call_.in_counts[k]), call_.out, r, false);
+        reduce_block(block_of(call_.in, call_.in_blocks, k), call_.out, r, false);
       }
       return;
     }
@@ -177,26 +177,25 @@ class Issue {
   }
 
   // Whether the blocks follow each other from 0 on, and MPI can count their sum.
-  [[nodiscard]] bool is_packed(std::span<const std::int64_t> counts,
-                               std::span<const std::int64_t> displacements) const {
+  [[nodiscard]] bool is_packed(const Blocks& blocks) const {
     std::int64_t end = 0;
-    for (std::size_t k = 0; k < counts.size(); ++k) {
-      if (displacements[k] != end) return false;
-      end += counts[k];
+    for (std::size_t k = 0; k < blocks.counts().size(); ++k) {
+      if (blocks.displacements()[k] != end) return false;
+      end += blocks.counts()[k];
     }
     return end <= largest_;
   }
 
-  // Where this rank's own block of out begins, in elements.
-  [[nodiscard]] std::int64_t own_place() const {
-    return call_.out_displacements.empty() ? rank_ * call_.in.count
-                                           : call_.out_displacements[static_cast<std::size_t>(rank_)];
+  // Where this rank's own block of the whole begins, in elements.
+  [[nodiscard]] std::int64_t own_place(const Blocks* blocks, std::int64_t count) const {
+    return blocks == nullptr ? rank_ * count : blocks->displacements()[static_cast<std::size_t>(rank_)];
   }
 
   void all_gather() {
-    const bool in_place = same(call_.in.data, call_.out.slice(own_place(), 0).data);
-    if (!call_.out_counts.empty()) {
-      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+    const bool in_place =
+        same(call_.in.data, call_.out.slice(own_place(call_.out_blocks, call_.in.count), 0).data);
+    if (call_.out_blocks != nullptr) {
+      const Counts& out = hold(*call_.out_blocks);
       const int n = narrow(call_.in.count);
       RANKMESH_ISSUE(Allgatherv, Iallgatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
                      call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.out.type),
@@ -209,9 +208,11 @@ class Issue {
   }
 
   void gather() {
-    const bool in_place = is_root() && same(call_.in.data, call_.out.slice(own_place(), 0).data);
-    if (!call_.out_counts.empty()) {
-      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+    const bool in_place =
+        is_root() &&
+        same(call_.in.data, call_.out.slice(own_place(call_.out_blocks, call_.in.count), 0).data);
+    if (call_.out_blocks != nullptr) {
+      const Counts& out = hold(*call_.out_blocks);
       const int n = narrow(call_.in.count);
       RANKMESH_ISSUE(Gatherv, Igatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
                      call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.in.type),
@@ -224,13 +225,12 @@ class Issue {
   }
 
   void scatter() {
-    const std::int64_t own = call_.in_displacements.empty()
-                                 ? rank_ * call_.out.count
-                                 : call_.in_displacements[static_cast<std::size_t>(rank_)];
-    const bool in_place = is_root() && same(call_.in.slice(own, 0).data, call_.out.data);
+    const bool in_place =
+        is_root() &&
+        same(call_.in.slice(own_place(call_.in_blocks, call_.out.count), 0).data, call_.out.data);
     void* out = in_place ? MPI_IN_PLACE : static_cast<void*>(call_.out.data);
-    if (!call_.in_counts.empty()) {
-      const Counts& in = hold(call_.in_counts, call_.in_displacements);
+    if (call_.in_blocks != nullptr) {
+      const Counts& in = hold(*call_.in_blocks);
       const int n = narrow(call_.out.count);
       RANKMESH_ISSUE(Scatterv, Iscatterv, call_.in.data, in.counts.data(), in.displacements.data(),
                      mpi::native(call_.out.type), out, n, mpi::native(call_.out.type), root(), comm_);
@@ -242,9 +242,9 @@ class Issue {
   }
 
   void all_to_all() {
-    if (!call_.in_counts.empty()) {
-      const Counts& in = hold(call_.in_counts, call_.in_displacements);
-      const Counts& out = hold(call_.out_counts, call_.out_displacements);
+    if (call_.in_blocks != nullptr) {
+      const Counts& in = hold(*call_.in_blocks);
+      const Counts& out = hold(*call_.out_blocks);
       RANKMESH_ISSUE(Alltoallv, Ialltoallv, call_.in.data, in.counts.data(), in.displacements.data(),
                      mpi::native(call_.in.type), call_.out.data, out.counts.data(), out.displacements.data(),
                      mpi::native(call_.out.type), comm_);
@@ -290,9 +290,9 @@ class Issue {
 
   // Counts of a v-form as MPI wants them.
   struct Counts {
-    Counts(std::span<const std::int64_t> c, std::span<const std::int64_t> d) {
-      for (const std::int64_t value : c) counts.push_back(narrow(value));
-      for (const std::int64_t value : d) displacements.push_back(narrow(value));
+    explicit Counts(const Blocks& blocks) {
+      for (const std::int64_t value : blocks.counts()) counts.push_back(narrow(value));
+      for (const std::int64_t value : blocks.displacements()) displacements.push_back(narrow(value));
     }
     std::vector<int> counts, displacements;
   };
@@ -305,9 +305,7 @@ class Issue {
   }
 
   // MPI reads the arrays of a non-blocking v-form until it is complete.
-  const Counts& hold(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements) {
-    return held_.emplace_back(counts, displacements);
-  }
+  const Counts& hold(const Blocks& blocks) { return held_.emplace_back(blocks); }
 
   const Call& call_;
   MPI_Comm comm_;

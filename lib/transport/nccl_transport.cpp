@@ -73,11 +73,6 @@ ncclRedOp_t native(ReduceOp op) {
   return ncclSum;
 }
 
-bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::all_reduce ||
-         operation == Operation::reduce_scatter;
-}
-
 // The call in NCCL's terms.
 class NcclIssue {
  public:
@@ -96,7 +91,7 @@ class NcclIssue {
   void operator()() {
     const Call& c = call_;
     const int root = static_cast<int>(c.root.value());
-    if (!c.in_counts.empty() || !c.out_counts.empty()) return blocks(root);
+    if (c.has_blocks()) return blocks(root);
     switch (c.operation) {
       case Operation::barrier:
         throw UnsupportedError{"a barrier is the host's",
@@ -157,9 +152,8 @@ class NcclIssue {
     grouped([&] {
       for (int r = 0; r < size_; ++r) {
         const auto k = static_cast<std::size_t>(r);
-        const ConstBuffer in = c.in_counts.empty() ? c.in : c.in.slice(c.in_displacements[k], c.in_counts[k]);
-        const Buffer out =
-            c.out_counts.empty() ? c.out : c.out.slice(c.out_displacements[k], c.out_counts[k]);
+        const ConstBuffer in = block_of(c.in, c.in_blocks, k);
+        const Buffer out = block_of(c.out, c.out_blocks, k);
         switch (c.operation) {
           case Operation::all_gather:
             if (out.count > 0)

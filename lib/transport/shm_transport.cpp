@@ -60,8 +60,7 @@ ShmTransport::ShmTransport(Place place, shm::Limits limits, Patience patience, s
       pauses_{place.is_crowded ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
-  if (!call.in_counts.empty() || !call.out_counts.empty())
-    return "shared memory does not carry blocks of different sizes";
+  if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
   return std::string{"shared memory does not carry "} + std::string{to_string(call.operation)} + " of " +
          std::string{to_string(call.out.type)};
 }

@@ -119,14 +119,30 @@ TEST_CASE("records are checked as the functions are") {
   CHECK_THROWS_AS(
       tp.run({.operation = Operation::all_reduce, .in = buffer_of(floats).as_input(), .out = on_device}),
       Error);
-  const std::vector<std::int64_t> one{1};
+  const Blocks one{std::vector<std::int64_t>{1}};
   if (tp.size() > 1)
     CHECK_THROWS_AS(tp.run({.operation = Operation::all_gather,
                             .in = buffer_of(floats).as_input(),
                             .out = buffer_of(floats),
-                            .out_counts = one,
-                            .out_displacements = one}),
+                            .out_blocks = &one}),
                     UsageError);
+  mesh.close();
+}
+
+TEST_CASE("records of v-forms that lack blocks are refused") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::size_t>(tp.size());
+  std::vector<int> in(n), out(n);
+  const Blocks ones{std::vector<std::int64_t>(n, 1)};
+  Call call{.operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
+  call.in_blocks = &ones;
+  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("out has no blocks"), UsageError);
+  call.in_blocks = nullptr;
+  call.out_blocks = &ones;
+  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("in has no blocks"), UsageError);
+  call.in_blocks = &ones;
+  CHECK_NOTHROW(tp.run(call));
   mesh.close();
 }
 
@@ -147,6 +163,7 @@ TEST_CASE("blocks of different sizes, as records") {
       places.push_back(end);
       end += r + 1;
     }
+    const Blocks blocks{counts, places};
     std::vector<int> expected(static_cast<std::size_t>(end), -1);
     for (std::int64_t r = 0; r < n; ++r)
       for (std::int64_t i = 0; i < r; ++i)
@@ -156,37 +173,30 @@ TEST_CASE("blocks of different sizes, as records") {
     tp.run({.operation = Operation::all_gather,
             .in = buffer_of(mine),
             .out = buffer_of(all),
-            .out_counts = counts,
-            .out_displacements = places});
+            .out_blocks = &blocks});
     CHECK(all == expected);
     std::ranges::fill(all, -1);
     tp.run({.operation = Operation::gather,
             .in = buffer_of(mine),
             .out = buffer_of(all),
-            .out_counts = counts,
-            .out_displacements = places,
+            .out_blocks = &blocks,
             .root = 0});
     if (k == 0) CHECK(all == expected);
     std::vector<int> part(static_cast<std::size_t>(k), -1);
     tp.run({.operation = Operation::scatter,
             .in = buffer_of(expected).as_input(),
             .out = buffer_of(part),
-            .in_counts = counts,
-            .in_displacements = places,
+            .in_blocks = &blocks,
             .root = n - 1});
     CHECK(part == mine);
     // Everybody sends r elements to member r, and receives its own number from each.
-    const std::vector<std::int64_t> same(static_cast<std::size_t>(n), k);
-    std::vector<std::int64_t> steps;
-    for (std::int64_t r = 0; r < n; ++r) steps.push_back(r * k);
+    const Blocks same{std::vector<std::int64_t>(static_cast<std::size_t>(n), k)};
     std::vector<int> received(static_cast<std::size_t>(n * k), -1);
     tp.run({.operation = Operation::all_to_all,
             .in = buffer_of(expected).as_input(),
             .out = buffer_of(received),
-            .in_counts = counts,
-            .in_displacements = places,
-            .out_counts = same,
-            .out_displacements = steps});
+            .in_blocks = &blocks,
+            .out_blocks = &same});
     CHECK(received == std::vector<int>(static_cast<std::size_t>(n * k), static_cast<int>(k)));
     mesh.close();
   }

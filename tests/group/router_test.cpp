@@ -162,6 +162,16 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->send(part(0, 4), 1), UsageError);
   CHECK_THROWS_AS(f.group->send(part(0, 4), 0, -1), UsageError);
   CHECK_THROWS_AS(f.group->recv(part(0, 4), 3), UsageError);
+  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(0, 4), RankInGroup{1}), UsageError);  // rank 0's block
+  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 3), RankInGroup{1}), UsageError);
+  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 4), RankInGroup{3}), UsageError);
+  CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(4, 12)), UsageError);
+  CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(12, 15)), UsageError);
+  CHECK_THROWS_AS(f.group->all_to_all(part(0, 4), part(12, 4)), UsageError);  // three members
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), next, part(3, 4), prev), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 1, part(4, 4), 0), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 1, part(4, 5), 1), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0, 16384), UsageError);
   CHECK(f.log.size() == sent);
   // What touches is apart; what is in place is meant.
   f.group->all_reduce(part(0, 4), part(4, 4));
@@ -171,7 +181,12 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   f.group->all_gather(part(12, 4), part(0, 12));
   f.group->reduce_scatter(part(0, 12), part(12, 4));
   f.group->reduce_scatter(part(4, 12), part(0, 4));
-  CHECK(f.log.size() == sent + 7);
+  f.group->scatter(part(0, 12), part(4, 4), RankInGroup{1});
+  f.group->scatter(part(0, 1), part(0, 4), RankInGroup{0});  // in is ignored elsewhere than at the root
+  f.group->all_to_all(part(0, 12), part(12, 12));
+  f.group->all_to_all(part(0, 12), part(0, 12));
+  f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with itself, in place
+  CHECK(f.log.size() == sent + 12);
   // A broken group carries nothing, whatever the call.
   f.channel->broken = "a test broke it";
   CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"), ClosedError);
@@ -182,5 +197,15 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->send(part(0, 4), 0), ClosedError);
   CHECK_THROWS_AS(f.group->recv(part(0, 4), 0), ClosedError);
   CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0), ClosedError);
-  CHECK(f.log.size() == sent + 7);
+  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 4), RankInGroup{0}), ClosedError);
+  CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(12, 12)), ClosedError);
+  CHECK(f.log.size() == sent + 12);
+}
+
+TEST_CASE("neighbours, around the ends of the ring") {
+  for (const std::int64_t size : {1, 2, 3, 7})
+    for (std::int64_t k = 0; k < size; ++k) {
+      CHECK(Peer{next}.resolve(RankInGroup{k}, size).value() == (k + 1) % size);
+      CHECK(Peer{prev}.resolve(RankInGroup{k}, size).value() == (k + size - 1) % size);
+    }
 }

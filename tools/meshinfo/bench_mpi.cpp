@@ -42,10 +42,6 @@ double bus_factor(Operation operation, std::int64_t n) {
   return 1;
 }
 
-bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::all_reduce ||
-         operation == Operation::reduce_scatter;
-}
 bool is_rooted(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::reduce ||
          operation == Operation::gather || operation == Operation::scatter;

@@ -37,6 +37,12 @@ constexpr std::size_t size_of(DataType type) {
   return detail::sizes_of_types[static_cast<std::size_t>(type)];
 }
 
+/// Whether it is a float of 16 or 8 bits (rankmesh/base/narrow_float.hpp).
+constexpr bool is_narrow_float(DataType type) {
+  return type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
+         type == DataType::float8_e5m2;
+}
+
 /// The type's name as it is written in messages and files: "float32", "bfloat16", ...
 RANKMESH_API std::string_view to_string(DataType type);
 

@@ -119,12 +119,6 @@ struct DataTypeOf<Float8E5M2> {
   static constexpr DataType value = DataType::float8_e5m2;
 };
 
-/// Whether it is one of the four above.
-constexpr bool is_narrow_float(DataType type) {
-  return type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
-         type == DataType::float8_e5m2;
-}
-
 /// All of `to` from as many stored numbers. `type` is a narrow one. Local; does not throw.
 RANKMESH_API void widen(DataType type, const std::byte* from, std::span<float> to);
 /// The other way, rounded.

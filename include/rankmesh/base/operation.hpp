@@ -26,6 +26,11 @@ enum class Operation : std::uint8_t {
 inline constexpr std::size_t operation_count = 12;
 RANKMESH_API std::string_view to_string(Operation operation);
 
+/// Whether it does arithmetic.
+constexpr bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::all_reduce ||
+         operation == Operation::reduce_scatter;
+}
 /// Whether it concerns two members, not the whole group.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 

@@ -111,13 +111,13 @@ class RANKMESH_API GroupCoordinator {
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
 
   /// Returns when all members have come.
-  void barrier() { run({.operation = Operation::barrier}); }
+  void barrier() { run_ordinary<Operation::barrier>({.operation = Operation::barrier}); }
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
   /// The root's values, everywhere.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
-    run_asymmetric(calls::broadcast(values, root, stream));
+    run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
   }
   template <WritableMemory M>
   [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
@@ -127,13 +127,13 @@ class RANKMESH_API GroupCoordinator {
   /// Element-wise over the members, in place.
   template <WritableMemory M>
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(calls::all_reduce(values, values, op, stream));
+    run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
   }
   /// Element-wise over the members; out has as many elements as in.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(calls::all_reduce(in, out, op, stream));
+    run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
   /// The same on device memory: ordered after what the stream holds; the host does not wait for it.
   template <WritableMemory M>
@@ -161,13 +161,13 @@ class RANKMESH_API GroupCoordinator {
   /// Element-wise over the members, at the root; in place there.
   template <WritableMemory M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run_asymmetric(calls::reduce(values, values, root, op, stream));
+    run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
   /// Element-wise over the members; out has as many elements as in at the root and is not touched elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run_asymmetric(calls::reduce(in, out, root, op, stream));
+    run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -181,7 +181,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
-    run(calls::two(Operation::all_gather, in, out, stream));
+    run_typed<Operation::all_gather, In, Out>(calls::two(Operation::all_gather, in, out, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -195,7 +195,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(calls::reduce_scatter(in, out, op, stream));
+    run_typed<Operation::reduce_scatter, In, Out>(calls::reduce_scatter(in, out, op, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -271,7 +271,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run_asymmetric(calls::rooted(Operation::gather, in, out, root, stream));
+    run_typed<Operation::gather, In, Out>(calls::rooted(Operation::gather, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -285,7 +285,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run(calls::rooted(Operation::scatter, in, out, root, stream));
+    run_typed<Operation::scatter, In, Out>(calls::rooted(Operation::scatter, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -298,7 +298,7 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
-    run(calls::two(Operation::all_to_all, in, out, stream));
+    run_typed<Operation::all_to_all, In, Out>(calls::two(Operation::all_to_all, in, out, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -441,7 +441,7 @@ class RANKMESH_API GroupCoordinator {
   /// @param tag  0 .. 16383, the same at both ends.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
-    run_asymmetric(calls::send(values, resolved(to), tag, stream));
+    run_typed<Operation::send, In>(calls::send(values, resolved(to), tag, stream));
   }
   template <Memory In>
   [[nodiscard]] auto send_async(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
@@ -451,7 +451,7 @@ class RANKMESH_API GroupCoordinator {
   /// From another member, exactly as many elements as it sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
-    run_asymmetric(calls::recv(values, resolved(from), tag, stream));
+    run_typed<Operation::recv, Out>(calls::recv(values, resolved(from), tag, stream));
   }
   template <WritableMemory Out>
   [[nodiscard]] auto recv_async(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
@@ -462,7 +462,8 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {
-    run_asymmetric(calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
+    run_typed<Operation::send_recv, In, Out>(
+        calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -482,10 +483,8 @@ class RANKMESH_API GroupCoordinator {
                                          MemoryKind kind = MemoryKind::host,
                                          DataType type = DataType::float32, bool capture = false) const;
 
-  /// Any operation as a record; what the functions above call.
+  /// Any operation as a record.
   void run(const Call& call);
-  // The same for operations in which members do different things.
-  void run_asymmetric(const Call& call);
   /// The same without waiting.
   /// @param kept  what must live until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
@@ -550,6 +549,17 @@ class RANKMESH_API GroupCoordinator {
         std::forward<In>(in), std::forward<Out>(out),
         [&](auto& i, auto& o) { return calls::user(operation, i, o, root, *reduction); }, reduction);
   }
+
+  // Nearly every call is on ordinary host memory. What its types say is not asked of the record.
+  template <Operation operation, class... M>
+  void run_typed(const Call& call) {
+    if constexpr ((detail::is_ordinary<operation, M> && ...))
+      run_ordinary<operation>(call);
+    else
+      run(call);
+  }
+  template <Operation operation>
+  void run_ordinary(const Call& call);
 
   [[nodiscard]] Transport& device_transport(std::string_view what) const;
   [[gnu::noinline]] void run_checked(const Call& call);

@@ -26,7 +26,9 @@ class Peer {
 
   /// Who that is for a member of a group of `size` ranks.
   [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {
-    return relative_ ? RankInGroup{(self.value() + rank_.value() + size) % size} : rank_;
+    if (!relative_) return rank_;
+    if (rank_.value() > 0) return RankInGroup{self.value() + 1 < size ? self.value() + 1 : 0};
+    return RankInGroup{(self.value() > 0 ? self.value() : size) - 1};
   }
 
  private:

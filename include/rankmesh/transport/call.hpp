@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/base/stream_ref.hpp"
+#include "rankmesh/transport/blocks.hpp"
 #include "rankmesh/transport/user_reduction.hpp"
 
 namespace rankmesh {
@@ -33,31 +33,27 @@ namespace rankmesh {
 /// the root's own block of `in`).
 struct Call {
   Operation operation = Operation::barrier;
+  ReduceOp reduction = ReduceOp::sum;
+  int tag = 0;  ///< of point-to-point operations
   ConstBuffer in{};
   Buffer out{};
-  /// Elements per rank and where each block begins, where they differ (v-forms: all_gather, reduce_scatter,
-  /// gather, scatter, all_to_all); empty where all blocks are equal. Only the sides that have blocks use
-  /// theirs.
-  std::span<const std::int64_t> in_counts{};
-  std::span<const std::int64_t> in_displacements{};
-  std::span<const std::int64_t> out_counts{};
-  std::span<const std::int64_t> out_displacements{};
+  /// The members' blocks where their sizes differ (v-forms: all_gather, reduce_scatter, gather, scatter,
+  /// all_to_all); null where all are equal. Only the sides that have blocks use theirs. They need not
+  /// outlive run() or start().
+  const Blocks* in_blocks = nullptr;
+  const Blocks* out_blocks = nullptr;
   /// all_gather, gather, reduce_scatter, scatter without counts: each block is so many stretches, and those
   /// of the members take turns in the whole (another axis than the first).
   std::int64_t rows = 1;
-  ReduceOp reduction = ReduceOp::sum;
   UserReduction* user = nullptr;  ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
   RankInGroup root{};             ///< of rooted collectives
   RankInGroup destination{};      ///< of send and send_recv
   RankInGroup source{};           ///< of recv and send_recv
-  int tag = 0;                    ///< of point-to-point operations
   StreamRef stream{};             ///< of operations on device memory
 
+  [[nodiscard]] constexpr bool has_blocks() const { return in_blocks != nullptr || out_blocks != nullptr; }
   /// Blocks of one size along the first axis, and a reduction of MPI's if any.
-  [[nodiscard]] constexpr bool is_plain() const {
-    return (in_counts.size() | out_counts.size() | static_cast<std::size_t>(rows ^ 1)) == 0 &&
-           user == nullptr;
-  }
+  [[nodiscard]] constexpr bool is_plain() const { return !has_blocks() && rows == 1 && user == nullptr; }
 };
 
 }  // namespace rankmesh

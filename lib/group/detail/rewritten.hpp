@@ -5,15 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/transport/transport.hpp"
 
 namespace rankmesh::detail {
-
-inline bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::all_reduce ||
-         operation == Operation::reduce_scatter;
-}
 
 /// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no transport needs
 /// to know these types, and a sum loses no more than its result does.

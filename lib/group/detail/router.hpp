@@ -55,26 +55,23 @@ inline std::int64_t routed_bytes(const Call& call, std::int64_t size) {
 class Router {
  public:
   /// @param name  of the group in the plan; empty where it has none there.
-  /// @param rank  this member's; @param is_polled  host calls are polled with a deadline.
-  Router(const RouteTable& routes, const Channel& channel, std::string_view name, RankInGroup rank,
-         bool is_polled);
+  Router(const RouteTable& routes, const Channel& channel, std::string_view name);
 
   /// For a call on host memory that was checked.
   [[nodiscard]] Transport& choose(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(call.operation)];
-    const Choice* choice = row.by_type ? choice_by_type(call) : row.cells[0].by_size;
-    if (choice->end != ByteRange::infinite) {
-      if (!call.in_counts.empty() || !call.out_counts.empty()) {
-        choice = cell_of(row, call).without_size;
-      } else {
-        const std::int64_t count = row.of_out ? call.out.count : call.in.count;
-        const std::int64_t bytes =
-            count * row.factor *
-            static_cast<std::int64_t>(size_of(row.of_out ? call.out.type : call.in.type));
-        while (bytes >= choice->end) ++choice;
-      }
-    }
-    return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
+    const Cell& cell = cell_of(row, call);
+    return choose(call.has_blocks() ? cell.without_size : cell.by_size, call, call.operation);
+  }
+  /// The same where `operation` is known to the compiler and blocks have one size. Every instruction counts
+  /// here: scripts/router-cost counts them.
+  template <Operation operation>
+  [[nodiscard, gnu::always_inline]] Transport& choose_ordinary(const Call& call) const {
+    const Row& row = rows_[static_cast<std::size_t>(operation)];
+    const Choice* choice = row.cells[0].by_size;
+    if (row.by_type) [[unlikely]]
+      choice = cell_of(row, call).by_size;
+    return choose(choice, call, operation);
   }
 
   // Candidates in one stretch of sizes.
@@ -90,41 +87,6 @@ class Router {
     friend bool operator==(const Choice&, const Choice&) = default;
   };
 
-  /// The choice for the collectives in which all members send and receive alike (all_reduce, all_gather,
-  /// reduce_scatter, barrier), where nothing is wrong with the call and no rule tells types apart. Null where
-  /// check_call() and choose() must look, and for symmetric memory. `unusual` is 0 where nothing else forbids
-  /// it. Every instruction counts here: scripts/router-cost counts them.
-  [[nodiscard, gnu::always_inline]] const Choice* choose_plainly(const Call& call,
-                                                                 std::uint64_t unusual) const {
-    const Plain& plain = plain_[static_cast<std::size_t>(call.operation)];
-    const Choice* choice = plain.choices;
-    const std::int64_t count = call.in.count * plain.in_factor;
-    if (call.in.type != call.out.type || count != call.out.count * plain.out_factor ||
-        (static_cast<std::uint64_t>(call.in.kind) | static_cast<std::uint64_t>(call.out.kind) |
-         call.in_counts.size() | call.out_counts.size() | static_cast<std::uint64_t>(call.rows ^ 1) |
-         reinterpret_cast<std::uintptr_t>(call.user) | reinterpret_cast<std::uintptr_t>(call.in.window) |
-         reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | plain.never) != 0 ||
-        (plain.types >> static_cast<unsigned>(call.in.type) & 1) == 0)
-      return nullptr;
-    const auto width = static_cast<std::int64_t>(size_of(call.in.type));
-    const auto in = reinterpret_cast<std::uintptr_t>(call.in.data);
-    const auto out = reinterpret_cast<std::uintptr_t>(call.out.data);
-    const auto in_bytes = static_cast<std::uintptr_t>(call.in.count * width);
-    // In place, or apart.
-    if (in != out + in_bytes * plain.in_place && in + in_bytes > out &&
-        out + static_cast<std::uintptr_t>(call.out.count * width) > in)
-      return nullptr;
-    const std::int64_t bytes = count * width;
-    while (bytes >= choice->end) ++choice;
-    return choice;
-  }
-  /// Whether a call in which members do different things (broadcast, reduce, gather, send, recv, send_recv)
-  /// is one on host memory that choose() can answer, once it is known to be right.
-  [[nodiscard, gnu::always_inline]] bool takes_as_it_is(const Call& call, std::uint64_t unusual) const {
-    return (static_cast<std::uint64_t>(call.in.kind) | static_cast<std::uint64_t>(call.out.kind) |
-            reinterpret_cast<std::uintptr_t>(call.in.window) |
-            reinterpret_cast<std::uintptr_t>(call.out.window) | unusual | is_polled_) == 0;
-  }
   [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
 
   /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no memory.
@@ -138,18 +100,8 @@ class Router {
     // For those that have none. Where they are routed as all others, by_size is the same, and has no end.
     const Choice* without_size = nullptr;
   };
-  struct Plain {
-    const Choice* choices = nullptr;  // by size
-    std::uint64_t never = 1;          // 1: choose_plainly() does not serve
-    std::int64_t in_factor = 0;       // elements of in and out, times these, are the same
-    std::int64_t out_factor = 0;
-    std::uintptr_t in_place = 0;  // how many inputs into the output the own block begins
-    unsigned types = ~0U;         // a bit for each that is carried as it is
-  };
   struct Row {
     std::array<Cell, type_class_count> cells{};
-    std::int64_t factor = 1;
-    bool of_out = false;
     bool by_type = false;  // whether the cells differ
   };
 
@@ -159,14 +111,20 @@ class Router {
   static const Cell& cell_of(const Row& row, const Call& call) {
     return row.cells[static_cast<std::size_t>(type_of(call))];
   }
-  [[nodiscard]] const Choice* choice_by_type(const Call& call) const;
-  void make_plain(Operation operation, RankInGroup rank, bool is_polled);
+  [[nodiscard, gnu::always_inline]] Transport& choose(const Choice* choice, const Call& call,
+                                                      Operation operation) const {
+    if (choice->end != ByteRange::infinite) {
+      const RoutedBytes how = routed_bytes(operation);
+      const std::int64_t bytes =
+          (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size_ : 1);
+      while (bytes >= choice->end) ++choice;
+    }
+    return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
+  }
   const Choice* add(const RouteTable& routes, const Channel& channel, const RouteQuery& query);
 
   std::int64_t size_;
-  std::uint64_t is_polled_;  // 1: host calls are polled with a deadline
   RouteScope scope_;
-  std::array<Plain, operation_count> plain_{};
   std::array<Row, operation_count> rows_{};
   std::deque<std::vector<Choice>> choices_;  // lists that several cells may share; they stay where they are
   std::vector<Transport*> others_;

@@ -7,7 +7,6 @@
 #include <type_traits>
 
 #include "rankmesh/base/buffer.hpp"
-#include "rankmesh/group/blocks.hpp"
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh::detail {
@@ -16,6 +15,12 @@ namespace rankmesh::detail {
 template <class M>
 inline constexpr bool is_borrowed = std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
                                     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
+
+/// Whether memory is the host's and not symmetric, of a type in which transports do this operation.
+template <Operation operation, class M>
+inline constexpr bool is_ordinary =
+    !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
+    !(reduces(operation) && is_narrow_float(DataTypeOf<std::remove_cv_t<ElementOf<M>>>::value));
 
 }  // namespace rankmesh::detail
 
@@ -45,18 +50,18 @@ Call rooted(Operation operation, In& in, Out& out, RankInGroup root, StreamRef s
 template <class In, class Out>
 Call all_reduce(In& in, Out& out, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::all_reduce,
+          .reduction = op,
           .in = input(in),
           .out = buffer_of(out),
-          .reduction = op,
           .stream = stream};
 }
 
 template <class In, class Out>
 Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::reduce,
+          .reduction = op,
           .in = input(in),
           .out = buffer_of(out),
-          .reduction = op,
           .root = root,
           .stream = stream};
 }
@@ -82,9 +87,9 @@ Call user(Operation operation, In& in, Out& out, RankInGroup root, UserReduction
 template <class In, class Out>
 Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::reduce_scatter,
+          .reduction = op,
           .in = input(in),
           .out = buffer_of(out),
-          .reduction = op,
           .stream = stream};
 }
 
@@ -93,8 +98,7 @@ template <class In, class Out>
 Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
                    StreamRef stream) {
   Call call = rooted(operation, in, out, root, stream);
-  call.out_counts = blocks.counts();
-  call.out_displacements = blocks.displacements();
+  call.out_blocks = &blocks;
   return call;
 }
 
@@ -103,40 +107,37 @@ Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, R
                   StreamRef stream) {
   Call call = rooted(operation, in, out, root, stream);
   call.reduction = op;
-  call.in_counts = blocks.counts();
-  call.in_displacements = blocks.displacements();
+  call.in_blocks = &blocks;
   return call;
 }
 
 template <class In, class Out>
 Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_blocks, StreamRef stream) {
   Call call = two(Operation::all_to_all, in, out, stream);
-  call.in_counts = in_blocks.counts();
-  call.in_displacements = in_blocks.displacements();
-  call.out_counts = out_blocks.counts();
-  call.out_displacements = out_blocks.displacements();
+  call.in_blocks = &in_blocks;
+  call.out_blocks = &out_blocks;
   return call;
 }
 
 template <class In>
 Call send(In& values, RankInGroup to, int tag, StreamRef stream) {
-  return {.operation = Operation::send, .in = input(values), .destination = to, .tag = tag, .stream = stream};
+  return {.operation = Operation::send, .tag = tag, .in = input(values), .destination = to, .stream = stream};
 }
 
 template <class Out>
 Call recv(Out& values, RankInGroup from, int tag, StreamRef stream) {
   return {
-      .operation = Operation::recv, .out = buffer_of(values), .source = from, .tag = tag, .stream = stream};
+      .operation = Operation::recv, .tag = tag, .out = buffer_of(values), .source = from, .stream = stream};
 }
 
 template <class In, class Out>
 Call send_recv(In& in, RankInGroup to, Out& out, RankInGroup from, int tag, StreamRef stream) {
   return {.operation = Operation::send_recv,
+          .tag = tag,
           .in = input(in),
           .out = buffer_of(out),
           .destination = to,
           .source = from,
-          .tag = tag,
           .stream = stream};
 }
 

@@ -60,7 +60,8 @@ struct MeshServices {
   std::function<void()> end_batch;
   std::int64_t queues = 0;  ///< control queues so far: their tags
   bool closed = false;
-  /// Asynchronous operations under way in shared memory, and one more in a batch: calls look closer.
+  /// Asynchronous operations under way in shared memory, one more in a batch, and one more where host
+  /// operations have a deadline: calls look closer.
   std::uint64_t unusual = 0;
   std::function<void()> advance_shared;  ///< goes on with them; MPI's progress does not
   RouteTable routes;                     ///< of code, environment and file, then the defaults

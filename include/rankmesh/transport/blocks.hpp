@@ -1,11 +1,12 @@
 // How a buffer is divided among the members of a group.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "rankmesh/export.hpp"
+#include "rankmesh/base/buffer.hpp"
 
 namespace rankmesh {
 
@@ -33,5 +34,11 @@ class Blocks {
   std::vector<std::int64_t> displacements_;
   std::int64_t total_ = 0;
 };
+
+/// Member k's part of a buffer that is divided so; all of it where it is not divided.
+template <class Byte>
+BasicBuffer<Byte> block_of(const BasicBuffer<Byte>& buffer, const Blocks* blocks, std::size_t k) {
+  return blocks == nullptr ? buffer : buffer.slice(blocks->displacements()[k], blocks->counts()[k]);
+}
 
 }  // namespace rankmesh
