@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "rankmesh/base/narrow_float.hpp"
+
 namespace rankmesh::detail {
 namespace {
 

@@ -61,9 +61,7 @@ MPI_Op native(ReduceOp op) {
   return MPI_OP_NULL;
 }
 
-CountedType::CountedType(std::int64_t count, DataType type, std::int64_t largest)
-    : count_{static_cast<int>(count)}, type_{native(type)} {
-  if (count <= largest) return;
+void CountedType::derive(std::int64_t count, std::size_t bytes_each, std::int64_t largest) {
   const MPI_Datatype element = type_;
   const std::int64_t whole = count / largest;
   const std::int64_t rest = count % largest;
@@ -74,8 +72,8 @@ CountedType::CountedType(std::int64_t count, DataType type, std::int64_t largest
   check(MPI_Type_contiguous(static_cast<int>(whole), chunk, &body), "MPI_Type_contiguous");
   check(MPI_Type_contiguous(static_cast<int>(rest), element, &tail), "MPI_Type_contiguous");
   const int lengths[] = {1, 1};
-  const MPI_Aint places[] = {
-      0, static_cast<MPI_Aint>(whole * largest * static_cast<std::int64_t>(size_of(type)))};
+  const MPI_Aint places[] = {0,
+                             static_cast<MPI_Aint>(whole * largest * static_cast<std::int64_t>(bytes_each))};
   const MPI_Datatype types[] = {body, tail};
   check(MPI_Type_create_struct(2, lengths, places, types, &type_), "MPI_Type_create_struct");
   owned_ = true;
@@ -85,8 +83,6 @@ CountedType::CountedType(std::int64_t count, DataType type, std::int64_t largest
 }
 
 // MPI keeps the type alive for operations that are under way.
-CountedType::~CountedType() {
-  if (owned_) MPI_Type_free(&type_);
-}
+void CountedType::free() noexcept { MPI_Type_free(&type_); }
 
 }  // namespace rankmesh::mpi

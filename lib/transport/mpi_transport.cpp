@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/mpi_message.hpp"
 #include "detail/mpi_user_operation.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "rankmesh/base/error.hpp"
@@ -25,20 +26,6 @@ using Requests = std::vector<MPI_Request>;
   (requests_ == nullptr ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
                         : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
                                 "MPI_" #nonblocking))
-
-// MPI lets a shorter message pass; a longer one is its own error.
-void check_received(const Call& call, const MPI_Status& status) {
-  int few = 0;  // the cheaper question, where an int holds the answer
-  check(MPI_Get_count(&status, MPI_BYTE, &few), "MPI_Get_count");
-  if (few == call.out.bytes()) return;
-  MPI_Count bytes = 0;
-  check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
-  if (bytes != call.out.bytes())
-    throw UsageError{"received " + std::to_string(bytes) + " bytes from rank " +
-                         std::to_string(call.source.value()) + " in the group, " +
-                         std::to_string(call.out.bytes()) + " were wanted",
-                     "send and receive the same number of elements of the same type"};
-}
 
 // The call in MPI's terms, issued in one or several steps.
 class Issue {
@@ -76,11 +63,9 @@ class Issue {
       case Operation::all_to_all:
         return all_to_all();
       case Operation::send:
-        return send();
       case Operation::recv:
-        return recv();
       case Operation::send_recv:
-        return send_recv();
+        return detail::start_message(call_, comm_, largest_, *requests_);
     }
   }
 
@@ -255,39 +240,6 @@ class Issue {
                    type.type(), call_.out.data, type.count(), type.type(), comm_);
   }
 
-  void send() {
-    const CountedType type = whole(call_.in.count, call_.in.type);
-    RANKMESH_ISSUE(Send, Isend, call_.in.data, type.count(), type.type(),
-                   static_cast<int>(call_.destination.value()), call_.tag, comm_);
-  }
-
-  void recv() {
-    const CountedType type = whole(call_.out.count, call_.out.type);
-    const int source = static_cast<int>(call_.source.value());
-    if (requests_ != nullptr)
-      return check(MPI_Irecv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_,
-                             &requests_->emplace_back(MPI_REQUEST_NULL)),
-                   "MPI_Irecv");
-    MPI_Status status;
-    check(MPI_Recv(call_.out.data, type.count(), type.type(), source, call_.tag, comm_, &status), "MPI_Recv");
-    check_received(call_, status);
-  }
-
-  void send_recv() {
-    if (requests_ != nullptr) {
-      recv();  // first: MpiPending looks there for what came
-      return send();
-    }
-    const CountedType to = whole(call_.in.count, call_.in.type);
-    const CountedType from = whole(call_.out.count, call_.out.type);
-    MPI_Status status;
-    check(MPI_Sendrecv(call_.in.data, to.count(), to.type(), static_cast<int>(call_.destination.value()),
-                       call_.tag, call_.out.data, from.count(), from.type(),
-                       static_cast<int>(call_.source.value()), call_.tag, comm_, &status),
-          "MPI_Sendrecv");
-    check_received(call_, status);
-  }
-
   // Counts of a v-form as MPI wants them.
   struct Counts {
     explicit Counts(const Blocks& blocks) {
@@ -340,7 +292,7 @@ class MpiPending final : public Pending {
           "MPI_Testall");
     if (done == 0) return false;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
-      check_received(call_, statuses_.front());
+      detail::check_received(call_, statuses_.front());
     complete_ = true;
     issue_.check_user();
     finish_average(call_, rank_, size_);
@@ -367,6 +319,7 @@ bool MpiTransport::supports(const Call& call) const {
 }
 
 void MpiTransport::run(const Call& call) {
+  if (is_point_to_point(call.operation)) return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};
   issue();
   issue.check_user();

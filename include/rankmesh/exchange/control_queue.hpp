@@ -32,8 +32,9 @@ struct ControlQueueOptions {
 /// rankmesh's or MPI's.
 ///
 /// Cost in shared memory: a copy in, and a copy out per reader; no system call. Between nodes: a message per
-/// reader, and one copy of it at the writer until all have taken it. Memory: one segment per queue of about
-/// slots x slot_bytes, without a name in /dev/shm (see mpi::SharedSegment).
+/// reader, and one copy of it at the writer until all have taken it; a reader that passed messages on would
+/// make its node wait until it reads itself (vLLM's message queue sends to each remote reader, too). Memory:
+/// one segment per queue of about slots x slot_bytes, without a name in /dev/shm (see mpi::SharedSegment).
 ///
 /// Waiting spins briefly, gives the core away (at once where the group has more ranks on the node than the
 /// process may use cores), then sleeps for 50 us at a time; meanwhile asynchronous operations of the mesh

@@ -1,6 +1,7 @@
 // rankmesh's element types and reductions in MPI's terms, for counts of any size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "rankmesh/base/data_type.hpp"
@@ -23,8 +24,15 @@ RANKMESH_API MPI_Op native(ReduceOp op);
 /// without gaps.
 class RANKMESH_API CountedType {
  public:
-  CountedType(std::int64_t count, DataType type, std::int64_t largest);
-  ~CountedType();
+  CountedType(std::int64_t count, DataType type, std::int64_t largest)
+      : count_{static_cast<int>(count)}, type_{rankmesh::mpi::native(type)} {
+    if (count > largest) [[unlikely]]
+      derive(count, size_of(type), largest);
+  }
+  ~CountedType() {
+    if (owned_) [[unlikely]]
+      free();
+  }
   CountedType(const CountedType&) = delete;
   CountedType& operator=(const CountedType&) = delete;
 
@@ -32,6 +40,9 @@ class RANKMESH_API CountedType {
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
 
  private:
+  void derive(std::int64_t count, std::size_t bytes_each, std::int64_t largest);
+  void free() noexcept;
+
   int count_;
   MPI_Datatype type_;
   bool owned_ = false;

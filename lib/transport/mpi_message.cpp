@@ -1,0 +1,63 @@
+#include "detail/mpi_message.hpp"
+
+#include <string>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/datatype.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+
+using mpi::check;
+using mpi::CountedType;
+
+void check_received(const Call& call, const MPI_Status& status) {
+  int few = 0;  // the cheaper question, where an int holds the answer
+  check(MPI_Get_count(&status, MPI_BYTE, &few), "MPI_Get_count");
+  if (few == call.out.bytes()) return;
+  MPI_Count bytes = 0;
+  check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  if (bytes != call.out.bytes())
+    throw UsageError{"received " + std::to_string(bytes) + " bytes from rank " +
+                         std::to_string(call.source.value()) + " in the group, " +
+                         std::to_string(call.out.bytes()) + " were wanted",
+                     "send and receive the same number of elements of the same type"};
+}
+
+void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
+  const int to = static_cast<int>(call.destination.value());
+  const int from = static_cast<int>(call.source.value());
+  MPI_Status status;
+  if (call.operation == Operation::send) {
+    const CountedType in{call.in.count, call.in.type, largest};
+    return check(MPI_Send(call.in.data, in.count(), in.type(), to, call.tag, comm), "MPI_Send");
+  }
+  const CountedType out{call.out.count, call.out.type, largest};
+  if (call.operation == Operation::recv) {
+    check(MPI_Recv(call.out.data, out.count(), out.type(), from, call.tag, comm, &status), "MPI_Recv");
+  } else {
+    const CountedType in{call.in.count, call.in.type, largest};
+    check(MPI_Sendrecv(call.in.data, in.count(), in.type(), to, call.tag, call.out.data, out.count(),
+                       out.type(), from, call.tag, comm, &status),
+          "MPI_Sendrecv");
+  }
+  check_received(call, status);
+}
+
+void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
+                   std::vector<MPI_Request>& requests) {
+  if (call.operation != Operation::send) {
+    const CountedType out{call.out.count, call.out.type, largest};
+    check(MPI_Irecv(call.out.data, out.count(), out.type(), static_cast<int>(call.source.value()), call.tag,
+                    comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+          "MPI_Irecv");
+  }
+  if (call.operation != Operation::recv) {
+    const CountedType in{call.in.count, call.in.type, largest};
+    check(MPI_Isend(call.in.data, in.count(), in.type(), static_cast<int>(call.destination.value()), call.tag,
+                    comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+          "MPI_Isend");
+  }
+}
+
+}  // namespace rankmesh::detail
