@@ -7,40 +7,15 @@
 namespace rankmesh::mpi {
 
 MPI_Datatype native(DataType type) {
-  switch (type) {
-    case DataType::int8:
-      return MPI_INT8_T;
-    case DataType::uint8:
-      return MPI_UINT8_T;
-    case DataType::int16:
-      return MPI_INT16_T;
-    case DataType::uint16:
-      return MPI_UINT16_T;
-    case DataType::int32:
-      return MPI_INT32_T;
-    case DataType::uint32:
-      return MPI_UINT32_T;
-    case DataType::int64:
-      return MPI_INT64_T;
-    case DataType::uint64:
-      return MPI_UINT64_T;
-    case DataType::float16:
-    case DataType::bfloat16:
-      return MPI_UINT16_T;
-    case DataType::float32:
-      return MPI_FLOAT;
-    case DataType::float64:
-      return MPI_DOUBLE;
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return MPI_UINT8_T;
-  }
-  return MPI_DATATYPE_NULL;
+  // In the order of DataType; looked up, since every call asks.
+  static const MPI_Datatype types[] = {MPI_INT8_T,   MPI_UINT8_T, MPI_INT16_T,  MPI_UINT16_T, MPI_INT32_T,
+                                       MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T, MPI_UINT16_T, MPI_UINT16_T,
+                                       MPI_FLOAT,    MPI_DOUBLE,  MPI_UINT8_T,  MPI_UINT8_T};
+  return types[static_cast<std::size_t>(type)];
 }
 
 MPI_Datatype native_for_reduction(DataType type) {
-  if (type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
-      type == DataType::float8_e5m2)
+  if (is_narrow_float(type))
     throw UnsupportedError{"MPI does no arithmetic on " + std::string{to_string(type)},
                            "reduce float32 on the host, or reduce on devices"};
   return native(type);

@@ -292,7 +292,7 @@ class MpiPending final : public Pending {
           "MPI_Testall");
     if (done == 0) return false;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
-      detail::check_received(call_, statuses_.front());
+      detail::check_length(call_, statuses_.front());
     complete_ = true;
     issue_.check_user();
     finish_average(call_, rank_, size_);

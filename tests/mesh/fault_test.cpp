@@ -2,8 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <deque>
+#include <numeric>
+#include <string_view>
 #include <thread>
 
+#include "rankmesh/exchange/expert_dispatcher.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 
@@ -207,6 +211,38 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
   // What was lent to the operation that never ended must live until the end of the process.
   static std::vector<std::vector<double>> lent;
   lent.push_back(std::move(values));
+}
+
+TEST_CASE("a rank that stays away from a step of expert dispatch is named, whichever step it is") {
+  MeshOptions options = short_timeout();
+  options.deadline = Deadline::Duration{0.5};
+  for (const std::string_view missed : {"route", "dispatch", "combine"}) {
+    CAPTURE(missed);
+    Mesh mesh{MPI_COMM_WORLD, "ep=auto", options};
+    // One token, one choice of each rank: everybody waits for everybody.
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
+    std::iota(ids.begin(), ids.end(), 0);
+    static std::deque<std::vector<float>> lent;  // what never ends must live until the end of the process
+    auto& token = lent.emplace_back(1000, 1.0F);
+    auto& rows = lent.emplace_back(ids.size() * token.size());
+    auto& out = lent.emplace_back(token.size());
+    const std::vector<float> weights(ids.size(), 1.0F);
+    exchange::ExpertDispatcher experts{mesh["ep"], exchange::ExpertMap::contiguous(size(), size())};
+    const auto stays_away = [&](std::string_view step) { return step == missed && rank() == last(); };
+    try {
+      if (!stays_away("route")) {
+        const auto route = experts.route(ids, size());
+        if (!stays_away("dispatch")) experts.dispatch(route, token, rows);
+        if (missed == "combine" && rank() != last()) experts.combine(route, rows, weights, out);
+      }
+      CHECK(rank() == last());
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK(contains(error.message(), missed == "route" ? "ep.all_" : "ep.all_to_all"));
+      CHECK_THROWS_AS((void)experts.route(ids, size()), ClosedError);
+    }
+    wait_for_all();
+  }
 }
 
 TEST_CASE("a message that nobody sends, a broadcast whose root stays away: the deadline ends both") {
