@@ -102,6 +102,11 @@ class Checker {
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
+    const bool of_out = c.operation == Operation::all_gather || c.operation == Operation::gather;
+    const bool of_in = c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
+    if ((of_out && c.in_blocks != nullptr) || (of_in && c.out_blocks != nullptr))
+      refuse(fmt::format("{} has blocks, which is one block here", of_out ? "in" : "out"),
+             fmt::format("give those of {} alone", of_out ? "out" : "in"));
     switch (c.operation) {
       case Operation::all_gather: {
         const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
@@ -137,7 +142,7 @@ class Checker {
       case Operation::send:
       case Operation::recv:
       case Operation::send_recv:
-        refuse("it has no form with counts per rank", "leave the counts empty");
+        refuse("it has no form with counts per rank", "leave the blocks out");
     }
   }
 

@@ -27,7 +27,7 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   if (call.operation != Operation::barrier)
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
   if (!call.has_blocks() && !is_point_to_point(call.operation) && call.operation != Operation::barrier)
-    query.bytes = routed_bytes(call, size);
+    query.bytes = routed_bytes(call.operation, call, size);
   return query;
 }
 
@@ -52,12 +52,6 @@ Router::Router(const RouteTable& routes, const Channel& channel, std::string_vie
       if (operation != Operation::barrier && !is_point_to_point(operation)) {
         query.bytes = 0;
         cell.by_size = add(routes, channel, query);
-        // One transport for all sizes and another for calls without one: two stretches, for the look-up.
-        if (cell.by_size != cell.without_size && cell.by_size->end == ByteRange::infinite) {
-          Choice one = *cell.by_size;
-          one.end = 1;
-          cell.by_size = choices_.emplace_back(std::vector{one, *cell.by_size}).data();
-        }
       }
       row.by_type = row.by_type || cell.by_size != row.cells[0].by_size ||
                     cell.without_size != row.cells[0].without_size;

@@ -91,7 +91,7 @@ void Mesh::close() {
   std::exception_ptr failure;  // of a device does not keep MPI's communicators open
   try {
     if (state.device) state.device->close(state.deadline());
-  } catch (const Error&) {
+  } catch (...) {
     failure = std::current_exception();
   }
   for (const auto& channel : state.channels) free_channel(*channel);

@@ -288,8 +288,11 @@ class MpiPending final : public Pending {
   bool test() override {
     if (complete_) return true;
     int done = 0;
-    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data()),
-          "MPI_Testall");
+    int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    if (code == MPI_ERR_IN_STATUS)
+      for (const MPI_Status& status : statuses_)
+        if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) code = status.MPI_ERROR;
+    check(code, "MPI_Testall");
     if (done == 0) return false;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
       detail::check_length(call_, statuses_.front());

@@ -129,7 +129,7 @@ TEST_CASE("records are checked as the functions are") {
   mesh.close();
 }
 
-TEST_CASE("records of v-forms that lack blocks are refused") {
+TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const auto n = static_cast<std::size_t>(tp.size());
@@ -143,6 +143,11 @@ TEST_CASE("records of v-forms that lack blocks are refused") {
   CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("in has no blocks"), UsageError);
   call.in_blocks = &ones;
   CHECK_NOTHROW(tp.run(call));
+  // Nor may the side that is one block have some.
+  call.operation = Operation::all_gather;
+  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("in has blocks"), UsageError);
+  call.operation = Operation::reduce_scatter;
+  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("out has blocks"), UsageError);
   mesh.close();
 }
 
@@ -242,4 +247,35 @@ TEST_CASE("a message of another length is an error, however it is waited for") {
     tp.barrier();
     mesh.close();
   }
+}
+
+TEST_CASE("an exchange of other lengths is an error where they are wrong, and the next one works") {
+  if (rankmesh_test::size() < 2) return;
+  for (const bool polled : {false, true})
+    for (const std::size_t n : {2, 5000}) {  // short ones take another way
+      CAPTURE(n);
+      MeshOptions options;
+      if (polled) options.deadline = Deadline::Duration{60};
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+      auto& tp = mesh["tp"];
+      const RankInGroup other{1 - tp.rank_in_group().value()};
+      if (other.value() >= 0) {
+        std::vector<int> in(n, 1), out(n), fewer(n - 1), more(n + 1);
+        // The second member gets too little; the first what it wants.
+        if (tp.is_first())
+          tp.send_recv(fewer, other, out, other);
+        else
+          CHECK_THROWS_AS(tp.send_recv(in, other, out, other), UsageError);
+        tp.send_recv(in, other, out, other);
+        CHECK(out == in);
+        // Too much is an error of MPI's, which ends a group with a deadline.
+        if (tp.is_first() && !polled)
+          tp.send_recv(more, other, out, other);
+        else if (!polled)
+          CHECK_THROWS_WITH_AS(tp.send_recv(in, other, out, other), doctest::Contains("TRUNCATE"),
+                               mpi::MpiError);
+      }
+      tp.barrier();
+      mesh.close();
+    }
 }

@@ -4,9 +4,13 @@
 #include <array>
 #include <memory>
 #include <numeric>
+#include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/channel.hpp"
 #include "support/mpi_world.hpp"
@@ -200,6 +204,91 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 4), RankInGroup{0}), ClosedError);
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(12, 12)), ClosedError);
   CHECK(f.log.size() == sent + 12);
+}
+
+namespace {
+
+// What an action had carried, or "refused".
+template <class Action>
+std::string outcome(Fixture& f, Action&& action) {
+  f.log.clear();
+  try {
+    action();
+  } catch (const UsageError&) {
+    CHECK(f.log.empty());
+    return "refused";
+  }
+  CHECK(f.log.size() == 1);
+  return f.last();
+}
+
+// The function and the record of the same call, of elements of type T.
+template <class T>
+void compare(Fixture& f, std::mt19937& random) {
+  static std::vector<T> memory(200);
+  const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(random() % n); };
+  auto& g = *f.group;
+  const std::size_t n = below(4), triple = 3 * n;
+  const auto sometimes_more = [&](std::size_t count) { return below(5) == 0 ? count + below(3) : count; };
+  const auto at = [&](std::size_t count) {  // near each other often enough
+    return std::span<T>{memory.data() + 20 + below(4) * (below(2) == 0 ? n : 7), count};
+  };
+  const RankInGroup root{static_cast<std::int64_t>(below(6)) - 1};
+  const RankInGroup other{static_cast<std::int64_t>(below(5)) - 1};
+  const int tag = below(6) == 0 ? (below(2) == 0 ? -1 : 16384) : 5;
+  const auto single = at(sometimes_more(n)), also_single = at(sometimes_more(n));
+  const auto whole = at(sometimes_more(triple)), also_whole = at(sometimes_more(triple));
+  const ReduceOp op = ReduceOp::sum;
+  const auto check = [&](const Call& record, auto&& function) {
+    CAPTURE(to_string(record.operation));
+    CAPTURE(record.in.count);
+    CAPTURE(record.out.count);
+    CAPTURE(record.in.data - record.out.data);
+    CAPTURE(root.value());
+    CHECK(outcome(f, function) == outcome(f, [&] { g.run(record); }));
+  };
+  check(calls::broadcast(single, root, {}), [&] { g.broadcast(single, root); });
+  check(calls::all_reduce(single, also_single, op, {}), [&] { g.all_reduce(single, also_single); });
+  check(calls::reduce(single, also_single, root, op, {}), [&] { g.reduce(single, also_single, root); });
+  check(calls::two(Operation::all_gather, single, whole, {}), [&] { g.all_gather(single, whole); });
+  check(calls::reduce_scatter(whole, single, op, {}), [&] { g.reduce_scatter(whole, single); });
+  check(calls::rooted(Operation::gather, single, whole, root, {}), [&] { g.gather(single, whole, root); });
+  check(calls::rooted(Operation::scatter, whole, single, root, {}), [&] { g.scatter(whole, single, root); });
+  check(calls::two(Operation::all_to_all, whole, also_whole, {}), [&] { g.all_to_all(whole, also_whole); });
+  check(calls::send(single, other, tag, {}), [&] { g.send(single, other, tag); });
+  check(calls::recv(single, other, tag, {}), [&] { g.recv(single, other, tag); });
+  check(calls::send_recv(single, root, also_single, other, tag, {}),
+        [&] { g.send_recv(single, root, also_single, other, tag); });
+}
+
+}  // namespace
+
+TEST_CASE("random calls: the short way refuses and routes as the long one, whatever the type") {
+  for (const std::string_view routes :
+       {"*.*:0-24=shm", "*.*:float=shm", "*.*:half=shm; *.*:0-8:int=shm", "*.*:0-inf=shm; *.*=mpi"}) {
+    CAPTURE(routes);
+    Fixture f{routes};
+    std::mt19937 random{7};
+    for (int round = 0; round < 150; ++round) {
+      compare<int>(f, random);
+      compare<double>(f, random);
+      compare<std::uint8_t>(f, random);
+    }
+    // The types say which class of rules it is.
+    std::vector<int> whole(4);
+    std::vector<float> real(4);
+    std::vector<BFloat16> half(4);
+    const auto served = [&](auto& values) {
+      return outcome(f, [&] { f.group->broadcast(values, RankInGroup{0}); });
+    };
+    const auto by_table = [&](DataType type) {
+      const auto bytes = static_cast<std::int64_t>(4 * size_of(type));
+      return f.group->explain(Operation::broadcast, bytes, MemoryKind::host, type).transport + " broadcast";
+    };
+    CHECK(served(whole) == by_table(DataType::int32));
+    CHECK(served(real) == by_table(DataType::float32));
+    CHECK(served(half) == by_table(DataType::bfloat16));
+  }
 }
 
 TEST_CASE("neighbours, around the ends of the ring") {

@@ -16,9 +16,10 @@ class Blocks {
   /// One after the other, without gaps.
   Blocks(std::span<const std::int64_t> counts)
       : counts_{counts.begin(), counts.end()} {  // NOLINT: reads as counts
+    std::int64_t total = 0;
     for (const std::int64_t count : counts_) {
-      displacements_.push_back(total_);
-      total_ += count;
+      displacements_.push_back(total);
+      total += count;
     }
   }
   Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}  // NOLINT
@@ -32,7 +33,6 @@ class Blocks {
  private:
   std::vector<std::int64_t> counts_;
   std::vector<std::int64_t> displacements_;
-  std::int64_t total_ = 0;
 };
 
 /// Member k's part of a buffer that is divided so; all of it where it is not divided.

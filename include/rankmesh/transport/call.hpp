@@ -38,11 +38,11 @@ struct Call {
   ConstBuffer in{};
   Buffer out{};
   /// The members' blocks where their sizes differ (v-forms: all_gather, reduce_scatter, gather, scatter,
-  /// all_to_all); null where all are equal. Only the sides that have blocks use theirs. They need not
+  /// all_to_all); null where all are equal. Only sides that are divided have them. They need not
   /// outlive run() or start().
   const Blocks* in_blocks = nullptr;
   const Blocks* out_blocks = nullptr;
-  /// all_gather, gather, reduce_scatter, scatter without counts: each block is so many stretches, and those
+  /// all_gather, gather, reduce_scatter, scatter without blocks: each block is so many stretches, and those
   /// of the members take turns in the whole (another axis than the first).
   std::int64_t rows = 1;
   UserReduction* user = nullptr;  ///< instead of `reduction`; then the buffers are bytes. Host memory alone.

@@ -41,8 +41,9 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
   }
   return {false, false};
 }
-inline std::int64_t routed_bytes(const Call& call, std::int64_t size) {
-  const RoutedBytes how = routed_bytes(call.operation);
+/// @param operation  the call's; a parameter, since the compiler may know it.
+inline std::int64_t routed_bytes(Operation operation, const Call& call, std::int64_t size) {
+  const RoutedBytes how = routed_bytes(operation);
   return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
 
@@ -96,9 +97,8 @@ class Router {
 
  private:
   struct Cell {
-    const Choice* by_size = nullptr;  // the first for calls that have a size
-    // For those that have none. Where they are routed as all others, by_size is the same, and has no end.
-    const Choice* without_size = nullptr;
+    const Choice* by_size = nullptr;       // the first for calls that have a size
+    const Choice* without_size = nullptr;  // for those that have none
   };
   struct Row {
     std::array<Cell, type_class_count> cells{};
@@ -114,9 +114,7 @@ class Router {
   [[nodiscard, gnu::always_inline]] Transport& choose(const Choice* choice, const Call& call,
                                                       Operation operation) const {
     if (choice->end != ByteRange::infinite) {
-      const RoutedBytes how = routed_bytes(operation);
-      const std::int64_t bytes =
-          (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size_ : 1);
+      const std::int64_t bytes = routed_bytes(operation, call, size_);
       while (bytes >= choice->end) ++choice;
     }
     return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
