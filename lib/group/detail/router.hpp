@@ -42,7 +42,8 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
   return {false, false};
 }
 /// @param operation  the call's; a parameter, since the compiler may know it.
-inline std::int64_t routed_bytes(Operation operation, const Call& call, std::int64_t size) {
+[[gnu::always_inline]] inline std::int64_t routed_bytes(Operation operation, const Call& call,
+                                                        std::int64_t size) {
   const RoutedBytes how = routed_bytes(operation);
   return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
