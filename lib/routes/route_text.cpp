@@ -111,7 +111,8 @@ class Reader {
     const std::string_view operation = word.text.substr(dot + 1);
     if (!is_name(name))
       refuse(word.position, fmt::format("'{}' is no name of groups", shown(name)),
-             "write a name of the mesh, or * for all");
+             name.find('/') != std::string_view::npos ? "a file of rules is written @PATH"
+                                                      : "write a name of the mesh, or * for all");
     if (name != "*") rule.name = name;
     if (operation == "*") return;
     const auto names = operations();

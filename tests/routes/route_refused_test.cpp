@@ -79,6 +79,7 @@ TEST_CASE("hints name what is near") {
     return std::string{};
   };
   CHECK(hint("*.all_reduc=mpi").starts_with("did you mean 'all_reduce'? operations are *: barrier, "));
+  CHECK(hint("/tmp/tuned.routes") == "a file of rules is written @PATH");
   CHECK(hint("*.*=shn") == "did you mean 'shm'? transports are: mpi, shm, nccl");
 }
 
