@@ -166,18 +166,18 @@ void GroupCoordinator::run_ordinary(const Call& call) {
     return router_->choose_ordinary<operation>(call).run(call);
   run_checked(call);
 }
-template void GroupCoordinator::run_ordinary<Operation::barrier>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::broadcast>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::reduce>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::all_reduce>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::all_gather>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::reduce_scatter>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::gather>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::scatter>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::all_to_all>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::send>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::recv>(const Call&);
-template void GroupCoordinator::run_ordinary<Operation::send_recv>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::barrier>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::broadcast>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::reduce>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::all_reduce>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::all_gather>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::reduce_scatter>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::gather>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::scatter>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::all_to_all>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::send>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::recv>(const Call&);
+template RANKMESH_API void GroupCoordinator::run_ordinary<Operation::send_recv>(const Call&);
 
 void GroupCoordinator::run_checked(const Call& call) {
   const bool on_device = detail::is_on_device(call);
