@@ -25,7 +25,7 @@ void names_the_last(Action&& action, const char* operation) {
     action();
     FAIL("no exception");
   } catch (const TimeoutError& error) {
-    CHECK(error.missing() == std::vector<Rank>{last()});
+    CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
     CHECK(error.message().find(operation) != std::string::npos);
   }
 }
