@@ -1,14 +1,17 @@
 // collectives [--ops LIST] [--min BYTES] [--max BYTES] [--pairs N] [--only COLUMNS]
 //
-// Each collective by rankmesh against the plain MPI call on an equal communicator, in one run and in pairs: a
-// batch of one, a batch of the other, in turn. A batch's time is that of the slowest rank. Printed are the
-// median time of one MPI call, and for each way of rankmesh the median of the pairs' ratios (below 1: faster
-// than MPI) with the interval that holds the true median with 95% confidence.
+// Each collective by rankmesh against the plain MPI call on an equal communicator, in one run and
+// in pairs: a batch of one, a batch of the other, in turn. A batch's time is that of the slowest
+// rank. Printed are the median time of one MPI call, and for each way of rankmesh the median of the
+// pairs' ratios (below 1: faster than MPI) with the interval that holds the true median with 95%
+// confidence.
 //
 //   routes   rankmesh's default routes             shm    shared memory whatever the size
-//   sym      symmetric buffers                     hand   sym against a loop written by hand (all_reduce)
+//   sym      symmetric buffers                     hand   sym against a loop written by hand
+//   (all_reduce)
 //
-// Bytes are those of a rank's largest buffer. Start it with mpirun (scripts/bench-collectives does).
+// Bytes are those of a rank's largest buffer. Start it with mpirun (scripts/bench-collectives
+// does).
 #include <sched.h>
 #include <unistd.h>
 
@@ -34,7 +37,8 @@ int size = 1;
 
 struct Settings {
   std::string ops =
-      "barrier,broadcast,all_reduce,all_gather,reduce_scatter,all_to_all,reduce,gather,scatter,send_recv";
+      "barrier,broadcast,all_reduce,all_gather,reduce_scatter,all_to_all,reduce,gather,scatter,"
+      "send_recv";
   std::string only = "routes,shm,sym,hand";
   std::int64_t least = 8;
   std::int64_t most = 64 << 20;
@@ -45,12 +49,13 @@ bool contains(const std::string& list, const std::string& word) {
   return ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
-// What a careful programmer would write for this one case: counters in shared memory, every rank reduces its
-// slice of all buffers and writes it to all of them.
+// What a careful programmer would write for this one case: counters in shared memory, every rank
+// reduces its slice of all buffers and writes it to all of them.
 class ByHand {
  public:
   ByHand(std::size_t count, bool crowded) : crowded_{crowded} {
-    const auto bytes = static_cast<MPI_Aint>(128 + (count * sizeof(float) + 4095) / 4096 * 4096 + 128);
+    const auto bytes =
+        static_cast<MPI_Aint>(128 + (count * sizeof(float) + 4095) / 4096 * 4096 + 128);
     void* own = nullptr;
     MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window_);
     for (int k = 0; k < size; ++k) {
@@ -74,8 +79,10 @@ class ByHand {
   }
 
   void all_reduce(std::size_t count) {
-    const std::size_t begin = count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size);
-    const std::size_t end = count * static_cast<std::size_t>(rank + 1) / static_cast<std::size_t>(size);
+    const std::size_t begin =
+        count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size);
+    const std::size_t end =
+        count * static_cast<std::size_t>(rank + 1) / static_cast<std::size_t>(size);
     if (size == 2) {
       float* const a = buffers_[0];
       float* const b = buffers_[1];
@@ -159,7 +166,8 @@ void compare(const std::string& operation, std::int64_t bytes, const Action& by_
       if (pair % 2 == 1) mpi = batch(by_mpi, calls);
       mpi_times.push_back(mpi);
       ratios[w].push_back(ours / mpi);
-      if (by_hand && std::strcmp(ways[w].name, "sym") == 0) to_hand.push_back(ours / batch(by_hand, calls));
+      if (by_hand && std::strcmp(ways[w].name, "sym") == 0)
+        to_hand.push_back(ours / batch(by_hand, calls));
     }
   if (rank != 0) return;
   std::printf("%-15s %9lld %11.2f", operation.c_str(), static_cast<long long>(bytes),
@@ -191,7 +199,8 @@ void run(const Settings& settings) {
   GroupCoordinator& shm = shared["tp"];
 
   const auto un = static_cast<std::size_t>(size);
-  const std::size_t most = std::max<std::size_t>(static_cast<std::size_t>(settings.most) / sizeof(float), un);
+  const std::size_t most =
+      std::max<std::size_t>(static_cast<std::size_t>(settings.most) / sizeof(float), un);
   std::vector<float> in(most);
   std::vector<float> out(most);
   const auto symmetric_in = shared.allocate_symmetric<float>(most, {"tp"});
@@ -213,12 +222,15 @@ void run(const Settings& settings) {
   const auto wanted = [&](const char* name, Action action) {
     return Way{name, contains(settings.only, name) ? std::move(action) : Action{}};
   };
-  const auto hand_wanted = [&](Action action) { return contains(settings.only, "hand") ? action : Action{}; };
+  const auto hand_wanted = [&](Action action) {
+    return contains(settings.only, "hand") ? action : Action{};
+  };
 
   if (contains(settings.ops, "barrier"))
     compare(
         "barrier", 0, [&] { MPI_Barrier(comm); },
-        {wanted("routes", [&] { routes.barrier(); }), wanted("shm", [&] { shm.barrier(); })}, {}, settings);
+        {wanted("routes", [&] { routes.barrier(); }), wanted("shm", [&] { shm.barrier(); })}, {},
+        settings);
 
   for (std::int64_t bytes = settings.least; bytes <= settings.most; bytes *= 4) {
     const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
@@ -241,21 +253,24 @@ void run(const Settings& settings) {
     if (contains(settings.ops, "broadcast"))
       compare(
           "broadcast", bytes, [&] { MPI_Bcast(o.data(), n, MPI_FLOAT, 0, comm); },
-          {wanted("routes", [&] { routes.broadcast(o, 0); }), wanted("shm", [&] { shm.broadcast(o, 0); }),
+          {wanted("routes", [&] { routes.broadcast(o, 0); }),
+           wanted("shm", [&] { shm.broadcast(o, 0); }),
            wanted("sym", [&] { shm.broadcast(so, 0); })},
           {}, settings);
     if (contains(settings.ops, "all_reduce"))
       compare(
-          "all_reduce", bytes, [&] { MPI_Allreduce(MPI_IN_PLACE, o.data(), n, MPI_FLOAT, MPI_SUM, comm); },
-          {wanted("routes", [&] { routes.all_reduce(o); }), wanted("shm", [&] { shm.all_reduce(o); }),
-           wanted("sym", [&] { shm.all_reduce(so); })},
+          "all_reduce", bytes,
+          [&] { MPI_Allreduce(MPI_IN_PLACE, o.data(), n, MPI_FLOAT, MPI_SUM, comm); },
+          {wanted("routes", [&] { routes.all_reduce(o); }),
+           wanted("shm", [&] { shm.all_reduce(o); }), wanted("sym", [&] { shm.all_reduce(so); })},
           hand_wanted([&] { hand.all_reduce(count); }), settings);
     if (contains(settings.ops, "all_gather"))
       compare(
           "all_gather", whole,
           [&] { MPI_Allgather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, comm); },
           {wanted("routes", [&] { routes.all_gather(ib, ow); }),
-           wanted("shm", [&] { shm.all_gather(ib, ow); }), wanted("sym", [&] { shm.all_gather(own, sow); })},
+           wanted("shm", [&] { shm.all_gather(ib, ow); }),
+           wanted("sym", [&] { shm.all_gather(own, sow); })},
           {}, settings);
     if (contains(settings.ops, "reduce_scatter"))
       compare(
@@ -270,22 +285,26 @@ void run(const Settings& settings) {
           "all_to_all", whole,
           [&] { MPI_Alltoall(iw.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, comm); },
           {wanted("routes", [&] { routes.all_to_all(iw, ow); }),
-           wanted("shm", [&] { shm.all_to_all(iw, ow); }), wanted("sym", [&] { shm.all_to_all(siw, sow); })},
+           wanted("shm", [&] { shm.all_to_all(iw, ow); }),
+           wanted("sym", [&] { shm.all_to_all(siw, sow); })},
           {}, settings);
     if (contains(settings.ops, "reduce"))
       compare(
           "reduce", bytes, [&] { MPI_Reduce(i.data(), o.data(), n, MPI_FLOAT, MPI_SUM, 0, comm); },
-          {wanted("routes", [&] { routes.reduce(i, o, 0); }), wanted("shm", [&] { shm.reduce(i, o, 0); })},
+          {wanted("routes", [&] { routes.reduce(i, o, 0); }),
+           wanted("shm", [&] { shm.reduce(i, o, 0); })},
           {}, settings);
     if (contains(settings.ops, "gather"))
       compare(
-          "gather", whole, [&] { MPI_Gather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, 0, comm); },
+          "gather", whole,
+          [&] { MPI_Gather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, 0, comm); },
           {wanted("routes", [&] { routes.gather(ib, ow, 0); }),
            wanted("shm", [&] { shm.gather(ib, ow, 0); })},
           {}, settings);
     if (contains(settings.ops, "scatter"))
       compare(
-          "scatter", whole, [&] { MPI_Scatter(iw.data(), nb, MPI_FLOAT, ob.data(), nb, MPI_FLOAT, 0, comm); },
+          "scatter", whole,
+          [&] { MPI_Scatter(iw.data(), nb, MPI_FLOAT, ob.data(), nb, MPI_FLOAT, 0, comm); },
           {wanted("routes", [&] { routes.scatter(iw, ob, 0); }),
            wanted("shm", [&] { shm.scatter(iw, ob, 0); })},
           {}, settings);

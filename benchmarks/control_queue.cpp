@@ -2,9 +2,10 @@
 //
 //   scripts/run-mpi 2 build-bench/benchmarks/control_queue_benchmark [PAIRS]
 //
-// Both run in turn, in one job, PAIRS times (default 30); a run is a number of messages from rank 0 to all
-// others, and lasts until the last rank has the last one. "stream": one message after the other. "step": a
-// barrier after each, which both sides pay, as where an engine waits for its workers before the next step.
+// Both run in turn, in one job, PAIRS times (default 30); a run is a number of messages from rank 0
+// to all others, and lasts until the last rank has the last one. "stream": one message after the
+// other. "step": a barrier after each, which both sides pay, as where an engine waits for its
+// workers before the next step.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
     rankmesh::exchange::ControlQueue queue{tp, 0};
     if (tp.is_first())
       std::printf(
-          "%lld ranks, %d pairs\nmode     bytes   queue, us    Bcast, us    Bcast / queue (quartiles)\n",
+          "%lld ranks, %d pairs\nmode     bytes   queue, us    Bcast, us    Bcast / queue "
+          "(quartiles)\n",
           static_cast<long long>(tp.size()), pairs);
     for (const bool step : {false, true})
       for (const std::size_t bytes : {8, 64, 256, 1024, 4096, 16384, 65536}) {
@@ -79,9 +81,10 @@ int main(int argc, char** argv) {
           ratios.push_back(mpi_times.back() / queue_times.back());
         }
         if (tp.is_first())
-          std::printf("%-6s %7zu  %10.3f   %10.3f    %6.2f (%.2f .. %.2f)\n", step ? "step" : "stream", bytes,
-                      quantile(queue_times, 0.5) * 1e6, quantile(mpi_times, 0.5) * 1e6, quantile(ratios, 0.5),
-                      quantile(ratios, 0.25), quantile(ratios, 0.75));
+          std::printf("%-6s %7zu  %10.3f   %10.3f    %6.2f (%.2f .. %.2f)\n",
+                      step ? "step" : "stream", bytes, quantile(queue_times, 0.5) * 1e6,
+                      quantile(mpi_times, 0.5) * 1e6, quantile(ratios, 0.5), quantile(ratios, 0.25),
+                      quantile(ratios, 0.75));
       }
     tp.barrier();
   }

@@ -1,7 +1,8 @@
-// dispatch_benchmark [TOKENS [WIDTH [TOP_K [EXPERTS_PER_RANK [PAIRS]]]]]: one step of expert dispatch and
-// combine, by ExpertDispatcher and by hand with MPI alone, in turn, on every rank of the job. TOKENS is of
-// each rank (4096 x 1024 floats, top-2, 4 experts per rank, 30 pairs). Prints each one's median, least and
-// most milliseconds (the slowest rank's) and the ratios of the pairs. The results are compared first.
+// dispatch_benchmark [TOKENS [WIDTH [TOP_K [EXPERTS_PER_RANK [PAIRS]]]]]: one step of expert
+// dispatch and combine, by ExpertDispatcher and by hand with MPI alone, in turn, on every rank of
+// the job. TOKENS is of each rank (4096 x 1024 floats, top-2, 4 experts per rank, 30 pairs). Prints
+// each one's median, least and most milliseconds (the slowest rank's) and the ratios of the pairs.
+// The results are compared first.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,8 +28,8 @@ struct Step {
   std::vector<float> in, weights, out;
 };
 
-// What a program would write for itself: a counting sort of the choices by expert, counts and rows by MPI,
-// rows grouped by local expert, all buffers kept between steps.
+// What a program would write for itself: a counting sort of the choices by expert, counts and rows
+// by MPI, rows grouped by local expert, all buffers kept between steps.
 class ByHand {
  public:
   ByHand(MPI_Comm comm, std::int64_t experts) : comm_{comm}, experts_{experts} {
@@ -66,11 +67,13 @@ class ByHand {
     MPI_Alltoallv(sent_.data(), to_.data(), to_place_.data(), row, received_.data(), from_.data(),
                   from_place_.data(), row, comm_);
     for_each_block([&](std::int64_t in, std::int64_t out, std::int64_t count) {
-      std::memcpy(&grouped_[at(out * step.width)], &received_[at(in * step.width)], at(count) * row_bytes);
+      std::memcpy(&grouped_[at(out * step.width)], &received_[at(in * step.width)],
+                  at(count) * row_bytes);
     });
     // Here the experts would work. The way back.
     for_each_block([&](std::int64_t in, std::int64_t out, std::int64_t count) {
-      std::memcpy(&received_[at(in * step.width)], &grouped_[at(out * step.width)], at(count) * row_bytes);
+      std::memcpy(&received_[at(in * step.width)], &grouped_[at(out * step.width)],
+                  at(count) * row_bytes);
     });
     MPI_Alltoallv(received_.data(), from_.data(), from_place_.data(), row, sent_.data(), to_.data(),
                   to_place_.data(), row, comm_);
@@ -101,7 +104,8 @@ class ByHand {
     for (std::int64_t e = 0; e < local_; ++e)
       for (int r = 0; r < size_; ++r) {
         std::int64_t in = from_place_[static_cast<std::size_t>(r)];
-        for (std::int64_t before = 0; before < e; ++before) in += received_counts_[at(r * local_ + before)];
+        for (std::int64_t before = 0; before < e; ++before)
+          in += received_counts_[at(r * local_ + before)];
         const std::int64_t count = received_counts_[at(r * local_ + e)];
         use(in, out, count);
         out += count;
@@ -146,7 +150,8 @@ double milliseconds(Way& way, Step& step) {
 
 void print(const char* what, std::vector<double> values) {
   std::ranges::sort(values);
-  std::printf("%-22s %8.2f (%.2f .. %.2f)\n", what, values[values.size() / 2], values.front(), values.back());
+  std::printf("%-22s %8.2f (%.2f .. %.2f)\n", what, values[values.size() / 2], values.front(),
+              values.back());
 }
 
 int run(int argc, char** argv) {
@@ -157,7 +162,14 @@ int run(int argc, char** argv) {
   options.devices = rankmesh::DeviceUse::off;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "ep=auto", options};
   auto& ep = mesh["ep"];
-  Step step{argument(1, 4096), argument(2, 1024), argument(3, 2), argument(4, 4) * ep.size(), {}, {}, {}, {}};
+  Step step{argument(1, 4096),
+            argument(2, 1024),
+            argument(3, 2),
+            argument(4, 4) * ep.size(),
+            {},
+            {},
+            {},
+            {}};
   const auto pairs = argument(5, 30);
 
   // Choices of one token are different experts, as a router's are.
@@ -167,7 +179,8 @@ int run(int argc, char** argv) {
     for (std::int64_t j = 0; j < step.top_k; ++j) {
       step.ids.push_back(e);
       step.weights.push_back(static_cast<float>(random() % 100) / 100);
-      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) % step.experts);
+      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) %
+                                    step.experts);
     }
   }
   for (std::int64_t i = 0; i < step.tokens * step.width; ++i)

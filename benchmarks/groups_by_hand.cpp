@@ -1,5 +1,5 @@
-// groups_by_hand json|text|csv: prints what `meshinfo groups pp=16,dp=512,cp=16,tp=8 --format ...` prints, by
-// loops written for this one mesh. The yardstick of scripts/bench-million.
+// groups_by_hand json|text|csv: prints what `meshinfo groups pp=16,dp=512,cp=16,tp=8 --format ...`
+// prints, by loops written for this one mesh. The yardstick of scripts/bench-million.
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +26,8 @@ void text(std::string_view piece) {
 }
 void number(std::int64_t value) {
   if (sizeof buffer - used < 24) flush();
-  used = static_cast<std::size_t>(std::to_chars(buffer + used, buffer + sizeof buffer, value).ptr - buffer);
+  used = static_cast<std::size_t>(std::to_chars(buffer + used, buffer + sizeof buffer, value).ptr -
+                                  buffer);
 }
 
 // Calls take(first rank) for each group along dimension d, in order.
@@ -80,8 +81,8 @@ void plain() {
     const int width = digits(1048576 / sizes[d] - 1);
     std::int64_t group = 0;
     for_each_group(d, [&](std::int64_t first) {
-      text(std::string_view{"                "}.substr(0,
-                                                       static_cast<std::size_t>(2 + width - digits(group))));
+      text(std::string_view{"                "}.substr(
+          0, static_cast<std::size_t>(2 + width - digits(group))));
       number(group++);
       text("  ");
       item(d, first);

@@ -1,6 +1,6 @@
-// measure RUNS COMMAND [-- COMMAND]: runs the commands in turn, their output thrown away. Prints for each the
-// median, least and most milliseconds and the largest resident set in MB; for two also the ratios of the
-// pairs.
+// measure RUNS COMMAND [-- COMMAND]: runs the commands in turn, their output thrown away. Prints
+// for each the median, least and most milliseconds and the largest resident set in MB; for two also
+// the ratios of the pairs.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -30,9 +30,9 @@ void run(Command& command) {
   pid_t child = 0;
   int status = 0;
   rusage usage{};
-  const bool runs =
-      posix_spawnp(&child, command.words[0], &actions, nullptr, command.words.data(), environ) == 0 &&
-      wait4(child, &status, 0, &usage) == child;
+  const bool runs = posix_spawnp(&child, command.words[0], &actions, nullptr, command.words.data(),
+                                 environ) == 0 &&
+                    wait4(child, &status, 0, &usage) == child;
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   posix_spawn_file_actions_destroy(&actions);
   if (!runs || status != 0) {
@@ -40,7 +40,8 @@ void run(Command& command) {
     std::exit(2);
   }
   command.milliseconds.push_back(time.count());
-  command.megabytes = std::max(command.megabytes, static_cast<double>(usage.ru_maxrss) * 1024 / 1e6);
+  command.megabytes =
+      std::max(command.megabytes, static_cast<double>(usage.ru_maxrss) * 1024 / 1e6);
 }
 
 void print(const char* format, std::vector<double> values) {
@@ -64,7 +65,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i <= runs; ++i)
     for (Command& command : commands) run(command);
   std::vector<double> ratios;
-  for (Command& command : commands) command.milliseconds.erase(command.milliseconds.begin());  // a warm-up
+  for (Command& command : commands)
+    command.milliseconds.erase(command.milliseconds.begin());  // a warm-up
   for (Command& command : commands) {
     print("%8.1f ms (%.1f .. %.1f)", command.milliseconds);
     std::printf("  %6.1f MB\n", command.megabytes);

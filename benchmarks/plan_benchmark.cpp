@@ -5,7 +5,9 @@
 
 namespace {
 
-std::string mesh_of(std::int64_t ranks) { return "pp=4,dp=" + std::to_string(ranks / 64) + ",cp=2,tp=8"; }
+std::string mesh_of(std::int64_t ranks) {
+  return "pp=4,dp=" + std::to_string(ranks / 64) + ",cp=2,tp=8";
+}
 
 void plan(benchmark::State& state) {
   const std::string text = mesh_of(state.range(0));
@@ -23,8 +25,8 @@ void groups_of_one_rank(benchmark::State& state) {
 }
 BENCHMARK(groups_of_one_rank)->RangeMultiplier(1024)->Range(1024, 1 << 30);
 
-// What a program does that enumerates: every group of every dimension as a vector, then a search for the
-// rank's.
+// What a program does that enumerates: every group of every dimension as a vector, then a search
+// for the rank's.
 void groups_of_one_rank_by_lists(benchmark::State& state) {
   const std::int64_t sizes[] = {4, state.range(0) / 64, 2, 8};
   for (auto _ : state) {

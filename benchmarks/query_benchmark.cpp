@@ -1,9 +1,11 @@
-// One rank of a mesh of six dimensions: its coordinates, its group of one dimension, its number in the group.
-// Four ways in turn, batch by batch in the same run, so that what disturbs one disturbs all:
+// One rank of a mesh of six dimensions: its coordinates, its group of one dimension, its number in
+// the group. Four ways in turn, batch by batch in the same run, so that what disturbs one disturbs
+// all:
 //   rankmesh     Layout::coordinates and GroupFamily::find
 //   by hand      the arithmetic of this mesh, its sizes in variables
 //   constants    the same, its sizes known to the compiler
-//   lists        every group as a vector of ranks, and a table from rank to place for each dimension
+//   lists        every group as a vector of ranks, and a table from rank to place for each
+//   dimension
 #include <malloc.h>
 
 #include <array>
@@ -50,7 +52,9 @@ std::size_t bytes_in_use() {
 }
 
 // The sizes come through memory that the compiler knows nothing about.
-[[gnu::noinline]] Answer by_hand(std::int64_t rank, const Sizes& sizes) { return divide(rank, sizes); }
+[[gnu::noinline]] Answer by_hand(std::int64_t rank, const Sizes& sizes) {
+  return divide(rank, sizes);
+}
 
 template <std::int64_t world>
 [[gnu::noinline]] Answer by_constants(std::int64_t rank) {
@@ -111,7 +115,8 @@ std::int64_t digest(const Answer& answer) {
 template <std::int64_t world>
 void query(benchmark::State& state) {
   const std::size_t before = bytes_in_use();
-  const auto plan = std::make_unique<rankmesh::MeshPlan>(rankmesh::MeshSpec::parse(mesh_of(world)).plan());
+  const auto plan =
+      std::make_unique<rankmesh::MeshPlan>(rankmesh::MeshSpec::parse(mesh_of(world)).plan());
   const std::size_t with_plan = bytes_in_use();
   const auto start = Clock::now();
   const auto lists = std::make_unique<Lists>(world);
@@ -147,7 +152,8 @@ void query(benchmark::State& state) {
   for (const std::int64_t sum : sums)
     if (sum != sums[0]) state.SkipWithError("the four ways do not agree");
 
-  const double queries = static_cast<double>(state.iterations()) * static_cast<double>(ranks.size());
+  const double queries =
+      static_cast<double>(state.iterations()) * static_cast<double>(ranks.size());
   state.counters["ns_rankmesh"] = seconds[0] / queries * 1e9;
   state.counters["ns_by_hand"] = seconds[1] / queries * 1e9;
   state.counters["ns_constants"] = seconds[2] / queries * 1e9;

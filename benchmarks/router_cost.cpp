@@ -1,4 +1,5 @@
-// router_cost [OPERATION]: 10,000 calls of a coordinator whose transport does nothing, for callgrind.
+// router_cost [OPERATION]: 10,000 calls of a coordinator whose transport does nothing, for
+// callgrind.
 //
 // What is counted by scripts/router-cost: from the caller's own line to the transport's run().
 #include <array>
@@ -52,20 +53,25 @@ MEASURED(all_reduce, (GroupCoordinator & group, Values values), all_reduce(value
 MEASURED(broadcast, (GroupCoordinator & group, Values values), broadcast(values, RankInGroup{0}))
 MEASURED(send, (GroupCoordinator & group, Values values), send(values, next))
 MEASURED(recv, (GroupCoordinator & group, Values values), recv(values, prev))
-MEASURED(all_reduce_out_of_place, (GroupCoordinator & group, Input in, Values out), all_reduce(in, out))
+MEASURED(all_reduce_out_of_place, (GroupCoordinator & group, Input in, Values out),
+         all_reduce(in, out))
 MEASURED(all_gather, (GroupCoordinator & group, Input in, Values out), all_gather(in, out))
 MEASURED(reduce_scatter, (GroupCoordinator & group, Input in, Values out), reduce_scatter(in, out))
 MEASURED(all_to_all, (GroupCoordinator & group, Input in, Values out), all_to_all(in, out))
 MEASURED(reduce, (GroupCoordinator & group, Input in, Values out), reduce(in, out, RankInGroup{0}))
 MEASURED(gather, (GroupCoordinator & group, Input in, Values out), gather(in, out, RankInGroup{0}))
-MEASURED(scatter, (GroupCoordinator & group, Input in, Values out), scatter(in, out, RankInGroup{0}))
-MEASURED(send_recv, (GroupCoordinator & group, Input in, Values out), send_recv(in, next, out, prev))
+MEASURED(scatter, (GroupCoordinator & group, Input in, Values out),
+         scatter(in, out, RankInGroup{0}))
+MEASURED(send_recv, (GroupCoordinator & group, Input in, Values out),
+         send_recv(in, next, out, prev))
 
 int main(int argc, char** argv) {
   mpi::Environment environment{argc, argv};
   auto services = std::make_shared<detail::MeshServices>();
-  // Two transports and a rule by size: the longest way that a call takes without asking a transport.
-  services->routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm", RouteSource::code, "here");
+  // Two transports and a rule by size: the longest way that a call takes without asking a
+  // transport.
+  services->routes =
+      RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm", RouteSource::code, "here");
   services->routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
   auto channel = std::make_shared<detail::Channel>();
   channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};

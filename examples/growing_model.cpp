@@ -1,11 +1,11 @@
-// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and shrinks again
-// while the odd one goes on working.
+// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and
+// shrinks again while the odd one goes on working.
 //
 //   mpirun -n 8 growing_model [host|device]
 //
-// The even model averages its ranks' contributions into a state, step by step. Ranks that join are given the
-// state by the first; ranks that leave are done. Only the even ranks that change take part in the change: the
-// odd ones do not even know of it.
+// The even model averages its ranks' contributions into a state, step by step. Ranks that join are
+// given the state by the first; ranks that leave are done. Only the even ranks that change take
+// part in the change: the odd ones do not even know of it.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -23,14 +23,17 @@ constexpr int steps = 12;
 // How many ranks the even model has in a step: 2, then 4, then 2 again.
 std::int64_t ranks_in(int step) { return step >= 4 && step < 8 ? 4 : 2; }
 
-float contribution(std::int64_t member, int step) { return static_cast<float>(1 + member * 3 + step % 5); }
+float contribution(std::int64_t member, int step) {
+  return static_cast<float>(1 + member * 3 + step % 5);
+}
 
 // What the even model comes to, computed by one process.
 float expected_state() {
   float state = 0;
   for (int step = 0; step < steps; ++step) {
     float sum = 0;
-    for (std::int64_t member = 0; member < ranks_in(step); ++member) sum += contribution(member, step);
+    for (std::int64_t member = 0; member < ranks_in(step); ++member)
+      sum += contribution(member, step);
     state = 0.5F * state + sum / static_cast<float>(ranks_in(step));
   }
   return state;
@@ -53,7 +56,8 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
         group = world.new_group(ranks, "even model of " + std::to_string(now));
         wire.broadcast(*group, state, 0);  // who joins gets the state
         if (world.rank() == Rank{0})
-          std::printf("step %2d: the even model has %lld ranks\n", step, static_cast<long long>(now));
+          std::printf("step %2d: the even model has %lld ranks\n", step,
+                      static_cast<long long>(now));
       }
     }
     if (!group) continue;
@@ -91,12 +95,14 @@ int run(bool on_devices) {
   const bool is_even = rank % 2 == 0;
   const float state = is_even ? run_even(world, wire) : run_odd(world, wire);
 
-  const float expected = is_even ? expected_state() : static_cast<float>(10 * steps * (world.size() / 2));
+  const float expected =
+      is_even ? expected_state() : static_cast<float>(10 * steps * (world.size() / 2));
   std::vector<float> wrong{is_even && rank >= 4 ? 0 : std::abs(state - expected) / expected};
   world["rank"].all_reduce(wrong, rankmesh::ReduceOp::max);
   if (rank == 0)
     std::printf(
-        "even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: %s\n",
+        "even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: "
+        "%s\n",
         static_cast<double>(state), static_cast<double>(expected), static_cast<double>(wrong[0]),
         wrong[0] <= 1e-5F ? "agrees" : "DIFFERS");
   world.close();

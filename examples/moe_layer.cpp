@@ -2,10 +2,10 @@
 //
 //   mpirun -n 8 moe_layer "dp=4,tp=2 | ep=8"
 //
-// Every rank of dp x tp holds its own tokens (sequence parallelism: tp divides them too) and some of the
-// experts, over ep. A router chooses two experts for each token and weighs them. y = sum of weight x
-// expert(x), where expert e is x -> relu(x A_e) B_e. The same program on a mesh of one rank has all tokens
-// and all experts.
+// Every rank of dp x tp holds its own tokens (sequence parallelism: tp divides them too) and some
+// of the experts, over ep. A router chooses two experts for each token and weighs them. y = sum of
+// weight x expert(x), where expert e is x -> relu(x A_e) B_e. The same program on a mesh of one
+// rank has all tokens and all experts.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,7 +40,8 @@ Values numbers(int which, std::int64_t first, std::int64_t count) {
 // y += x M or, transposed, x M^T, for one row; M is rows x columns.
 void multiply(const float* x, const Values& m, int rows, int columns, bool transposed, float* y) {
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < columns; ++c) y[transposed ? r : c] += x[transposed ? c : r] * m[at(r * columns + c)];
+    for (int c = 0; c < columns; ++c)
+      y[transposed ? r : c] += x[transposed ? c : r] * m[at(r * columns + c)];
 }
 
 // One expert's weights and their gradients; an empty slot has number -1.
@@ -87,7 +88,8 @@ struct Result {
 Result layer(rankmesh::GroupCoordinator& ep) {
   const std::int64_t own = tokens / ep.size(), first = ep.rank_in_group().value() * own;
   const Values x = numbers(100, first * width, own * width);
-  const Values dy = numbers(101, first * width, own * width);  // the gradient that comes from behind
+  const Values dy =
+      numbers(101, first * width, own * width);  // the gradient that comes from behind
 
   // The router: the two experts with the highest scores, weighted by softmax.
   std::vector<std::int32_t> ids;
@@ -122,14 +124,16 @@ Result layer(rankmesh::GroupCoordinator& ep) {
   for_each_row([&](Expert& expert, std::size_t i) { expert.forward(&rows[i], &results[i]); });
   dispatcher.combine(route, results, weights, result.y);
 
-  // Backward: a choice's gradient is its weight x that of y; it takes the same route, and so does that of x.
+  // Backward: a choice's gradient is its weight x that of y; it takes the same route, and so does
+  // that of x.
   Values scaled;
   for (std::int64_t choice = 0; choice < own * top_k; ++choice)
     for (std::int64_t i = 0; i < width; ++i)
       scaled.push_back(weights[at(choice)] * dy[at(choice / top_k * width + i)]);
   Values gradients(rows.size()), to_x(rows.size());
   dispatcher.dispatch_choices(route, scaled, gradients);
-  for_each_row([&](Expert& expert, std::size_t i) { expert.backward(&rows[i], &gradients[i], &to_x[i]); });
+  for_each_row(
+      [&](Expert& expert, std::size_t i) { expert.backward(&rows[i], &gradients[i], &to_x[i]); });
   dispatcher.combine(route, to_x, Values(weights.size(), 1.0F), result.dx);
   return result;
 }
@@ -142,14 +146,16 @@ float worse(float a, float b) {
 // Largest difference to the stretch of the whole that begins at `first`.
 float difference(const Values& mine, const Values& whole, std::int64_t first) {
   float most = 0;
-  for (std::size_t i = 0; i < mine.size(); ++i) most = worse(most, std::abs(mine[i] - whole[at(first) + i]));
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    most = worse(most, std::abs(mine[i] - whole[at(first) + i]));
   return most;
 }
 
 int run(const char* layout) {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout};
   auto& ep = mesh["ep"];
-  if (tokens % ep.size() != 0) throw rankmesh::UsageError{"ep does not divide " + std::to_string(tokens)};
+  if (tokens % ep.size() != 0)
+    throw rankmesh::UsageError{"ep does not divide " + std::to_string(tokens)};
   const Result mine = layer(ep);
 
   rankmesh::Mesh one{MPI_COMM_SELF, "ep=1"};
@@ -170,10 +176,11 @@ int run(const char* layout) {
   float largest = 0;
   for (const float v : whole.y) largest = std::max(largest, std::abs(v));
   if (mesh.rank() == rankmesh::Rank{0}) {
-    std::printf("%d tokens, %d experts, top-%d on %s; results up to %.2f\n", tokens, experts, top_k, layout,
-                static_cast<double>(largest));
+    std::printf("%d tokens, %d experts, top-%d on %s; results up to %.2f\n", tokens, experts, top_k,
+                layout, static_cast<double>(largest));
     std::printf("largest difference: results %.1e, gradients of tokens %.1e, of weights %.1e\n",
-                static_cast<double>(worst[0]), static_cast<double>(worst[1]), static_cast<double>(worst[2]));
+                static_cast<double>(worst[0]), static_cast<double>(worst[1]),
+                static_cast<double>(worst[2]));
     std::printf("verdict: %s (limit 1e-5)\n",
                 agrees ? "agrees with the single process" : "DIFFERS from the single process");
   }

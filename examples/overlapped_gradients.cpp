@@ -1,11 +1,12 @@
-// Data-parallel training whose gradients are reduced while the backward pass goes on, checked against one
-// process.
+// Data-parallel training whose gradients are reduced while the backward pass goes on, checked
+// against one process.
 //
 //   mpirun -n 4 overlapped_gradients ["dp=4"] [host|device]
 //
-// Eight layers y = tanh(x W), a batch of 24 rows. The backward pass ends with the first layer; each layer's
-// gradient goes into a bucket as soon as it is there, and a full bucket is under way while the layers before
-// it still compute. The same program on a mesh of one rank computes the reference.
+// Eight layers y = tanh(x W), a batch of 24 rows. The backward pass ends with the first layer; each
+// layer's gradient goes into a bucket as soon as it is there, and a full bucket is under way while
+// the layers before it still compute. The same program on a mesh of one rank computes the
+// reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +26,8 @@ using Values = std::vector<double>;  // of a matrix of `width` columns, row-majo
 
 Values numbers(int which, int first, int n) {
   Values values;
-  for (int i = first; i < first + n; ++i) values.push_back(0.6 * std::sin(1.0 + which * 919 + i * 131));
+  for (int i = first; i < first + n; ++i)
+    values.push_back(0.6 * std::sin(1.0 + which * 919 + i * 131));
   return values;
 }
 
@@ -34,7 +36,8 @@ std::size_t at(int r, int c) { return static_cast<std::size_t>(r * width + c); }
 struct Layer {
   Values w, x{}, y{};
   Values dw = Values(width * width);
-  rankmesh::device::DeviceBuffer<double> on_device{};  // of dw, where gradients are reduced on devices
+  rankmesh::device::DeviceBuffer<double>
+      on_device{};  // of dw, where gradients are reduced on devices
 
   const Values& forward(const Values& input) {
     x = input;
@@ -63,7 +66,8 @@ struct Layer {
 
 struct Result {
   std::vector<Layer> layers;
-  std::int64_t early = 0;  // collectives that were under way before the backward pass ended, per step
+  std::int64_t early =
+      0;  // collectives that were under way before the backward pass ended, per step
 };
 
 Result train(rankmesh::Mesh& mesh, bool on_devices) {
@@ -74,11 +78,15 @@ Result train(rankmesh::Mesh& mesh, bool on_devices) {
   Result result;
   for (int l = 0; l < layers; ++l) {
     result.layers.push_back({numbers(l, 0, width * width)});
-    if (on_devices) result.layers.back().on_device = rankmesh::device::DeviceBuffer<double>{width * width};
+    if (on_devices)
+      result.layers.back().on_device = rankmesh::device::DeviceBuffer<double>{width * width};
   }
-  // Two layers fill a bucket. The rows of all ranks count alike: the average is the batch's gradient.
-  rankmesh::exchange::Bucket bucket{
-      dp, {.bytes = 2 * width * width * sizeof(double), .op = rankmesh::ReduceOp::avg, .stream = stream}};
+  // Two layers fill a bucket. The rows of all ranks count alike: the average is the batch's
+  // gradient.
+  rankmesh::exchange::Bucket bucket{dp,
+                                    {.bytes = 2 * width * width * sizeof(double),
+                                     .op = rankmesh::ReduceOp::avg,
+                                     .stream = stream}};
   for (int step = 0; step < steps; ++step) {
     Values x = numbers(100, first * width, rows * width);
     for (Layer& layer : result.layers) x = layer.forward(x);
@@ -109,7 +117,8 @@ int run(const char* layout, bool on_devices) {
   rankmesh::MeshOptions options;
   options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
-  if (batch % mesh["dp"].size() != 0) throw rankmesh::UsageError{"24 rows cannot be divided evenly"};
+  if (batch % mesh["dp"].size() != 0)
+    throw rankmesh::UsageError{"24 rows cannot be divided evenly"};
   const Result mine = train(mesh, on_devices);
   options.devices = rankmesh::DeviceUse::off;
   rankmesh::Mesh one{MPI_COMM_SELF, "dp=1", options};

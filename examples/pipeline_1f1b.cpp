@@ -2,11 +2,11 @@
 //
 //   mpirun -n 8 pipeline_1f1b "pp=4,dp=2"
 //
-// Twelve layers y = tanh(x W) are spread over the stages of `pp`, twelve microbatches over `dp`. Each stage
-// first runs as many forward passes as stages follow it (warm-up), then one forward and one backward pass in
-// turn (steady), then what backward passes are left (cool-down). So it holds the activations of at most
-// pp microbatches, where all forward passes first would hold those of all. The same program on a mesh of one
-// rank computes the reference.
+// Twelve layers y = tanh(x W) are spread over the stages of `pp`, twelve microbatches over `dp`.
+// Each stage first runs as many forward passes as stages follow it (warm-up), then one forward and
+// one backward pass in turn (steady), then what backward passes are left (cool-down). So it holds
+// the activations of at most pp microbatches, where all forward passes first would hold those of
+// all. The same program on a mesh of one rank computes the reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +32,8 @@ Values numbers(int which, int n) {
 
 struct Layer {
   Values w, dw = Values(width * width);
-  std::deque<std::pair<Values, Values>> saved{};  // x and y of microbatches whose backward pass is to come
+  std::deque<std::pair<Values, Values>>
+      saved{};  // x and y of microbatches whose backward pass is to come
 
   Values forward(const Values& x) {
     Values y(rows * width);
@@ -95,8 +96,8 @@ struct Stage {
   }
 };
 
-// All forward and backward passes of one step. At the ends of the pipeline the moves that would leave it do
-// nothing: the first stage keeps its input, the last one the gradient of its loss.
+// All forward and backward passes of one step. At the ends of the pipeline the moves that would
+// leave it do nothing: the first stage keeps its input, the last one the gradient of its loss.
 void one_f_one_b(rankmesh::GroupCoordinator& pp, Stage& stage, int count) {
   rankmesh::exchange::StageExchange neighbours{pp};
   const int following = static_cast<int>(pp.size() - 1 - pp.rank_in_group().value());
@@ -139,10 +140,12 @@ struct Result {
 Result train(rankmesh::Mesh& mesh) {
   auto& pp = mesh["pp"];
   auto& dp = mesh["dp"];
-  const int own = layers / static_cast<int>(pp.size()), count = microbatches / static_cast<int>(dp.size());
+  const int own = layers / static_cast<int>(pp.size()),
+            count = microbatches / static_cast<int>(dp.size());
   Stage stage{.first_microbatch = count * static_cast<int>(dp.rank_in_group().value())};
   for (int i = 0; i < own; ++i)
-    stage.layers.push_back({numbers(own * static_cast<int>(pp.rank_in_group().value()) + i, width * width)});
+    stage.layers.push_back(
+        {numbers(own * static_cast<int>(pp.rank_in_group().value()) + i, width * width)});
   Result result;
   for (int step = 0; step < steps; ++step) {
     stage.loss = 0;
@@ -174,7 +177,8 @@ int run(const char* layout) {
 
   auto& pp = mesh["pp"];
   Values worst{0};
-  const std::size_t first = static_cast<std::size_t>(pp.rank_in_group().value()) * mine.layers.size();
+  const std::size_t first =
+      static_cast<std::size_t>(pp.rank_in_group().value()) * mine.layers.size();
   for (std::size_t l = 0; l < mine.layers.size(); ++l)
     for (std::size_t i = 0; i < mine.layers[l].w.size(); ++i) {
       const double difference = std::abs(mine.layers[l].w[i] - whole.layers[first + l].w[i]);
@@ -187,10 +191,12 @@ int run(const char* layout) {
   for (const char* name : {"dp", "pp"}) mesh[name].all_reduce(worst, rankmesh::ReduceOp::max);
   const bool agrees = worst[0] < 1e-12;
   if (mesh.rank() == rankmesh::Rank{0}) {
-    std::printf("%d layers, %d microbatches, %d steps on %s\n", layers, microbatches, steps, layout);
+    std::printf("%d layers, %d microbatches, %d steps on %s\n", layers, microbatches, steps,
+                layout);
     for (std::size_t s = 0; s < losses.size(); ++s)
       std::printf("  step %zu   loss %.12f   one process %.12f\n", s, losses[s], whole.losses[s]);
-    std::printf("the first stage held the activations of %zu microbatches at most\n", mine.most_saved);
+    std::printf("the first stage held the activations of %zu microbatches at most\n",
+                mine.most_saved);
     std::printf("largest difference %.1e: %s (limit 1e-12)\n", worst[0],
                 agrees ? "agrees with the single process" : "DIFFERS from the single process");
   }

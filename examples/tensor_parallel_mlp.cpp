@@ -2,10 +2,10 @@
 //
 //   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device]
 //
-// The model is a chain of blocks y = relu(x W1) W2. W1 is split by columns and W2 by rows over `tp`, so a
-// block's forward and backward pass each end in one all_reduce. The blocks are spread over `pp`, the batch
-// over `dp`, whose ranks average their gradients. The same program on a mesh of one rank computes the
-// reference.
+// The model is a chain of blocks y = relu(x W1) W2. W1 is split by columns and W2 by rows over
+// `tp`, so a block's forward and backward pass each end in one all_reduce. The blocks are spread
+// over `pp`, the batch over `dp`, whose ranks average their gradients. The same program on a mesh
+// of one rank computes the reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -72,7 +72,8 @@ struct Block {
   Matrix backward(const Matrix& dy, rankmesh::GroupCoordinator& tp, const Wire& wire) {
     dw2 = transposed(relu(z)) * dy;
     Matrix dz = dy * transposed(w2);
-    for (std::size_t i = 0; i < dz.values.size(); ++i) dz.values[i] *= z.values[i] > 0 ? 1.0F : 0.0F;
+    for (std::size_t i = 0; i < dz.values.size(); ++i)
+      dz.values[i] *= z.values[i] > 0 ? 1.0F : 0.0F;
     dw1 = transposed(x) * dz;
     Matrix dx = dz * transposed(w1);
     wire.all_reduce(tp, dx.values);
@@ -137,7 +138,8 @@ Result train(rankmesh::Mesh& mesh, const Wire& wire) {
     if (!pp.is_first()) wire.send(pp, dx.values, rankmesh::prev);
 
     for (Block& block : result.blocks)
-      for (auto [weights, gradient] : {std::pair{&block.w1, &block.dw1}, std::pair{&block.w2, &block.dw2}}) {
+      for (auto [weights, gradient] :
+           {std::pair{&block.w1, &block.dw1}, std::pair{&block.w2, &block.dw2}}) {
         wire.all_reduce(dp, gradient->values, rankmesh::ReduceOp::avg);
         for (std::size_t i = 0; i < weights->values.size(); ++i)
           weights->values[i] -= learning_rate * gradient->values[i];
@@ -165,7 +167,8 @@ int run(const char* layout, bool on_devices) {
   rankmesh::MeshOptions options;
   options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
-  for (const auto& [name, whole] : {std::pair{"pp", blocks}, std::pair{"dp", batch}, std::pair{"tp", hidden}})
+  for (const auto& [name, whole] :
+       {std::pair{"pp", blocks}, std::pair{"dp", batch}, std::pair{"tp", hidden}})
     if (whole % mesh.plan().groups(name).group_size() != 0)
       throw rankmesh::UsageError{std::string{name} + " does not divide " + std::to_string(whole)};
   const Result mine = train(mesh, Wire{on_devices});
@@ -176,8 +179,8 @@ int run(const char* layout, bool on_devices) {
   one.close();
 
   const auto stage = static_cast<std::size_t>(mesh.coordinate("pp").value());
-  const int first =
-      static_cast<int>(mesh.coordinate("tp").value()) * (hidden / static_cast<int>(mesh["tp"].size()));
+  const int first = static_cast<int>(mesh.coordinate("tp").value()) *
+                    (hidden / static_cast<int>(mesh["tp"].size()));
   std::vector<float> worst{0, 0};  // of the losses, of the weights
   for (std::size_t i = 0; i < mine.losses.size(); ++i)
     worst[0] = worse(worst[0], std::abs(mine.losses[i] - whole.losses[i]) / whole.losses[i]);
@@ -194,14 +197,15 @@ int run(const char* layout, bool on_devices) {
   losses.resize(steps);
   mesh["pp"].broadcast(losses, mesh["pp"].size() - 1);
   if (mesh.rank() == rankmesh::Rank{0}) {
-    std::printf("%d blocks, batch %d, %d steps on %s (%lld ranks, %s memory)\n", blocks, batch, steps, layout,
-                static_cast<long long>(mesh.size()), on_devices ? "device" : "host");
+    std::printf("%d blocks, batch %d, %d steps on %s (%lld ranks, %s memory)\n", blocks, batch,
+                steps, layout, static_cast<long long>(mesh.size()), on_devices ? "device" : "host");
     std::printf("  step   loss         one process\n");
     for (int s = 0; s < steps; ++s)
-      std::printf("  %4d   %.8f   %.8f\n", s, static_cast<double>(losses[static_cast<std::size_t>(s)]),
+      std::printf("  %4d   %.8f   %.8f\n", s,
+                  static_cast<double>(losses[static_cast<std::size_t>(s)]),
                   static_cast<double>(whole.losses[static_cast<std::size_t>(s)]));
-    std::printf("largest relative difference: losses %.1e, weights %.1e\n", static_cast<double>(worst[0]),
-                static_cast<double>(worst[1]));
+    std::printf("largest relative difference: losses %.1e, weights %.1e\n",
+                static_cast<double>(worst[0]), static_cast<double>(worst[1]));
     std::printf("verdict: %s (limit 1e-5)\n",
                 agrees ? "agrees with the single process" : "DIFFERS from the single process");
   }
@@ -214,7 +218,8 @@ int run(const char* layout, bool on_devices) {
 int main(int argc, char** argv) {
   const rankmesh::mpi::Environment environment{argc, argv};
   try {
-    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4", argc > 2 && std::strcmp(argv[2], "device") == 0);
+    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4",
+               argc > 2 && std::strcmp(argv[2], "device") == 0);
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "tensor_parallel_mlp: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one

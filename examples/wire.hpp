@@ -7,8 +7,8 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro around each
-/// operation, where a real program's kernels would have left them.
+/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro
+/// around each operation, where a real program's kernels would have left them.
 class Wire {
  public:
   explicit Wire(bool on_devices) : on_devices_{on_devices} {}
@@ -27,13 +27,15 @@ class Wire {
     group.broadcast(buffer.span(), root, group.stream());
     values = buffer.download(group.stream());
   }
-  void send(rankmesh::GroupCoordinator& group, const std::vector<float>& values, rankmesh::Peer to) const {
+  void send(rankmesh::GroupCoordinator& group, const std::vector<float>& values,
+            rankmesh::Peer to) const {
     if (!on_devices_) return group.send(values, to);
     const Buffer buffer{std::span<const float>{values}};
     group.send(buffer.span(), to, 0, group.stream());
     (void)buffer.download(group.stream());  // the buffer must live until it is sent
   }
-  void recv(rankmesh::GroupCoordinator& group, std::vector<float>& values, rankmesh::Peer from) const {
+  void recv(rankmesh::GroupCoordinator& group, std::vector<float>& values,
+            rankmesh::Peer from) const {
     if (!on_devices_) return group.recv(values, from);
     const Buffer buffer{values.size()};
     group.recv(buffer.span(), from, 0, group.stream());

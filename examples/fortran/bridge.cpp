@@ -1,4 +1,5 @@
-// The C++ side of a Fortran (or C) program: it is given the caller's communicator and builds a mesh on it.
+// The C++ side of a Fortran (or C) program: it is given the caller's communicator and builds a mesh
+// on it.
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -30,7 +31,8 @@ extern "C" int model_begin(MPI_Fint comm) {
 
 extern "C" int model_average(double* values, int count) {
   return guarded([&] {
-    (*model)["dp"].all_reduce(std::span{values, static_cast<std::size_t>(count)}, rankmesh::ReduceOp::avg);
+    (*model)["dp"].all_reduce(std::span{values, static_cast<std::size_t>(count)},
+                              rankmesh::ReduceOp::avg);
   });
 }
 

@@ -12,7 +12,9 @@ std::string with_hint(const std::string& message, const std::string& hint) {
 }  // namespace
 
 Error::Error(std::string message, std::string hint)
-    : std::runtime_error{with_hint(message, hint)}, message_{std::move(message)}, hint_{std::move(hint)} {}
+    : std::runtime_error{with_hint(message, hint)},
+      message_{std::move(message)},
+      hint_{std::move(hint)} {}
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
     : Error{std::move(message), std::move(hint)}, position_{position} {}

@@ -21,6 +21,8 @@ Hash128 hash_pieces(const std::function<std::string_view()>& next) {
   return {hash.high64, hash.low64};
 }
 
-std::string to_string(const Hash128& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+std::string to_string(const Hash128& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+}
 
 }  // namespace rankmesh

@@ -43,10 +43,11 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   return best;
 }
 
-std::string suggest(std::string_view word, std::span<const std::string> candidates, std::string_view label) {
+std::string suggest(std::string_view word, std::span<const std::string> candidates,
+                    std::string_view label) {
   const std::string best = nearest(word, candidates);
-  return fmt::format("{}{}: {}", best.empty() ? "" : fmt::format("did you mean '{}'? ", best), label,
-                     fmt::join(candidates, ", "));
+  return fmt::format("{}{}: {}", best.empty() ? "" : fmt::format("did you mean '{}'? ", best),
+                     label, fmt::join(candidates, ", "));
 }
 
 }  // namespace rankmesh::detail

@@ -38,10 +38,12 @@ Capture capture_of(cudaStream_t stream) {
   Capture capture;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
 #if CUDART_VERSION >= 13000
-  check(cudaStreamGetCaptureInfo(stream, &status, &capture.number, &capture.graph, nullptr, nullptr, nullptr),
+  check(cudaStreamGetCaptureInfo(stream, &status, &capture.number, &capture.graph, nullptr, nullptr,
+                                 nullptr),
         "cudaStreamGetCaptureInfo");
 #else
-  check(cudaStreamGetCaptureInfo_v2(stream, &status, &capture.number, &capture.graph, nullptr, nullptr),
+  check(cudaStreamGetCaptureInfo_v2(stream, &status, &capture.number, &capture.graph, nullptr,
+                                    nullptr),
         "cudaStreamGetCaptureInfo");
 #endif
   return capture;
@@ -63,21 +65,25 @@ void CapturedGraphs::note(StreamRef stream, const std::string& name) {
   last->second = capture.number;
   auto token = std::make_unique<State::Token>(State::Token{state_, name});
   cudaUserObject_t object = nullptr;
-  check(cudaUserObjectCreate(&object, token.get(), &State::release, 1, cudaUserObjectNoDestructorSync),
+  check(cudaUserObjectCreate(&object, token.get(), &State::release, 1,
+                             cudaUserObjectNoDestructorSync),
         "cudaUserObjectCreate");
   {
     const std::lock_guard lock{state_->mutex};
     ++state_->alive[name];
   }
   (void)token.release();  // NOLINT: CUDA's now
-  const cudaError_t retained = cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
+  const cudaError_t retained =
+      cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
   if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);
   check(retained, "cudaGraphRetainUserObject");
 }
 
 std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const {
   std::unique_lock lock{state_->mutex};
-  const auto is_over = [&] { return only.empty() ? state_->alive.empty() : !state_->alive.contains(only); };
+  const auto is_over = [&] {
+    return only.empty() ? state_->alive.empty() : !state_->alive.contains(only);
+  };
   state_->changed.wait_for(lock, std::chrono::milliseconds{500}, is_over);
   if (only.empty() || is_over()) return only.empty() ? state_->alive : std::map<std::string, int>{};
   return {*state_->alive.find(only)};

@@ -28,9 +28,10 @@ Claim::Claim(int device) {
   const std::lock_guard lock{process().mutex};
   device_ = process().device.lock();
   if (device_ && device_->number != device)
-    throw UsageError{fmt::format("device {} is wanted, another mesh of this process drives device {}", device,
-                                 device_->number),
-                     "use one device per rank: close the other mesh first, or give both the same"};
+    throw UsageError{
+        fmt::format("device {} is wanted, another mesh of this process drives device {}", device,
+                    device_->number),
+        "use one device per rank: close the other mesh first, or give both the same"};
   if (device_ == nullptr) {
     device_ = std::make_shared<detail::ClaimedDevice>(device);
     process().device = device_;
@@ -39,9 +40,10 @@ Claim::Claim(int device) {
 
 Claim::Issuing::Issuing(const Claim& claim) : device_{claim.device_} {
   if (device_->issuing.test_and_set(std::memory_order_acquire))
-    throw UsageError{
-        fmt::format("two threads issue NCCL operations on device {} at the same time", device_->number),
-        "issue from one thread for all meshes of the process: NCCL is not safe with several on one device"};
+    throw UsageError{fmt::format("two threads issue NCCL operations on device {} at the same time",
+                                 device_->number),
+                     "issue from one thread for all meshes of the process: NCCL is not safe with "
+                     "several on one device"};
 }
 
 std::optional<int> claimed() {
@@ -54,8 +56,9 @@ void require_current(int device) {
   int current = 0;
   check(cudaGetDevice(&current), "cudaGetDevice");
   if (current != device)
-    throw UsageError{fmt::format("device {} is current, the mesh drives device {}", current, device),
-                     fmt::format("call cudaSetDevice({}) before", device)};
+    throw UsageError{
+        fmt::format("device {} is current, the mesh drives device {}", current, device),
+        fmt::format("call cudaSetDevice({}) before", device)};
 }
 
 Claim choose(std::optional<int> wanted, int local_rank, int visible) {
@@ -81,11 +84,13 @@ Identity identity_of(int device) {
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   Identity identity;
   std::memcpy(identity.uuid, &properties.uuid, sizeof identity.uuid);
-  check(cudaDeviceGetPCIBusId(identity.bus_id, sizeof identity.bus_id, device), "cudaDeviceGetPCIBusId");
+  check(cudaDeviceGetPCIBusId(identity.bus_id, sizeof identity.bus_id, device),
+        "cudaDeviceGetPCIBusId");
   return identity;
 }
 
-std::string shared_device(std::span<const std::int32_t> nodes, std::span<const Identity> identities) {
+std::string shared_device(std::span<const std::int32_t> nodes,
+                          std::span<const Identity> identities) {
   std::map<std::pair<std::int32_t, std::array<unsigned char, 16>>, std::size_t> owner;
   for (std::size_t r = 0; r < nodes.size(); ++r) {
     std::array<unsigned char, 16> uuid;
@@ -95,7 +100,8 @@ std::string shared_device(std::span<const std::int32_t> nodes, std::span<const I
       return fmt::format(
           "ranks {} and {} are on one device ({} of node {}): give each rank its own (srun "
           "--gpus-per-task=1, mpirun with one "
-          "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with MeshOptions::share_devices",
+          "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with "
+          "MeshOptions::share_devices",
           first->second, r, identities[r].bus_id, nodes[r]);
   }
   return {};

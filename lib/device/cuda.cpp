@@ -6,19 +6,20 @@ namespace rankmesh::device {
 
 void detail::fail(cudaError_t code, const char* function, const std::source_location& where) {
   (void)cudaGetLastError();  // else the next check would find this error again
-  throw CudaError{
-      code, fmt::format("{} failed: {}: {} (code {}, {}:{})", function, cudaGetErrorName(code),
-                        cudaGetErrorString(code), static_cast<int>(code), where.file_name(), where.line())};
+  throw CudaError{code, fmt::format("{} failed: {}: {} (code {}, {}:{})", function,
+                                    cudaGetErrorName(code), cudaGetErrorString(code),
+                                    static_cast<int>(code), where.file_name(), where.line())};
 }
 
 CudaVersions cuda_versions() noexcept {
   CudaVersions versions;
   if (cudaRuntimeGetVersion(&versions.runtime) != cudaSuccess) versions.runtime = 0;
-  // The best probe: without a driver it succeeds and says 0, while cudaGetDeviceCount leaves its output
-  // untouched.
+  // The best probe: without a driver it succeeds and says 0, while cudaGetDeviceCount leaves its
+  // output untouched.
   if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
   int devices = 0;
-  if (versions.driver > 0 && cudaGetDeviceCount(&devices) == cudaSuccess) versions.devices = devices;
+  if (versions.driver > 0 && cudaGetDeviceCount(&devices) == cudaSuccess)
+    versions.devices = devices;
   (void)cudaGetLastError();
   return versions;
 }

@@ -18,9 +18,10 @@ void release(void* memory) noexcept {
 void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream) {
   if (bytes == 0) return;
   auto* native = static_cast<cudaStream_t>(stream.native());
-  const auto kind = direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-  // A copy to or from pageable memory may itself wait for what the stream holds: that is waited for first,
-  // with a deadline.
+  const auto kind =
+      direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+  // A copy to or from pageable memory may itself wait for what the stream holds: that is waited for
+  // first, with a deadline.
   const Stream on = Stream::adopt(native);
   const Deadline deadline{default_timeout()};
   on.wait(deadline);

@@ -34,9 +34,10 @@ bool Stream::query() const { return is_done(cudaStreamQuery(native_), "cudaStrea
 void Stream::wait(const Deadline& deadline) const {
   while (!query()) {
     if (deadline.passed())
-      throw TimeoutError{fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
-                         "a kernel or a collective on it waits: look at what its peers do",
-                         {}};
+      throw TimeoutError{
+          fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
+          "a kernel or a collective on it waits: look at what its peers do",
+          {}};
     std::this_thread::yield();
   }
 }

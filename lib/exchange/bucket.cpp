@@ -21,7 +21,8 @@ void copy(std::byte* to, const std::byte* from, const Buffer& like, StreamRef st
 Hash128 contents_of(const std::vector<Buffer>& buffers) {
   std::string text;
   for (const Buffer& buffer : buffers)
-    text += fmt::format("{} {} {};", buffer.count, to_string(buffer.type), static_cast<int>(buffer.kind));
+    text += fmt::format("{} {} {};", buffer.count, to_string(buffer.type),
+                        static_cast<int>(buffer.kind));
   return hash_bytes(text);
 }
 
@@ -36,7 +37,8 @@ bool Bucket::fits(const Buffer& buffer) const {
   if (gathered_.empty()) return true;
   const Buffer& first = gathered_.front();
   return buffer.type == first.type && buffer.kind == first.kind &&
-         (gathered_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <= options_.bytes;
+         (gathered_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <=
+             options_.bytes;
 }
 
 void Bucket::add_buffer(const Buffer& buffer) {
@@ -51,18 +53,20 @@ void Bucket::agree(const Hash128& contents) {
   const std::size_t number = flying_.size();
   if (!is_first_round_) {
     if (number >= first_round_.size() || contents != first_round_[number])
-      throw UsageError{fmt::format("collective {} of a bucket over '{}' holds other buffers than in the "
-                                   "first round",
-                                   number, group_.name()),
-                       "add the same buffers in the same order each time; make another Bucket for others"};
+      throw UsageError{
+          fmt::format("collective {} of a bucket over '{}' holds other buffers than in the "
+                      "first round",
+                      number, group_.name()),
+          "add the same buffers in the same order each time; make another Bucket for others"};
     return;
   }
   std::uint64_t values[] = {contents.low, ~contents.low};
   group_.all_reduce(values, ReduceOp::max);
   if (values[0] != ~values[1])
-    throw MismatchError{fmt::format("collective {} of a bucket over '{}' holds other buffers on other ranks",
-                                    number, group_.name()),
-                        "add buffers of the same counts and types in the same order on all ranks", true};
+    throw MismatchError{
+        fmt::format("collective {} of a bucket over '{}' holds other buffers on other ranks",
+                    number, group_.name()),
+        "add buffers of the same counts and types in the same order on all ranks", true};
   first_round_.push_back(contents);
 }
 
@@ -70,7 +74,8 @@ void Bucket::agree(const Hash128& contents) {
 const std::shared_ptr<Tensor>& Bucket::flat(std::size_t collective, const Buffer& like) {
   if (collective >= flat_.size()) flat_.resize(collective + 1);
   if (flat_[collective] == nullptr)
-    flat_[collective] = std::make_shared<Tensor>(Tensor::allocate(like.type, {gathered_count_}, like.kind));
+    flat_[collective] =
+        std::make_shared<Tensor>(Tensor::allocate(like.type, {gathered_count_}, like.kind));
   return flat_[collective];
 }
 
@@ -104,9 +109,10 @@ void Bucket::wait() {
   flush();
   if (flying_.empty()) return;
   if (!is_first_round_ && flying_.size() != first_round_.size())
-    throw UsageError{fmt::format("a round of a bucket over '{}' has {} collectives, the first one had {}",
-                                 group_.name(), flying_.size(), first_round_.size()),
-                     "add the same buffers in the same order each time"};
+    throw UsageError{
+        fmt::format("a round of a bucket over '{}' has {} collectives, the first one had {}",
+                    group_.name(), flying_.size(), first_round_.size()),
+        "add the same buffers in the same order each time"};
   for (std::size_t i = 0; i < flying_.size(); ++i) {
     flying_[i].work.wait();
     std::int64_t offset = 0;

@@ -14,7 +14,7 @@
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
-#include "rankmesh/mpi/shared_segment.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -44,7 +44,7 @@ struct ControlQueue::State {
   std::size_t reader = 0;               // this rank's number in the ring
   int tag = 0;
   int spins = 0;
-  mpi::SharedSegment segment;
+  SharedSegment segment;
   std::optional<MessageRing> ring;
   std::uint64_t next_chunk = 0;
   std::uint64_t messages = 0;
@@ -70,17 +70,20 @@ struct ControlQueue::State {
     return fmt::format("{} ({})", rank.value(), services().describe(rank));
   }
   void check_usable() const {
-    if (services().closed) throw ClosedError{"a control queue after close()", "close the mesh last"};
+    if (services().closed)
+      throw ClosedError{"a control queue after close()", "close the mesh last"};
     if (!broken.empty())
-      throw ClosedError{fmt::format("the control queue of '{}' is broken: {}", group->name(), broken),
-                        "make another queue of the ranks that are left"};
+      throw ClosedError{
+          fmt::format("the control queue of '{}' is broken: {}", group->name(), broken),
+          "make another queue of the ranks that are left"};
   }
 
   template <class Done, class Late>
   void wait(Done&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
     for (int i = 0; i < spins; ++i) {
-      // Each look takes the line from the rank that writes it: not too often, so that it gets ahead.
+      // Each look takes the line from the rank that writes it: not too often, so that it gets
+      // ahead.
       for (int k = 0; k < 256; ++k) std::atomic_signal_fence(std::memory_order_seq_cst);
       if (done()) return;
     }
@@ -116,8 +119,10 @@ struct ControlQueue::State {
     throw TimeoutError{
         fmt::format("message {} of the control queue of '{}' found no room within {} s: rank "
                     "{} chunks",
-                    messages, group->name(), deadline.seconds(), fmt::join(names, " chunks, rank ")),
-        "look at what the late readers do; more slots let the writer run ahead further", std::move(ranks)};
+                    messages, group->name(), deadline.seconds(),
+                    fmt::join(names, " chunks, rank ")),
+        "look at what the late readers do; more slots let the writer run ahead further",
+        std::move(ranks)};
   }
 
   // Forgets what all remote readers have taken.
@@ -125,17 +130,19 @@ struct ControlQueue::State {
     std::vector<int> done(remote_of.size());
     for (Sending& s : sending) {
       int count = 0;
-      mpi::check(MPI_Testsome(static_cast<int>(s.requests.size()), s.requests.data(), &count, done.data(),
-                              MPI_STATUSES_IGNORE),
+      mpi::check(MPI_Testsome(static_cast<int>(s.requests.size()), s.requests.data(), &count,
+                              done.data(), MPI_STATUSES_IGNORE),
                  "MPI_Testsome");
     }
     const auto waits = [](MPI_Request request) { return request != MPI_REQUEST_NULL; };
-    while (!sending.empty() && std::ranges::none_of(sending.front().requests, waits)) sending.pop_front();
+    while (!sending.empty() && std::ranges::none_of(sending.front().requests, waits))
+      sending.pop_front();
   }
 
   void send_to_remote(std::span<const std::byte> message) {
     Sending& s = sending.emplace_back(Sending{{message.begin(), message.end()}, {}});
-    for (const std::int64_t reader_rank : remote_of)  // synchronous: complete once it is being received
+    for (const std::int64_t reader_rank :
+         remote_of)  // synchronous: complete once it is being received
       mpi::check(MPI_Issend(s.message.data(), static_cast<int>(s.message.size()), MPI_BYTE,
                             static_cast<int>(reader_rank), tag, group->native_mpi(),
                             &s.requests.emplace_back(MPI_REQUEST_NULL)),
@@ -173,17 +180,19 @@ struct ControlQueue::State {
   // A reader's side.
 
   [[noreturn]] void throw_no_message(const Deadline& deadline) {
-    throw TimeoutError{fmt::format("message {} of the control queue of '{}' did not come within {} s: its "
-                                   "writer is rank {}",
-                                   messages, group->name(), deadline.seconds(), name(writer.value())),
-                       "look at what the writer does",
-                       {group->ranks().at(writer.value())}};
+    throw TimeoutError{
+        fmt::format("message {} of the control queue of '{}' did not come within {} s: its "
+                    "writer is rank {}",
+                    messages, group->name(), deadline.seconds(), name(writer.value())),
+        "look at what the writer does",
+        {group->ranks().at(writer.value())}};
   }
 
   [[nodiscard]] bool is_there(MPI_Message* handle, MPI_Status* status) const {
     if (is_local) return ring->is_written(next_chunk);
     int flag = 0;
-    mpi::check(MPI_Improbe(static_cast<int>(writer.value()), tag, group->native_mpi(), &flag, handle, status),
+    mpi::check(MPI_Improbe(static_cast<int>(writer.value()), tag, group->native_mpi(), &flag,
+                           handle, status),
                "MPI_Improbe");
     return flag != 0;
   }
@@ -231,8 +240,9 @@ struct ControlQueue::State {
 ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options)
     : state_{std::make_unique<State>()} {
   if (writer.value() < 0 || writer.value() >= group.size())
-    throw UsageError{fmt::format("the writer of a control queue of '{}' is {}", group.name(), writer.value()),
-                     fmt::format("ranks in this group run from 0 to {}", group.size() - 1)};
+    throw UsageError{
+        fmt::format("the writer of a control queue of '{}' is {}", group.name(), writer.value()),
+        fmt::format("ranks in this group run from 0 to {}", group.size() - 1)};
   if (options.slots < 1 || options.slot_bytes < 1)
     throw UsageError{
         fmt::format("a control queue of {} slots of {} bytes", options.slots, options.slot_bytes),
@@ -243,15 +253,18 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   state.options = options;
   state.is_writer = group.rank_in_group() == writer;
 
-  // All mean the same queue, and have one tag for it; a group's members have made different numbers so far.
+  // All mean the same queue, and have one tag for it; a group's members have made different numbers
+  // so far.
   auto& services = group.services();
   const auto digest = static_cast<std::int64_t>(
-      hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >> 2);
+      hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >>
+      2);
   std::vector<std::int64_t> agreed{digest, -digest, services.queues};
   group.all_reduce_async(agreed, ReduceOp::max).wait();  // polled: the calls below wait for ever
   if (agreed[0] != -agreed[1])
-    throw MismatchError{fmt::format("the members of '{}' open different control queues", group.name()),
-                        "give the same writer and the same options on every rank", true};
+    throw MismatchError{
+        fmt::format("the members of '{}' open different control queues", group.name()),
+        "give the same writer and the same options on every rank", true};
   services.queues = agreed[2] + 1;
   state.tag = first_tag + static_cast<int>(agreed[2] % tags);
   if (group.size() == 1) return;
@@ -272,7 +285,7 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   const bool has_ring = state.is_local && !state.local_of.empty();
   mpi::Communicator node = mpi::split(comm, has_ring ? 0 : MPI_UNDEFINED, comm.rank());
   if (has_ring) {
-    mpi::RollCall::Step step{
+    WaitPoint step{
         hash_bytes(fmt::format("queue {} of {}", state.tag, group.ranks().to_string())).low,
         fmt::format("the control queue of '{}'", group.name()),
         {static_cast<int>(group.ranks().at(writer.value()).value())}};
@@ -283,10 +296,10 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
                             detail::ring_line * detail::ring_line;
     try {
       state.segment =
-          mpi::SharedSegment{node.view(), MessageRing::bytes(state.local_of.size(), slots, slot_bytes),
-                             *services.roll_call, step, Deadline{services.timeout}};
+          SharedSegment{node.view(), MessageRing::bytes(state.local_of.size(), slots, slot_bytes),
+                        *services.monitor, step, Deadline{services.timeout}};
       state.ring.emplace(state.segment.data(), state.local_of.size(), slots, slot_bytes);
-    } catch (const mpi::SharedMemoryError& error) {
+    } catch (const SharedMemoryError& error) {
       failure = error.message();
     }
     node.free();
@@ -295,8 +308,9 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   group.all_reduce_async(failed, ReduceOp::max).wait();
   if (failed[0] != 0)
     throw MismatchError{
-        fmt::format("the control queue of '{}' has no shared memory on rank {}'s node{}{}", group.name(),
-                    group.ranks().at(writer.value()).value(), failure.empty() ? "" : ": ", failure),
+        fmt::format("the control queue of '{}' has no shared memory on rank {}'s node{}{}",
+                    group.name(), group.ranks().at(writer.value()).value(),
+                    failure.empty() ? "" : ": ", failure),
         "look at the limits on memory and at /dev/shm", false};
 }
 
@@ -308,11 +322,13 @@ bool ControlQueue::is_writer() const noexcept { return state_->is_writer; }
 std::int64_t ControlQueue::local_readers() const noexcept { return std::ssize(state_->local_of); }
 std::int64_t ControlQueue::remote_readers() const noexcept { return std::ssize(state_->remote_of); }
 
-void ControlQueue::write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout) {
+void ControlQueue::write(std::span<const std::byte> message,
+                         std::optional<Deadline::Duration> timeout) {
   state_->check_usable();
   if (!state_->is_writer)
-    throw UsageError{fmt::format("write on a reader of the control queue of '{}'", state_->group->name()),
-                     fmt::format("its writer is rank {}", state_->name(state_->writer.value()))};
+    throw UsageError{
+        fmt::format("write on a reader of the control queue of '{}'", state_->group->name()),
+        fmt::format("its writer is rank {}", state_->name(state_->writer.value()))};
   state_->write(message, timeout);
 }
 
@@ -326,8 +342,9 @@ void ControlQueue::read(Bytes& message, std::optional<Deadline::Duration> timeou
   State& state = *state_;
   state.check_usable();
   if (state.is_writer)
-    throw UsageError{fmt::format("read on the writer of the control queue of '{}'", state.group->name()),
-                     "the writer has what it wrote"};
+    throw UsageError{
+        fmt::format("read on the writer of the control queue of '{}'", state.group->name()),
+        "the writer has what it wrote"};
   MPI_Message handle = MPI_MESSAGE_NULL;
   MPI_Status status{};
   state.wait([&] { return state.is_there(&handle, &status); }, timeout,
@@ -339,8 +356,9 @@ bool ControlQueue::try_read(Bytes& message) {
   State& state = *state_;
   state.check_usable();
   if (state.is_writer)
-    throw UsageError{fmt::format("read on the writer of the control queue of '{}'", state.group->name()),
-                     "the writer has what it wrote"};
+    throw UsageError{
+        fmt::format("read on the writer of the control queue of '{}'", state.group->name()),
+        "the writer has what it wrote"};
   MPI_Message handle = MPI_MESSAGE_NULL;
   MPI_Status status{};
   if (!state.is_there(&handle, &status)) return false;

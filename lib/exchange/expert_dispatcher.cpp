@@ -46,7 +46,8 @@ struct Lists {
   const std::int64_t *pack, *place, *unplace, *sum;
 };
 
-// What a call fails with, unless that is a UsageError, leaves its memory lent to MPI: it is never freed.
+// What a call fails with, unless that is a UsageError, leaves its memory lent to MPI: it is never
+// freed.
 template <class Action, class... Buffers>
 void lending(Action&& action, Buffers&... buffers) {
   try {
@@ -105,38 +106,43 @@ struct ExpertDispatcher::State {
   Scratch outgoing, incoming;
 
   [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
-    throw UsageError{fmt::format("expert dispatcher of '{}' on rank {} of {} in the group: {}", group.name(),
-                                 group.rank_in_group().value(), group.size(), what),
+    throw UsageError{fmt::format("expert dispatcher of '{}' on rank {} of {} in the group: {}",
+                                 group.name(), group.rank_in_group().value(), group.size(), what),
                      std::string{hint}};
   }
 
   // All ranks have the same, or all throw the same.
   void agree(const ExpertMap& wanted) const {
     if (wanted.ranks() != group.size())
-      refuse(fmt::format("the expert map is for {} ranks", wanted.ranks()), "make it for the group's size");
+      refuse(fmt::format("the expert map is for {} ranks", wanted.ranks()),
+             "make it for the group's size");
     const auto slots = wanted.physical_to_logical();
-    const Hash128 map_hash = hash_bytes({reinterpret_cast<const char*>(slots.data()), slots.size_bytes()});
-    const std::string all = fmt::format("{} {} {} {} {}", to_string(map_hash), wanted.experts(),
-                                        wanted.slots(), options.alignment, options.capacity.value_or(0));
+    const Hash128 map_hash =
+        hash_bytes({reinterpret_cast<const char*>(slots.data()), slots.size_bytes()});
+    const std::string all =
+        fmt::format("{} {} {} {} {}", to_string(map_hash), wanted.experts(), wanted.slots(),
+                    options.alignment, options.capacity.value_or(0));
     const Hash128 hash = hash_bytes(all);
     std::vector<std::uint64_t> most{hash.high, hash.low, ~hash.high, ~hash.low};
     lending([&] { group.all_reduce(most, ReduceOp::max); }, most);
     if (most[0] != ~most[2] || most[1] != ~most[3])
-      throw MismatchError{
-          fmt::format("the members of '{}' pass different expert maps or options to their expert dispatcher",
-                      group.name()),
-          "pass the same map, alignment and capacity on every rank", false};
+      throw MismatchError{fmt::format("the members of '{}' pass different expert maps or options "
+                                      "to their expert dispatcher",
+                                      group.name()),
+                          "pass the same map, alignment and capacity on every rank", false};
   }
 
   // H, from whichever of the two has rows; checks both.
-  [[nodiscard]] std::int64_t row_elements(ConstBuffer a, std::string_view a_name, std::int64_t a_rows,
-                                          ConstBuffer b, std::string_view b_name, std::int64_t b_rows) const {
+  [[nodiscard]] std::int64_t row_elements(ConstBuffer a, std::string_view a_name,
+                                          std::int64_t a_rows, ConstBuffer b,
+                                          std::string_view b_name, std::int64_t b_rows) const {
     const std::int64_t h = a_rows > 0 ? a.count / a_rows : b_rows > 0 ? b.count / b_rows : 0;
     if (a.count != a_rows * h || b.count != b_rows * h)
-      refuse(fmt::format("{} has {} elements for {} rows, {} has {} for {}", a_name, a.count, a_rows, b_name,
-                         b.count, b_rows),
+      refuse(fmt::format("{} has {} elements for {} rows, {} has {} for {}", a_name, a.count,
+                         a_rows, b_name, b.count, b_rows),
              "both have their rows x H elements");
-    if (overlap(a, b)) refuse(fmt::format("{} and {} overlap", a_name, b_name), "use separate memory");
+    if (overlap(a, b))
+      refuse(fmt::format("{} and {} overlap", a_name, b_name), "use separate memory");
     if (a.type != DataType::float32 && a.type != DataType::float64 && a.type != DataType::float16 &&
         a.type != DataType::bfloat16)
       throw UnsupportedError{
@@ -151,15 +157,16 @@ struct ExpertDispatcher::State {
       return {route.pack_.data(), route.place_.data(), route.unplace_.data(), route.sum_.data()};
     (void)group.native_nccl();  // says why there are no devices
     if (route.on_device_ == nullptr)
-      refuse("a route of ids in host memory for rows in device memory", "make it of ids in device memory");
+      refuse("a route of ids in host memory for rows in device memory",
+             "make it of ids in device memory");
     const std::int64_t* first = route.on_device_->lists.data();
     const std::int64_t* place = first + route.pack_.size();
     const std::int64_t* unplace = place + route.place_.size();
     return {first, place, unplace, unplace + route.unplace_.size()};
   }
 
-  // Where the rows of each rank begin that are received, or sent back. With one slot per rank that is their
-  // place in the block, where this rank's own stand among them.
+  // Where the rows of each rank begin that are received, or sent back. With one slot per rank that
+  // is their place in the block, where this rank's own stand among them.
   [[nodiscard]] std::vector<std::int64_t> received_places(const ExpertRoute& route) const {
     std::vector<std::int64_t> counts = route.received_;
     if (route.is_direct_)
@@ -170,7 +177,8 @@ struct ExpertDispatcher::State {
   // The exchange of `in` for `out`, rows of so many elements; the other way round on the way back.
   void exchange(const std::vector<std::int64_t>& sent, const std::vector<std::int64_t>& received,
                 ConstBuffer in, Buffer out, const std::vector<std::int64_t>& out_places,
-                const std::vector<std::int64_t>& in_places, std::int64_t row_elements, StreamRef stream) {
+                const std::vector<std::int64_t>& in_places, std::int64_t row_elements,
+                StreamRef stream) {
     if (group.size() == 1) return;
     const auto elements = [&](std::vector<std::int64_t> rows) {
       for (std::int64_t& n : rows) n *= row_elements;
@@ -188,12 +196,13 @@ struct ExpertDispatcher::State {
   }
 };
 
-ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options)
+ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
+                                   ExpertDispatcherOptions options)
     : state_{new State{group, std::move(map), options, {}, {}}} {
   if (options.alignment < 1 || options.capacity.value_or(1) < 1)
-    state_->refuse(
-        fmt::format("the alignment is {}, the capacity {}", options.alignment, options.capacity.value_or(1)),
-        "both are at least 1");
+    state_->refuse(fmt::format("the alignment is {}, the capacity {}", options.alignment,
+                               options.capacity.value_or(1)),
+                   "both are at least 1");
   state_->agree(state_->map);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
@@ -228,7 +237,8 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
   return route;
 }
 
-// Choices are sorted by slot, then by token and choice: a counting sort, so the order is the same everywhere.
+// Choices are sorted by slot, then by token and choice: a counting sort, so the order is the same
+// everywhere.
 ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64_t top_k) {
   State& s = *state_;
   const ExpertMap& map = s.map;
@@ -251,8 +261,9 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
     const std::int32_t expert = ids[i];
     if (expert == -1) continue;
     if (expert < -1 || expert >= map.experts())
-      s.refuse(fmt::format("expert id {} of token {}", expert, static_cast<std::int64_t>(i) / top_k),
-               fmt::format("ids run from 0 to {}, and -1 is no choice", map.experts() - 1));
+      s.refuse(
+          fmt::format("expert id {} of token {}", expert, static_cast<std::int64_t>(i) / top_k),
+          fmt::format("ids run from 0 to {}, and -1 is no choice", map.experts() - 1));
     const auto replicas = map.replicas(expert);
     const auto e = static_cast<std::size_t>(expert);
     const std::int32_t p = replicas[static_cast<std::size_t>(turn[e]++) % replicas.size()];
@@ -270,8 +281,8 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   else
     lending([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
 
-  // Where the rows lie: sent ones by slot, received ones by rank and slot, in both this rank's own left out;
-  // this rank's rows by slot and rank.
+  // Where the rows lie: sent ones by slot, received ones by rank and slot, in both this rank's own
+  // left out; this rank's rows by slot and rank.
   std::vector<std::int64_t> send_place(at(map.slots())), row_place(at(n * local));
   route.sent_.resize(at(n));
   route.received_.resize(at(n));
@@ -334,18 +345,20 @@ void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes,
   if (!route.is_direct_) (void)state_->incoming.get(route.all_received_ * row_bytes, kind);
 }
 
-void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice, Buffer rows,
-                                StreamRef stream) {
+void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
+                                Buffer rows, StreamRef stream) {
   State& s = *state_;
   const std::int64_t share = is_per_choice ? 1 : route.top_k_;
   const std::int64_t h =
-      s.row_elements(tokens, is_per_choice ? "choices" : "tokens", route.tokens_ * route.top_k_ / share,
-                     rows.as_input(), "rows", route.rows());
+      s.row_elements(tokens, is_per_choice ? "choices" : "tokens",
+                     route.tokens_ * route.top_k_ / share, rows.as_input(), "rows", route.rows());
   const Lists lists = s.lists(route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
   reserve(route, row_bytes, tokens.kind);
-  const Buffer outgoing{s.outgoing.get(0, tokens.kind), route.all_sent_ * h, tokens.type, tokens.kind};
-  const Buffer incoming{s.incoming.get(0, tokens.kind), route.all_received_ * h, tokens.type, tokens.kind};
+  const Buffer outgoing{s.outgoing.get(0, tokens.kind), route.all_sent_ * h, tokens.type,
+                        tokens.kind};
+  const Buffer incoming{s.incoming.get(0, tokens.kind), route.all_received_ * h, tokens.type,
+                        tokens.kind};
   run(GatherRows{.to = outgoing.data,
                  .other = tokens.data,
                  .index = lists.pack,
@@ -367,18 +380,21 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
       tokens.kind, stream);
 }
 
-void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights, Buffer out,
-                               StreamRef stream) {
+void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
+                               Buffer out, StreamRef stream) {
   State& s = *state_;
-  const std::int64_t h = s.row_elements(rows, "rows", route.rows(), out.as_input(), "out", route.tokens_);
+  const std::int64_t h =
+      s.row_elements(rows, "rows", route.rows(), out.as_input(), "out", route.tokens_);
   if (weights.count != route.tokens_ * route.top_k_ || weights.kind != rows.kind)
-    s.refuse(fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_, route.top_k_),
+    s.refuse(fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
+                         route.top_k_),
              "give one per choice, in the same kind of memory as the rows");
   const Lists lists = s.lists(route, rows.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(rows.type));
   reserve(route, row_bytes, rows.kind);
   const Buffer outgoing{s.outgoing.get(0, rows.kind), route.all_sent_ * h, rows.type, rows.kind};
-  const Buffer incoming{s.incoming.get(0, rows.kind), route.all_received_ * h, rows.type, rows.kind};
+  const Buffer incoming{s.incoming.get(0, rows.kind), route.all_received_ * h, rows.type,
+                        rows.kind};
   if (!route.is_direct_)
     run(GatherRows{.to = incoming.data,
                    .from = rows.data,

@@ -10,7 +10,8 @@ namespace rankmesh::exchange {
 
 ExpertMap ExpertMap::contiguous(std::int64_t experts, std::int64_t ranks) {
   if (experts < 1 || ranks < 1)
-    throw UsageError{fmt::format("{} experts on {} ranks", experts, ranks), "there is at least one of each"};
+    throw UsageError{fmt::format("{} experts on {} ranks", experts, ranks),
+                     "there is at least one of each"};
   const std::int64_t per_rank = (experts + ranks - 1) / ranks;
   std::vector<std::int32_t> slots(static_cast<std::size_t>(per_rank * ranks), empty);
   for (std::int64_t e = 0; e < experts; ++e)
@@ -18,15 +19,16 @@ ExpertMap ExpertMap::contiguous(std::int64_t experts, std::int64_t ranks) {
   return {std::move(slots), experts, ranks};
 }
 
-ExpertMap::ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts, std::int64_t ranks)
+ExpertMap::ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts,
+                     std::int64_t ranks)
     : logical_{std::move(physical_to_logical)}, ranks_{ranks} {
   if (experts < 1 || ranks < 1 || experts > std::numeric_limits<std::int32_t>::max())
     throw UsageError{fmt::format("an expert map of {} experts on {} ranks", experts, ranks),
                      "there is at least one of each, and at most 2^31-1 experts"};
   if (logical_.size() % static_cast<std::size_t>(ranks) != 0)
-    throw UsageError{
-        fmt::format("an expert map of {} slots, which {} ranks cannot share", logical_.size(), ranks),
-        "give every rank the same number of slots; -1 is an empty one"};
+    throw UsageError{fmt::format("an expert map of {} slots, which {} ranks cannot share",
+                                 logical_.size(), ranks),
+                     "give every rank the same number of slots; -1 is an empty one"};
   // A counting sort: how many slots each expert has, where they begin, which they are.
   first_.resize(static_cast<std::size_t>(experts) + 1);
   for (std::size_t p = 0; p < logical_.size(); ++p) {

@@ -19,8 +19,8 @@ Lockstep::Lockstep(GroupCoordinator& group, LockstepOptions options)
   const auto& sizes = options_.sizes;
   const bool ascends = std::ranges::adjacent_find(sizes, std::greater_equal{}) == sizes.end();
   if (!ascends || (!sizes.empty() && sizes.front() < 1) || options_.multiple < 1)
-    throw UsageError{fmt::format("the sizes of a lockstep are {}, multiples of {}", fmt::join(sizes, ", "),
-                                 options_.multiple),
+    throw UsageError{fmt::format("the sizes of a lockstep are {}, multiples of {}",
+                                 fmt::join(sizes, ", "), options_.multiple),
                      "give sizes from 1 up in ascending order, and a multiple from 1 up"};
   const std::string text = fmt::format("{} {}", fmt::join(sizes, ","), options_.multiple);
   digest_ = static_cast<std::int64_t>(hash_bytes(text).low >> 2);
@@ -32,12 +32,12 @@ std::int64_t Lockstep::padded(std::int64_t tokens) const {
   return (tokens + options_.multiple - 1) / options_.multiple * options_.multiple;
 }
 
-bool Lockstep::is_possible(const StepWish& wish) const {
+bool Lockstep::is_possible(const StepProposal& wish) const {
   return wish.tokens >= 0 && wish.mode >= 0 && wish.mode <= highest_mode &&
          !(was_done_ && (wish.tokens > 0 || !wish.is_done));
 }
 
-Step Lockstep::agree(const StepWish& wish) {
+Step Lockstep::agree(const StepProposal& wish) {
   const auto n = static_cast<std::size_t>(group_.size());
   const bool possible = is_possible(wish);
   std::vector<std::int64_t> record(n + 7);
@@ -54,13 +54,15 @@ Step Lockstep::agree(const StepWish& wish) {
   ++number_;
   if (record[n + 6] != 0)
     throw MismatchError{
-        fmt::format("step {} of '{}': a rank asks for what cannot be{}", number_ - 1, group_.name(),
-                    possible ? "" : fmt::format(" (this one: {} tokens, mode {})", wish.tokens, wish.mode)),
+        fmt::format(
+            "step {} of '{}': a rank asks for what cannot be{}", number_ - 1, group_.name(),
+            possible ? "" : fmt::format(" (this one: {} tokens, mode {})", wish.tokens, wish.mode)),
         "tokens are 0 or more, modes 0 .. 255, and who is done stays so", true};
   if (record[n + 2] != -record[n + 3])
-    throw MismatchError{fmt::format("the ranks of '{}' are in different steps: {} to {} (this one in {})",
-                                    group_.name(), -record[n + 3], record[n + 2], number_ - 1),
-                        "call agree() once per step on every rank, idle ones too", true};
+    throw MismatchError{
+        fmt::format("the ranks of '{}' are in different steps: {} to {} (this one in {})",
+                    group_.name(), -record[n + 3], record[n + 2], number_ - 1),
+        "call agree() once per step on every rank, idle ones too", true};
   if (record[n + 4] != -record[n + 5])
     throw MismatchError{fmt::format("the ranks of '{}' pad to different sizes", group_.name()),
                         "give the same LockstepOptions on every rank", true};

@@ -51,16 +51,18 @@ Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPar
   if (header.mark_ != mark || (header.kind != Kind::message && header.kind != Kind::failure))
     refuse(group, from, "it does not begin as one");
   if (header.bytes > limit)
-    refuse(group, from, fmt::format("it is to have {} bytes, the limit is {}", header.bytes, limit));
+    refuse(group, from,
+           fmt::format("it is to have {} bytes, the limit is {}", header.bytes, limit));
   return header;
 }
 
 [[noreturn]] void fail_as_sender(const GroupCoordinator& group, RankInGroup from,
                                  std::span<const std::byte> text) {
-  throw DataError{fmt::format("{}: rank {} could not make its message: {}", group.name(),
-                              group.ranks().at(from.value()).value(),
-                              std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
-                  "mend what that rank says"};
+  throw DataError{
+      fmt::format("{}: rank {} could not make its message: {}", group.name(),
+                  group.ranks().at(from.value()).value(),
+                  std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
+      "mend what that rank says"};
 }
 
 // A message as its first part, and a buffer of its whole length into which the rest goes.
@@ -94,7 +96,8 @@ Lengths exchange_lengths(GroupCoordinator& group, std::size_t bytes, const Failu
   return lengths;
 }
 
-std::vector<Bytes> divided(std::span<const std::byte> all, const std::vector<std::int64_t>& counts) {
+std::vector<Bytes> divided(std::span<const std::byte> all,
+                           const std::vector<std::int64_t>& counts) {
   std::vector<Bytes> messages;
   for (const std::int64_t count : counts) {
     const auto n = static_cast<std::size_t>(count);
@@ -121,8 +124,8 @@ void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failu
 
 }  // namespace
 
-void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root, const Failure* failure,
-                       std::uint64_t limit) {
+void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root,
+                       const Failure* failure, std::uint64_t limit) {
   const bool at_root = group.rank_in_group() == root;
   const std::string text = failure == nullptr ? "" : failure->text;
   const std::span<const std::byte> body =
@@ -165,7 +168,8 @@ std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std:
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
   throw_failures(group, lengths, failure);
   const bool at_root = group.rank_in_group() == root;
-  const std::int64_t total = std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
+  const std::int64_t total =
+      std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
   Bytes all(at_root ? static_cast<std::size_t>(total) : 0);
   group.gather_v(message, all, lengths.counts, root);
   return at_root ? divided(all, lengths.counts) : std::vector<Bytes>{};
@@ -175,7 +179,8 @@ std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const 
                                        const Failure* failure) {
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
   throw_failures(group, lengths, failure);
-  const std::int64_t total = std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
+  const std::int64_t total =
+      std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
   Bytes all(static_cast<std::size_t>(total));
   group.all_gather_v(message, all, lengths.counts);
   return divided(all, lengths.counts);

@@ -49,18 +49,20 @@ Call StageExchange::call_of(const StageMove& move, StreamRef stream) const {
   return call;
 }
 
-Works StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
-  Works works;
+WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
+  WorkList works;
   for (const bool is_sent : {false, true})  // receives first: what comes finds its place
     for (const StageMove& move : moves)
       if (move.is_sent == is_sent && !is_on_device(move) && !leaves_pipeline(move))
         works.add(stages_.start(call_of(move, stream)));
 
-  const auto on_device = [&](const StageMove& move) { return is_on_device(move) && !leaves_pipeline(move); };
+  const auto on_device = [&](const StageMove& move) {
+    return is_on_device(move) && !leaves_pipeline(move);
+  };
   if (std::ranges::none_of(moves, on_device)) return works;
   rankmesh::detail::FusedCalls together{stages_};
-  // NCCL pairs sends and receives of two ranks by their order: in a ring of two stages both directions lead
-  // to the same one.
+  // NCCL pairs sends and receives of two ranks by their order: in a ring of two stages both
+  // directions lead to the same one.
   for (const bool is_forward : {true, false})
     for (const StageMove& move : moves)
       if (move.is_forward == is_forward && on_device(move)) stages_.run(call_of(move, stream));

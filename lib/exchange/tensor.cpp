@@ -18,8 +18,8 @@ std::int64_t count_of(DataType type, const std::vector<std::int64_t>& shape) {
   bool overflows = false;
   for (const std::int64_t n : shape) {
     if (n == 0) return is_negative ? -1 : 0;
-    overflows =
-        overflows || __builtin_mul_overflow(count, n, &count) || __builtin_mul_overflow(bytes, n, &bytes);
+    overflows = overflows || __builtin_mul_overflow(count, n, &count) ||
+                __builtin_mul_overflow(bytes, n, &bytes);
   }
   return is_negative || overflows ? -1 : count;
 }
@@ -52,7 +52,8 @@ Tensor Tensor::allocate(DataType type, std::vector<std::int64_t> shape, MemoryKi
   return tensor;
 }
 
-Tensor::Tensor(Buffer buffer, std::vector<std::int64_t> shape) : shape_{std::move(shape)}, buffer_{buffer} {
+Tensor::Tensor(Buffer buffer, std::vector<std::int64_t> shape)
+    : shape_{std::move(shape)}, buffer_{buffer} {
   const std::int64_t count = checked_count(buffer.type, shape_);
   if (count != buffer.count)
     throw UsageError{fmt::format("a tensor of shape [{}] has {} elements, the memory has {}",
@@ -63,9 +64,9 @@ Tensor::Tensor(Buffer buffer, std::vector<std::int64_t> shape) : shape_{std::mov
 void Tensor::require(DataType type, MemoryKind kind) const {
   if (type != buffer_.type || kind != buffer_.kind)
     throw UsageError{
-        fmt::format("a tensor of {} in {} memory is asked for {} in {} memory", to_string(buffer_.type),
-                    buffer_.kind == MemoryKind::host ? "host" : "device", to_string(type),
-                    kind == MemoryKind::host ? "host" : "device"),
+        fmt::format("a tensor of {} in {} memory is asked for {} in {} memory",
+                    to_string(buffer_.type), buffer_.kind == MemoryKind::host ? "host" : "device",
+                    to_string(type), kind == MemoryKind::host ? "host" : "device"),
         "ask type() and kind() first"};
 }
 

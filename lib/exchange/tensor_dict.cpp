@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/tensor_metadata.hpp"
-#include "rankmesh/exchange/works.hpp"
+#include "rankmesh/exchange/work_list.hpp"
 #include "rankmesh/group/detail/fused_calls.hpp"
 
 namespace rankmesh::exchange {
@@ -20,12 +20,13 @@ DictMetadata metadata_of(const TensorDict& tensors, const TensorDictOptions& opt
   DictMetadata metadata;
   if (options.all_gather != nullptr) metadata.slices = options.all_gather->size();
   for (const auto& [name, tensor] : tensors)
-    metadata.tensors.push_back({.name = name,
-                                .type = tensor.type(),
-                                .kind = tensor.kind(),
-                                .is_sliced = metadata.slices > 1 && tensor.count() % metadata.slices == 0 &&
-                                             std::ranges::find(options.whole, name) == options.whole.end(),
-                                .shape = tensor.shape()});
+    metadata.tensors.push_back(
+        {.name = name,
+         .type = tensor.type(),
+         .kind = tensor.kind(),
+         .is_sliced = metadata.slices > 1 && tensor.count() % metadata.slices == 0 &&
+                      std::ranges::find(options.whole, name) == options.whole.end(),
+         .shape = tensor.shape()});
   return metadata;
 }
 
@@ -34,20 +35,22 @@ TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
   TensorDict tensors;
   for (const TensorMetadata& coming : metadata.tensors) {
     Tensor* there = old.find(coming.name);
-    const bool fits = there != nullptr && there->type() == coming.type && there->kind() == coming.kind &&
-                      there->shape() == coming.shape;
+    const bool fits = there != nullptr && there->type() == coming.type &&
+                      there->kind() == coming.kind && there->shape() == coming.shape;
     try {
-      tensors.add(coming.name,
-                  fits ? std::move(*there) : Tensor::allocate(coming.type, coming.shape, coming.kind));
+      tensors.add(coming.name, fits ? std::move(*there)
+                                    : Tensor::allocate(coming.type, coming.shape, coming.kind));
     } catch (const UsageError& error) {  // a shape or a name that no sender has
       throw DataError{fmt::format("what came is no tensor '{}': {}", coming.name, error.message()),
                       "use one version of rankmesh at both ends"};
     } catch (const std::bad_alloc&) {
-      throw DataError{fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
-                      "send it in parts"};
+      throw DataError{
+          fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
+          "send it in parts"};
     } catch (const std::length_error&) {
-      throw DataError{fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
-                      "send it in parts"};
+      throw DataError{
+          fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
+          "send it in parts"};
     }
   }
   return tensors;
@@ -58,7 +61,7 @@ void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   const auto on_device = [](const Call& call) {
     return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;
   };
-  Works works;
+  WorkList works;
   for (const Call& call : calls)
     if (!on_device(call)) works.add(group.start(call));
   if (std::ranges::any_of(calls, on_device)) {
@@ -91,13 +94,15 @@ std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
 
 }  // namespace
 
-void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors, RankInGroup root, StreamRef stream) {
+void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors, RankInGroup root,
+                           StreamRef stream) {
   const bool at_root = group.rank_in_group() == root;
   Bytes bytes = at_root ? to_bytes(metadata_of(tensors, {})) : Bytes{};
   broadcast_message(group, bytes, root);
   if (!at_root) tensors = prepared(tensors, detail::metadata_from(bytes));
   run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t) {
-            return Call{.operation = Operation::broadcast, .out = buffer, .root = root, .stream = stream};
+            return Call{
+                .operation = Operation::broadcast, .out = buffer, .root = root, .stream = stream};
           }));
 }
 
@@ -120,9 +125,9 @@ void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
   const DictMetadata metadata = detail::metadata_from(recv_message(group, from, options.tag));
   const std::int64_t slices = options.all_gather == nullptr ? 1 : options.all_gather->size();
   if (metadata.slices != slices)
-    throw DataError{
-        fmt::format("the sender's tensors are in {} slices, this rank gathers {}", metadata.slices, slices),
-        "give TensorDictOptions::all_gather at both ends, groups of one size"};
+    throw DataError{fmt::format("the sender's tensors are in {} slices, this rank gathers {}",
+                                metadata.slices, slices),
+                    "give TensorDictOptions::all_gather at both ends, groups of one size"};
   tensors = prepared(tensors, metadata);
   const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
   std::vector<Call> gathers;

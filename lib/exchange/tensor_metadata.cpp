@@ -80,7 +80,8 @@ DictMetadata metadata_from(std::span<const std::byte> bytes) {
     tensor.kind = static_cast<MemoryKind>(reader.get_below(2));
     tensor.is_sliced = reader.get_below(2) == 1;
     const auto dimensions = reader.get<std::uint32_t>();
-    for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(reader.get<std::int64_t>());
+    for (std::uint32_t d = 0; d < dimensions; ++d)
+      tensor.shape.push_back(reader.get<std::int64_t>());
   }
   return metadata;
 }

@@ -16,19 +16,22 @@ Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
   for (std::int64_t i = 0; i < dimensions; ++i) {
     const std::int64_t length = shape[static_cast<std::size_t>(i)];
     if (length < 0)
-      throw UsageError{fmt::format("the shape [{}]", fmt::join(shape, ", ")), "lengths are 0 or more"};
+      throw UsageError{fmt::format("the shape [{}]", fmt::join(shape, ", ")),
+                       "lengths are 0 or more"};
     if (i < chosen) rows_ *= length;
     elements_ *= length;
   }
 }
 
 Call Axis::along(Call call) const {
-  const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
+  const bool gathers =
+      call.operation == Operation::all_gather || call.operation == Operation::gather;
   const std::int64_t block = gathers ? call.in.count : call.out.count;
   if (block != elements_)
-    throw UsageError{fmt::format("{} along an axis: {} has {} elements, the shape {}",
-                                 to_string(call.operation), gathers ? "in" : "out", block, elements_),
-                     "give the shape of one member's block"};
+    throw UsageError{
+        fmt::format("{} along an axis: {} has {} elements, the shape {}", to_string(call.operation),
+                    gathers ? "in" : "out", block, elements_),
+        "give the shape of one member's block"};
   call.rows = elements_ == 0 ? 1 : rows_;
   return call;
 }

@@ -41,7 +41,8 @@ class Checker {
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::reduce_scatter:
         counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
-        // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host has none.
+        // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host
+        // has none.
         if (c.rows == 1 && c.out.kind == MemoryKind::device &&
             c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
           return;
@@ -54,8 +55,9 @@ class Checker {
       case Operation::all_to_all:
         counts(c.out.count, c.in.count, "out", "as many elements as in");
         if (c.in.count % size_ != 0)
-          refuse(fmt::format("in has {} elements, which {} members cannot share", c.in.count, size_),
-                 "give every member the same number of elements");
+          refuse(
+              fmt::format("in has {} elements, which {} members cannot share", c.in.count, size_),
+              "give every member the same number of elements");
         return overlap(c.in, 0);
       case Operation::send:
         return peer(c.destination, "destination");
@@ -68,7 +70,8 @@ class Checker {
         if ((c.destination == self_) != (c.source == self_))
           refuse("it sends to itself and receives from another, or the other way round",
                  "exchange with itself both ways or not at all");
-        if (c.destination == self_) counts(c.out.count, c.in.count, "out", "as many elements as in");
+        if (c.destination == self_)
+          counts(c.out.count, c.in.count, "out", "as many elements as in");
         return overlap(c.in, c.destination == self_ ? 0 : -1);
     }
   }
@@ -91,7 +94,8 @@ class Checker {
       case Operation::scatter:
       case Operation::all_to_all:
         if (call_.in.type != call_.out.type)
-          refuse(fmt::format("in is {}, out is {}", to_string(call_.in.type), to_string(call_.out.type)),
+          refuse(fmt::format("in is {}, out is {}", to_string(call_.in.type),
+                             to_string(call_.out.type)),
                  "use one type");
         if (call_.in.kind != call_.out.kind)
           refuse("in and out are in different kinds of memory", "copy one of them first");
@@ -103,7 +107,8 @@ class Checker {
     const Call& c = call_;
     const bool at_root = c.root == self_;
     const bool of_out = c.operation == Operation::all_gather || c.operation == Operation::gather;
-    const bool of_in = c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
+    const bool of_in =
+        c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     if ((of_out && c.in_blocks != nullptr) || (of_in && c.out_blocks != nullptr))
       refuse(fmt::format("{} has blocks, which is one block here", of_out ? "in" : "out"),
              fmt::format("give those of {} alone", of_out ? "out" : "in"));
@@ -119,7 +124,8 @@ class Checker {
         return overlap(c.in, -1);
       case Operation::gather: {
         member(c.root, "root");
-        const auto [place, count] = own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
+        const auto [place, count] =
+            own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
         counts(c.in.count, count, "in", "the elements of the own block");
         return at_root ? overlap(c.in, place) : void();
       }
@@ -150,7 +156,8 @@ class Checker {
     std::int64_t place, count;
   };
   // This member's, once all are known to lie in a buffer of so many elements.
-  [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements, std::string_view which) const {
+  [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements,
+                                std::string_view which) const {
     if (blocks == nullptr)
       refuse(fmt::format("{} has no blocks", which), "give their counts, one per member");
     const auto& block_counts = blocks->counts();
@@ -161,7 +168,8 @@ class Checker {
                          displacements.size()),
              fmt::format("give {} of each, one per member", size_));
     for (std::size_t k = 0; k < block_counts.size(); ++k)
-      if (block_counts[k] < 0 || displacements[k] < 0 || displacements[k] > elements - block_counts[k])
+      if (block_counts[k] < 0 || displacements[k] < 0 ||
+          displacements[k] > elements - block_counts[k])
         refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
                "look at its count and displacement");
     const auto own = static_cast<std::size_t>(self_.value());
@@ -171,11 +179,13 @@ class Checker {
   void rows() const {
     const Call& c = call_;
     const bool gathers = c.operation == Operation::all_gather || c.operation == Operation::gather;
-    const bool splits = c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
+    const bool splits =
+        c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     const std::int64_t block = gathers ? c.in.count : c.out.count;
     if ((!gathers && !splits) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
       refuse(fmt::format("blocks of {} elements in {} rows", block, c.rows),
-             "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide them");
+             "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide "
+             "them");
   }
 
   // Blocks along another axis have no place of their own in the whole.
@@ -195,24 +205,27 @@ class Checker {
 
   void tag() const {
     if (call_.tag < 0 || call_.tag > max_tag)
-      refuse(fmt::format("the tag is {}", call_.tag), fmt::format("tags run from 0 to {}", max_tag));
+      refuse(fmt::format("the tag is {}", call_.tag),
+             fmt::format("tags run from 0 to {}", max_tag));
   }
 
   void peer(RankInGroup rank, std::string_view role) const {
     member(rank, role);
     tag();
     if (rank == self_)
-      refuse(fmt::format("the {} is the caller itself", role), "use send_recv to exchange with oneself");
+      refuse(fmt::format("the {} is the caller itself", role),
+             "use send_recv to exchange with oneself");
   }
 
-  void counts(std::int64_t is, std::int64_t wanted, std::string_view which, std::string_view rule) const {
+  void counts(std::int64_t is, std::int64_t wanted, std::string_view which,
+              std::string_view rule) const {
     if (is != wanted)
       refuse(fmt::format("{} has {} elements, {} are wanted", which, is, wanted),
              fmt::format("{} has {}", which, rule));
   }
 
-  // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and nothing else
-  // of it.
+  // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and
+  // nothing else of it.
   void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
   void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
     const Buffer& out = call_.out;

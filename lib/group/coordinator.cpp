@@ -16,14 +16,16 @@ namespace detail {
 namespace {
 
 bool uses_in_place(const Call& call, const Channel& channel) {
-  return channel.in_place != nullptr && shm::is_in_place(call, &channel) && channel.in_place->supports(call);
+  return channel.in_place != nullptr && shm::is_in_place(call, &channel) &&
+         channel.in_place->supports(call);
 }
 
 }  // namespace
 
 void CallGuard::refuse(const MeshServices& services) {
-  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
-                   "issue all operations from one thread, or guard the mesh with a mutex"};
+  throw UsageError{
+      fmt::format("two threads use one mesh at the same time (rank {})", services.rank.value()),
+      "issue all operations from one thread, or guard the mesh with a mutex"};
 }
 
 }  // namespace detail
@@ -41,8 +43,8 @@ GroupCoordinator::GroupCoordinator(std::string name, std::shared_ptr<detail::Cha
 GroupCoordinator::~GroupCoordinator() = default;
 
 void GroupCoordinator::resolve_routes() {
-  // Names of dynamic groups are for messages, and may differ between members; isolated communicators are
-  // called name[key].
+  // Names of dynamic groups are for messages, and may differ between members; duplicates
+  // communicators are called name[key].
   const std::string name = channel_->families.empty() ? "" : name_.substr(0, name_.find('['));
   router_ = std::make_unique<detail::Router>(services_->routes, *channel_, name);
 }
@@ -75,13 +77,13 @@ void GroupCoordinator::on_device_checked(Action&& action) {
 Transport& GroupCoordinator::device_transport(std::string_view what) const {
   if (channel_->device != nullptr) return *channel_->device;
   if (!services_->no_device.empty())
-    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}", name_, what,
-                                    services_->no_device),
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
+                                    name_, what, services_->no_device),
                         "use host memory, or a machine with CUDA and NCCL"};
   if (channel_->families.empty())
     throw NoDeviceError{
-        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator", name_,
-                    what),
+        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
+                    name_, what),
         "give adopt() the ncclComm_t too, or use host memory"};
   throw NoDeviceError{
       fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, what),
@@ -121,7 +123,8 @@ void GroupCoordinator::check(const Call& call, bool on_device) const {
                       "close the mesh last"};
   if (!channel_->broken.empty())
     throw ClosedError{
-        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation), channel_->broken),
+        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation),
+                    channel_->broken),
         "after a timeout end the program or make a new mesh of the ranks that are left"};
   if (on_device) (void)device_transport(to_string(call.operation));
   detail::check_call(call, name_, rank_in_group_, size_);
@@ -140,10 +143,10 @@ Transport& GroupCoordinator::transport_of(const Call& call) const {
   return router_->choose(call);
 }
 
-// Operations in shared memory that are under way progress only in calls of rankmesh, so nothing here may sit
-// in a blocking call of MPI's. Between two members MPI lets any form meet any other; collectives must have
-// the same form on all members, so what is under way is finished first: in the order of issue, which is the
-// same everywhere, that cannot be a circle.
+// Operations in shared memory that are under way progress only in calls of rankmesh, so nothing
+// here may sit in a blocking call of MPI's. Between two members MPI lets any form meet any other;
+// collectives must have the same form on all members, so what is under way is finished first: in
+// the order of issue, which is the same everywhere, that cannot be a circle.
 void GroupCoordinator::run_beside_shared(const Call& call, Transport& transport) {
   if (is_point_to_point(call.operation)) return run_with_deadline(call, channel_->timeout);
   for (const auto& operation : std::vector{services_->in_flight})
@@ -185,7 +188,8 @@ void GroupCoordinator::run_checked(const Call& call) {
   if (!on_device && services_->in_batch)
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
-        "end the group first: its operations have not been issued, and a peer may wait for them; the form "
+        "end the group first: its operations have not been issued, and a peer may wait for them; "
+        "the form "
         "with _async joins it"};
   if (on_device)
     run_on_device(call);
@@ -231,7 +235,8 @@ void GroupCoordinator::start_on_host(const Call& call, detail::InFlight& operati
   }
   auto rewritten = std::make_unique<detail::Rewritten>(call, rank_in_group_, size_);
   auto plain = start(rewritten->call());
-  operation.pending = std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
+  operation.pending =
+      std::make_unique<detail::RewrittenPending>(std::move(rewritten), std::move(plain));
 }
 
 Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
@@ -260,8 +265,9 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
   if (!on_device) {
     start_on_host(call, *operation);
   } else if (services_->in_batch) {
-    throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-                     "use the form without _async: a batch is asynchronous anyway"};
+    throw UsageError{
+        fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
+        "use the form without _async: a batch is asynchronous anyway"};
   } else {
     on_device_checked([&] { operation->pending = channel_->device_facts.start(call); });
   }
@@ -272,11 +278,13 @@ Work GroupCoordinator::start(const Call& call, std::shared_ptr<void> kept) {
 void GroupCoordinator::run_on_device(const Call& call) {
   if (!services_->in_batch) return on_device_checked([&] { channel_->device->run(call); });
   if (call.rows != 1 && size_ > 1)
-    throw UsageError{fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
-                                 to_string(call.operation)),
-                     "it is a collective and a copy, one after the other: leave it out of the group"};
-  channel_->device->refuse_early(call);
-  gather(call, [this](const Call& now) { on_device_checked([&] { channel_->device->run(now); }); }, {});
+    throw UsageError{
+        fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
+                    to_string(call.operation)),
+        "it is a collective and a copy, one after the other: leave it out of the group"};
+  channel_->device->validate(call);
+  gather(call, [this](const Call& now) { on_device_checked([&] { channel_->device->run(now); }); },
+         {});
 }
 
 // Until the end of the batch; the blocks of a v-form may be gone by then.
@@ -297,8 +305,8 @@ void GroupCoordinator::gather(const Call& call, std::function<void(const Call&)>
 }
 
 // What members who wait in this operation have in common.
-mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
-  mpi::RollCall::Step step;
+WaitPoint GroupCoordinator::step_of(const Call& call) {
+  WaitPoint step;
   const auto world_rank = [&](RankInGroup rank) {
     return static_cast<int>(channel_->ranks.at(rank.value()).value());
   };
@@ -314,8 +322,8 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
     step.members = {world_rank(from), world_rank(to)};
   } else if (call.operation == Operation::send_recv) {
     identity += fmt::format("|exchange|{}", call.tag);
-    step.activity = fmt::format("{}.send_recv to rank {} from rank {}", name_, world_rank(call.destination),
-                                world_rank(call.source));
+    step.activity = fmt::format("{}.send_recv to rank {} from rank {}", name_,
+                                world_rank(call.destination), world_rank(call.source));
     step.members = {world_rank(call.destination), world_rank(call.source)};
   } else {
     const std::uint64_t number = channel_->collectives++;
@@ -329,14 +337,14 @@ mpi::RollCall::Step GroupCoordinator::step_of(const Call& call) {
 }
 
 void GroupCoordinator::run_with_deadline(const Call& call, Deadline::Duration duration) {
-  const mpi::RollCall::Step step = step_of(call);
+  const WaitPoint step = step_of(call);
   auto pending = transport_of(call).start(call);
   const auto keep_lent = [&](const char* why) {
     channel_->broken = why;
     (void)pending.release();  // NOLINT: MPI may still write to what the operation lent it
   };
   try {
-    services_->roll_call->wait(
+    services_->monitor->wait(
         [&] {
           if (pending->test()) return true;
           if (services_->advance_shared) services_->advance_shared();

@@ -35,7 +35,8 @@ void end_batch(MeshServices& services) {
       guarded(operation.issue);
     else if (operation.give_up)
       operation.give_up(why);
-  if (services.end_batch) guarded(services.end_batch);  // whatever happened: the thread is in NCCL's group
+  if (services.end_batch)
+    guarded(services.end_batch);  // whatever happened: the thread is in NCCL's group
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 

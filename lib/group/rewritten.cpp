@@ -8,20 +8,23 @@ namespace rankmesh::detail {
 namespace {
 
 bool has_result(const Call& call, RankInGroup self) {
-  const bool is_at_root = call.operation == Operation::reduce || call.operation == Operation::gather;
+  const bool is_at_root =
+      call.operation == Operation::reduce || call.operation == Operation::gather;
   return !is_at_root || call.root == self;
 }
 
-// Calls use(place in the whole, place in the packed blocks, bytes) for every stretch: in the whole the
-// members' stretches take turns, packed their blocks follow each other. Places are in bytes.
+// Calls use(place in the whole, place in the packed blocks, bytes) for every stretch: in the whole
+// the members' stretches take turns, packed their blocks follow each other. Places are in bytes.
 template <class Use>
 void for_each_stretch(const Call& call, std::int64_t size, Use&& use) {
-  const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
+  const bool gathers =
+      call.operation == Operation::all_gather || call.operation == Operation::gather;
   const std::int64_t block = gathers ? call.in.bytes() : call.out.bytes();
   const std::int64_t stretch = block / call.rows;
   for (std::int64_t member = 0; member < size; ++member)
     for (std::int64_t row = 0; row < call.rows; ++row)
-      use((row * size + member) * stretch, member * block + row * stretch, static_cast<std::size_t>(stretch));
+      use((row * size + member) * stretch, member * block + row * stretch,
+          static_cast<std::size_t>(stretch));
 }
 
 }  // namespace
@@ -32,8 +35,10 @@ Rewritten::Rewritten(const Call& call, RankInGroup self, std::int64_t size)
   plain_.in.window = nullptr;  // scratch memory is nobody's but this rank's
   plain_.out.window = nullptr;
   if (call.rows != 1) {
-    const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
-    const bool has_whole_in = !gathers && (call.operation == Operation::reduce_scatter || call.root == self);
+    const bool gathers =
+        call.operation == Operation::all_gather || call.operation == Operation::gather;
+    const bool has_whole_in =
+        !gathers && (call.operation == Operation::reduce_scatter || call.root == self);
     if (has_whole_in) {
       blocks_.resize(static_cast<std::size_t>(call.in.bytes()));
       for_each_stretch(call, size, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
@@ -64,11 +69,13 @@ void Rewritten::widen_all() {
 }
 
 void Rewritten::finish() {
-  if (plain_.out.type != original_.out.type) return narrow(original_.out.type, out_, original_.out.data);
+  if (plain_.out.type != original_.out.type)
+    return narrow(original_.out.type, out_, original_.out.data);
   if (plain_.out.data == original_.out.data) return;
-  for_each_stretch(original_, size_, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
-    std::memcpy(original_.out.data + whole, blocks_.data() + packed, bytes);
-  });
+  for_each_stretch(original_, size_,
+                   [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
+                     std::memcpy(original_.out.data + whole, blocks_.data() + packed, bytes);
+                   });
 }
 
 }  // namespace rankmesh::detail

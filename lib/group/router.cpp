@@ -18,7 +18,8 @@ Transport* find(const Channel& channel, std::string_view name) {
 
 std::string why_absent(const Channel& channel, const std::string& name) {
   const auto known = channel.absent.find(name);
-  return known != channel.absent.end() ? known->second : fmt::format("the group has no {} transport", name);
+  return known != channel.absent.end() ? known->second
+                                       : fmt::format("the group has no {} transport", name);
 }
 
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
@@ -26,7 +27,8 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   if (call.operation == Operation::send) query.kind = call.in.kind;
   if (call.operation != Operation::barrier)
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
-  if (!call.has_blocks() && !is_point_to_point(call.operation) && call.operation != Operation::barrier)
+  if (!call.has_blocks() && !is_point_to_point(call.operation) &&
+      call.operation != Operation::barrier)
     query.bytes = routed_bytes(call.operation, call, size);
   return query;
 }
@@ -60,7 +62,8 @@ Router::Router(const RouteTable& routes, const Channel& channel, std::string_vie
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.
-const Router::Choice* Router::add(const RouteTable& routes, const Channel& channel, const RouteQuery& query) {
+const Router::Choice* Router::add(const RouteTable& routes, const Channel& channel,
+                                  const RouteQuery& query) {
   std::vector<Choice> list;
   for (const RouteSegment& segment : routes.resolve(scope_, query)) {
     std::vector<Transport*> candidates;
@@ -73,8 +76,8 @@ const Router::Choice* Router::add(const RouteTable& routes, const Channel& chann
     auto known = std::ranges::search(others_, others).begin();
     if (known == others_.end() && !others.empty())
       known = others_.insert(known, others.begin(), others.end());
-    const Choice choice{segment.bytes.end, others.empty() ? candidates.front() : nullptr, candidates.front(),
-                        static_cast<std::uint32_t>(others.size()),
+    const Choice choice{segment.bytes.end, others.empty() ? candidates.front() : nullptr,
+                        candidates.front(), static_cast<std::uint32_t>(others.size()),
                         others.empty() ? 0 : static_cast<std::uint32_t>(known - others_.begin())};
     if (!list.empty() && list.back().routes_like(choice))
       list.back().end = choice.end;

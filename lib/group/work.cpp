@@ -25,7 +25,8 @@ void InFlight::fail(const std::string& why) {
 }
 
 bool InFlight::test() {
-  if (!failure.empty()) throw ClosedError{failure, "the operation failed earlier and will never be complete"};
+  if (!failure.empty())
+    throw ClosedError{failure, "the operation failed earlier and will never be complete"};
   if (is_gathered) return false;
   if (pending == nullptr) return true;
   const auto self = services;  // forget() may drop the last other reference
@@ -47,11 +48,11 @@ void InFlight::wait(const Deadline& deadline) {
     throw UsageError{fmt::format("{}: waited for inside its NcclGroup", step.activity),
                      "end the group first: nothing of it has been issued"};
   try {
-    services->roll_call->wait(
+    services->monitor->wait(
         [&] {
           if (test()) return true;
-          // Others may wait for what this rank has under way elsewhere. MPI's share of that progresses in the
-          // test above.
+          // Others may wait for what this rank has under way elsewhere. MPI's share of that
+          // progresses in the test above.
           if (services->advance_shared) services->advance_shared();
           return false;
         },
@@ -63,7 +64,8 @@ void InFlight::wait(const Deadline& deadline) {
 }
 
 void progress(MeshServices& services) {
-  for (const auto& operation : std::vector{services.in_flight}) {  // a copy: what ends leaves the list
+  for (const auto& operation :
+       std::vector{services.in_flight}) {  // a copy: what ends leaves the list
     try {
       (void)operation->test();
     } catch (const Error& error) {

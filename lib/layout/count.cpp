@@ -26,7 +26,9 @@ struct Known {
   const GroupFamily* family;
   Coverage coverage;
   RankSet first;
-  [[nodiscard]] bool is_partition() const { return family->is_strided() && coverage == Coverage::partition; }
+  [[nodiscard]] bool is_partition() const {
+    return family->is_strided() && coverage == Coverage::partition;
+  }
 };
 
 class Counter {
@@ -45,13 +47,15 @@ class Counter {
     for (std::size_t f = 0; f < families_.size(); ++f) {
       add_sizes(families_[f]);
       counts_.splits += plan_.needs_creation(f) ? 1 : 0;
-      if (plan_.has_communicators(f)) counts_.splits += isolated(families_[f]);
+      if (plan_.has_communicators(f)) counts_.splits += duplicates(families_[f]);
     }
-    // Partitions first: they need no enumeration, and what comes later is compared with one of each kind.
+    // Partitions first: they need no enumeration, and what comes later is compared with one of each
+    // kind.
     for (const Known& known : families_)
       if (known.is_partition() && is_on_first_table(known)) add_partition(known);
     for (const Known& known : families_)
-      if (!(known.is_partition() && is_on_first_table(known)) && known.coverage != Coverage::overlapping)
+      if (!(known.is_partition() && is_on_first_table(known)) &&
+          known.coverage != Coverage::overlapping)
         add_other(known);
     for (const Known& known : families_)
       if (known.coverage == Coverage::overlapping) add_other(known);
@@ -80,20 +84,22 @@ class Counter {
         counts_.groups_of_one += known.family->group(g).size() == 1 ? 1 : 0;
   }
 
-  // Two partitions by strides over one table share all groups or none: equal groups have equal member
-  // strides, and translates of one set tile the world in one way only.
+  // Two partitions by strides over one table share all groups or none: equal groups have equal
+  // member strides, and translates of one set tile the world in one way only.
   void add_partition(const Known& known) {
     ++same_groups_;
     const auto repeats = [&](const Known* earlier) {
       return known.family->has_same_groups(*earlier->family);
     };
     const std::int64_t groups = known.family->group_count();
-    if (std::ranges::none_of(seen_, repeats)) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
-    const bool is_served = std::ranges::any_of(
-        seen_, [&](const Known* earlier) { return can_share(known, *earlier) && repeats(earlier); });
+    if (std::ranges::none_of(seen_, repeats))
+      counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+    const bool is_served = std::ranges::any_of(seen_, [&](const Known* earlier) {
+      return can_share(known, *earlier) && repeats(earlier);
+    });
     seen_.push_back(&known);
     if (known.family->group_size() < 2) return;
-    const std::int64_t made = isolated(known) + (is_served ? 0 : 1);
+    const std::int64_t made = duplicates(known) + (is_served ? 0 : 1);
     add_communicators(known, product(groups, made), known.family->group_size());
     same_communicators_ += made;
   }
@@ -103,22 +109,25 @@ class Counter {
   }
 
   // Further communicators of each group.
-  [[nodiscard]] std::int64_t isolated(const Known& known) const {
-    return static_cast<std::int64_t>(plan_.options(known.index).isolated.size());
+  [[nodiscard]] std::int64_t duplicates(const Known& known) const {
+    return static_cast<std::int64_t>(plan_.options(known.index).duplicates.size());
   }
 
   void add_communicators(const Known& known, std::int64_t number, std::int64_t ranks) {
     counts_.communicators = sum(counts_.communicators, number);
-    counts_.unique_ids = sum(counts_.unique_ids, product(number, plan_.unique_ids(known.index, ranks)));
+    counts_.unique_ids =
+        sum(counts_.unique_ids, product(number, plan_.unique_ids(known.index, ranks)));
   }
 
   // Whether some group of both could be the same, as far as a look at their first groups tells.
   [[nodiscard]] static bool may_share(const Known& a, const Known& b) {
-    if (!a.family->is_strided() || !b.family->is_strided() || a.first.table() != b.first.table()) return true;
+    if (!a.family->is_strided() || !b.family->is_strided() || a.first.table() != b.first.table())
+      return true;
     return a.first.modes() == b.first.modes();
   }
 
-  // Whether the ranks of `wide` are all those from its lowest to its highest, and the others' lie between.
+  // Whether the ranks of `wide` are all those from its lowest to its highest, and the others' lie
+  // between.
   [[nodiscard]] static bool spans(const Known& wide, const Known& other) {
     const RankSet* const a = wide.family->in_sequence();
     const RankSet* const b = other.family->in_sequence();
@@ -138,7 +147,8 @@ class Counter {
     // Groups of one rank are all there already where some name has one for each of these ranks.
     const bool is_repeat =
         family.group_size() == 1 && std::ranges::any_of(rivals, [&](const Known* rival) {
-          return rival->family->group_size() == 1 && (rival->is_partition() || spans(*rival, known));
+          return rival->family->group_size() == 1 &&
+                 (rival->is_partition() || spans(*rival, known));
         });
     const bool is_small = product(groups, family.group_size()) <= most_counted;
     const bool is_listed = !family.is_strided();  // may repeat a group itself
@@ -149,27 +159,32 @@ class Counter {
     }
     // Where each rival has exactly these groups, arithmetic tells it all.
     const auto is_twin = [&](const Known* rival) { return family.has_same_groups(*rival->family); };
-    const bool needs_walk = covers_all_ || is_listed || (!is_repeat && !std::ranges::all_of(rivals, is_twin));
+    const bool needs_walk =
+        covers_all_ || is_listed || (!is_repeat && !std::ranges::all_of(rivals, is_twin));
     if (!needs_walk) {
       if (rivals.empty()) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
       const bool is_served =
           std::ranges::any_of(rivals, [&](const Known* rival) { return can_share(known, *rival); });
       if (is_executed && family.group_size() > 1)
-        add_communicators(known, product(groups, isolated(known) + (is_served ? 0 : 1)), family.group_size());
+        add_communicators(known, product(groups, duplicates(known) + (is_served ? 0 : 1)),
+                          family.group_size());
       return;
     }
     for (std::int64_t g = 0; g < groups; ++g) {
       const RankSet ranks = family.group(g);
-      const auto has_it = [&](const Known* rival) { return rival->family->find_group(ranks).has_value(); };
+      const auto has_it = [&](const Known* rival) {
+        return rival->family->find_group(ranks).has_value();
+      };
       const bool is_first_here = !is_repeat && (!is_listed || family.find_group(ranks) == g);
       if (is_first_here && std::ranges::none_of(rivals, has_it))
         counts_.distinct_groups = sum(counts_.distinct_groups, 1);
       std::int64_t made = 0;
       if (is_executed && ranks.size() > 1) {
-        const bool is_served = !is_first_here || std::ranges::any_of(rivals, [&](const Known* rival) {
-          return can_share(known, *rival) && has_it(rival);
-        });
-        made = isolated(known) + (is_served ? 0 : 1);
+        const bool is_served =
+            !is_first_here || std::ranges::any_of(rivals, [&](const Known* rival) {
+              return can_share(known, *rival) && has_it(rival);
+            });
+        made = duplicates(known) + (is_served ? 0 : 1);
         add_communicators(known, made, ranks.size());
       }
       if (covers_all_) mark(ranks, made);
@@ -184,7 +199,8 @@ class Counter {
     }
   }
 
-  [[nodiscard]] PlanCounts::PerRank per_rank(std::int64_t same, const std::vector<std::uint16_t>& extra,
+  [[nodiscard]] PlanCounts::PerRank per_rank(std::int64_t same,
+                                             const std::vector<std::uint16_t>& extra,
                                              std::size_t of_rank_0) const {
     if (!covers_all_)
       return {static_cast<std::int64_t>(of_rank_0), static_cast<std::int64_t>(of_rank_0), false};

@@ -42,8 +42,8 @@ std::vector<Hash128> sorted(std::vector<Hash128> list) {
 using Changed = std::vector<bool>;
 
 // Ranks of groups that the other side does not have.
-void mark_lost(const GroupFamily& family, const std::vector<Hash128>& own, const std::vector<Hash128>& other,
-               Changed& changed) {
+void mark_lost(const GroupFamily& family, const std::vector<Hash128>& own,
+               const std::vector<Hash128>& other, Changed& changed) {
   for (std::size_t g = 0; g < own.size(); ++g)
     if (!std::ranges::binary_search(other, own[g]))
       for (const Rank rank : family.group(static_cast<std::int64_t>(g)))
@@ -68,9 +68,15 @@ class Comparison {
       result.names.push_back(std::move(entry));
     }
     for (const GroupFamily& family : b_.families())
-      if (std::ranges::find(a_.families(), family.name(), &GroupFamily::name) == a_.families().end())
-        result.names.push_back(
-            {family.name(), NameChange::only_b, 0, family.group_count(), {}, {}, found_in(a_, family)});
+      if (std::ranges::find(a_.families(), family.name(), &GroupFamily::name) ==
+          a_.families().end())
+        result.names.push_back({family.name(),
+                                NameChange::only_b,
+                                0,
+                                family.group_count(),
+                                {},
+                                {},
+                                found_in(a_, family)});
     result.changed_ranks = total();
     return result;
   }
@@ -131,14 +137,17 @@ class Comparison {
   }
 
   // The names of a plan that have exactly the family's groups.
-  [[nodiscard]] std::vector<std::string> found_in(const MeshPlan& plan, const GroupFamily& family) const {
+  [[nodiscard]] std::vector<std::string> found_in(const MeshPlan& plan,
+                                                  const GroupFamily& family) const {
     std::vector<std::string> names;
     for (const GroupFamily& other : plan.families()) {
-      if (other.group_count() != family.group_count() || other.group_size() != family.group_size()) continue;
-      const bool is_same = is_arithmetic(family, other)
-                               ? family.group(0).ascending_modes() == other.group(0).ascending_modes()
-                               : is_small(family) && is_small(other) &&
-                                     sorted(hashes(family, false)) == sorted(hashes(other, false));
+      if (other.group_count() != family.group_count() || other.group_size() != family.group_size())
+        continue;
+      const bool is_same =
+          is_arithmetic(family, other)
+              ? family.group(0).ascending_modes() == other.group(0).ascending_modes()
+              : is_small(family) && is_small(other) &&
+                    sorted(hashes(family, false)) == sorted(hashes(other, false));
       if (is_same) names.push_back(other.name());
     }
     return names;
@@ -161,8 +170,9 @@ class Comparison {
 }  // namespace
 
 bool PlanDiff::is_empty() const {
-  return world_a == world_b &&
-         std::ranges::all_of(names, [](const NameDiff& name) { return name.change == NameChange::same; });
+  return world_a == world_b && std::ranges::all_of(names, [](const NameDiff& name) {
+           return name.change == NameChange::same;
+         });
 }
 
 PlanDiff diff(const MeshPlan& a, const MeshPlan& b) { return Comparison{a, b}.run(); }

@@ -33,7 +33,8 @@ std::string text_of(std::span<const Mode> modes) {
 
 }  // namespace
 
-GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<const std::size_t> members,
+GroupFamily GroupFamily::of(std::string name, const Layout& layout,
+                            std::span<const std::size_t> members,
                             std::span<const std::size_t> listing) {
   GroupFamily family;
   family.name_ = std::move(name);
@@ -52,7 +53,8 @@ GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<co
   return family;
 }
 
-GroupFamily GroupFamily::of(std::string name, const Layout& layout, std::span<const std::size_t> members) {
+GroupFamily GroupFamily::of(std::string name, const Layout& layout,
+                            std::span<const std::size_t> members) {
   std::vector<std::size_t> inner;
   std::vector<std::size_t> outer;
   for (std::size_t d = 0; d < layout.dimensions().size(); ++d)
@@ -140,8 +142,8 @@ std::optional<GroupIndex> GroupFamily::find(Rank rank) const {
 std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {
   std::vector<GroupIndex> result;
   if (explicit_) {
-    const auto [first, last] =
-        std::ranges::equal_range(explicit_->places, rank.value(), {}, [](const auto& p) { return p.first; });
+    const auto [first, last] = std::ranges::equal_range(explicit_->places, rank.value(), {},
+                                                        [](const auto& p) { return p.first; });
     for (auto place = first; place != last; ++place) result.push_back(place->second);
   } else if (ring_) {
     return find_pairs(rank);
@@ -169,7 +171,8 @@ Coverage GroupFamily::coverage(std::int64_t world_size) const {
   const auto& places = explicit_->places;
   const auto twice = std::ranges::adjacent_find(places, {}, [](const auto& p) { return p.first; });
   if (twice != places.end()) return Coverage::overlapping;
-  return static_cast<std::int64_t>(places.size()) == world_size ? Coverage::partition : Coverage::partial;
+  return static_cast<std::int64_t>(places.size()) == world_size ? Coverage::partition
+                                                                : Coverage::partial;
 }
 
 std::optional<std::int64_t> GroupFamily::stride() const {
@@ -177,21 +180,23 @@ std::optional<std::int64_t> GroupFamily::stride() const {
   return members_.front().stride;
 }
 
-// Translates of one set tile a set of positions in one way only: the lowest position that is left must be the
-// lowest of a translate. So equal members on the same ranks make the groups equal.
+// Translates of one set tile a set of positions in one way only: the lowest position that is left
+// must be the lowest of a translate. So equal members on the same ranks make the groups equal.
 bool GroupFamily::has_same_groups(const GroupFamily& other) const {
-  return is_strided() && other.is_strided() && members_ == other.members_ && all_.has_same_ranks(other.all_);
+  return is_strided() && other.is_strided() && members_ == other.members_ &&
+         all_.has_same_ranks(other.all_);
 }
 
 std::string GroupFamily::canonical() const {
   const std::string table =
       !explicit_ && all_.table() ? fmt::format(" table {}", to_string(all_.table()->hash())) : "";
   if (ring_)
-    return fmt::format("{} ring {}:{} start {} ranks{} step {}{}", name_, ring_->size, ring_->stride,
-                       starts_.start(), text_of(starts_.modes()), ring_->weight, table);
+    return fmt::format("{} ring {}:{} start {} ranks{} step {}{}", name_, ring_->size,
+                       ring_->stride, starts_.start(), text_of(starts_.modes()), ring_->weight,
+                       table);
   if (!explicit_)
-    return fmt::format("{} size {} start {} groups{} members{}{}", name_, group_size_, starts_.start(),
-                       text_of(starts_.modes()), text_of(members_), table);
+    return fmt::format("{} size {} start {} groups{} members{}{}", name_, group_size_,
+                       starts_.start(), text_of(starts_.modes()), text_of(members_), table);
   std::string text = fmt::format("{} lists", name_);
   for (const RankSet& group : explicit_->groups) {
     text += ' ';

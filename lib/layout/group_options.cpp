@@ -8,7 +8,7 @@ namespace rankmesh {
 bool GroupOptions::can_share(const GroupOptions& other) const {
   GroupOptions mine = *this;
   mine.lazy = other.lazy;
-  mine.isolated = other.isolated;
+  mine.duplicates = other.duplicates;
   return mine == other;
 }
 
@@ -32,7 +32,8 @@ std::string GroupOptions::to_string() const {
   number("cga_cluster_size", cga_cluster_size);
   number("traffic_class", traffic_class);
   number("timeout", timeout);
-  if (!isolated.empty()) parts.push_back(fmt::format("isolated={}", fmt::join(isolated, "+")));
+  if (!duplicates.empty())
+    parts.push_back(fmt::format("duplicates={}", fmt::join(duplicates, "+")));
   return fmt::format("{}", fmt::join(parts, ","));
 }
 

@@ -18,8 +18,8 @@ std::vector<Mode> modes_of(std::span<const Layout::Dimension> dimensions) {
 
 }  // namespace
 
-Layout Layout::row_major(std::span<const std::pair<std::string, std::int64_t>> sizes, std::int64_t offset,
-                         std::shared_ptr<const RankTable> table) {
+Layout Layout::row_major(std::span<const std::pair<std::string, std::int64_t>> sizes,
+                         std::int64_t offset, std::shared_ptr<const RankTable> table) {
   std::vector<Dimension> dimensions(sizes.size());
   std::int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
@@ -30,7 +30,8 @@ Layout Layout::row_major(std::span<const std::pair<std::string, std::int64_t>> s
   return {std::move(dimensions), offset, std::move(table)};
 }
 
-Layout::Layout(std::vector<Dimension> dimensions, std::int64_t offset, std::shared_ptr<const RankTable> table)
+Layout::Layout(std::vector<Dimension> dimensions, std::int64_t offset,
+               std::shared_ptr<const RankTable> table)
     : dimensions_{std::move(dimensions)}, weights_(dimensions_.size()), offset_{offset} {
   ranks_ = RankSet::strided(offset, modes_of(dimensions_), std::move(table));
   std::int64_t weight = 1;
@@ -62,12 +63,12 @@ std::optional<std::vector<Coordinate>> Layout::coordinates(Rank rank) const {
 
 bool Layout::coordinates(Rank rank, std::span<Coordinate> coordinates) const {
   if (coordinates.size() != dimensions_.size())
-    throw UsageError{fmt::format("place for {} coordinates is given for {} dimensions", coordinates.size(),
-                                 dimensions_.size())};
+    throw UsageError{fmt::format("place for {} coordinates is given for {} dimensions",
+                                 coordinates.size(), dimensions_.size())};
   const std::int64_t index = ranks_.find(rank);
   if (index < 0) return false;
-  // No division waits for the one before it: each is of the whole index, less what the outer ones have
-  // counted.
+  // No division waits for the one before it: each is of the whole index, less what the outer ones
+  // have counted.
   std::int64_t outer = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const std::int64_t quotient = weights_[i].by.quotient(index);
@@ -85,8 +86,8 @@ std::optional<Coordinate> Layout::coordinate(Rank rank, std::size_t dimension) c
 
 Rank Layout::rank(std::span<const Coordinate> coordinates) const {
   if (coordinates.size() != dimensions_.size())
-    throw UsageError{
-        fmt::format("{} coordinates given for {} dimensions", coordinates.size(), dimensions_.size())};
+    throw UsageError{fmt::format("{} coordinates given for {} dimensions", coordinates.size(),
+                                 dimensions_.size())};
   std::int64_t index = 0;
   for (std::size_t i = 0; i < coordinates.size(); ++i) {
     const std::int64_t c = coordinates[i].value();

@@ -29,7 +29,8 @@ std::vector<std::string> split_product(std::string_view product) {
   return names;
 }
 
-MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vector<GroupFamily> families)
+MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views,
+                   std::vector<GroupFamily> families)
     : world_size_{world_size},
       views_{std::move(views)},
       families_{std::move(families)},
@@ -40,15 +41,17 @@ MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vect
     throw SpecError{fmt::format("the name '{}' stands twice", *twice), "give each name once"};
   const auto check = [&](Rank highest) {
     if (highest.value() >= world_size_)
-      throw SpecError{
-          fmt::format("the mesh reaches to rank {}, the world has {} ranks", highest.value(), world_size_),
-          "use a smaller mesh or a larger world"};
+      throw SpecError{fmt::format("the mesh reaches to rank {}, the world has {} ranks",
+                                  highest.value(), world_size_),
+                      "use a smaller mesh or a larger world"};
   };
   for (const Layout& view : views_) check(view.ranks().highest());
   for (const GroupFamily& family : families_) check(family.highest());
 }
 
-const GroupFamily& MeshPlan::groups(std::string_view name) const { return families_[index_of(name)]; }
+const GroupFamily& MeshPlan::groups(std::string_view name) const {
+  return families_[index_of(name)];
+}
 
 std::size_t MeshPlan::index_of(std::string_view name) const {
   const auto found = std::ranges::find(families_, name, &GroupFamily::name);
@@ -62,9 +65,11 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
   const auto factors = split_product(product);
   if (factors.size() == 1) return groups(factors.front());
   for (const std::string& factor : factors)
-    if (std::ranges::none_of(views_, [&](const Layout& view) { return view.find(factor).has_value(); }))
+    if (std::ranges::none_of(views_,
+                             [&](const Layout& view) { return view.find(factor).has_value(); }))
       throw UnknownName{
-          fmt::format("'{:.40}' in the product '{:.80}' is no dimension of the mesh", factor, product),
+          fmt::format("'{:.40}' in the product '{:.80}' is no dimension of the mesh", factor,
+                      product),
           fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
   for (const Layout& view : views_) {
     std::vector<std::size_t> members;
@@ -104,8 +109,8 @@ Coordinate MeshPlan::coordinate(Rank rank, std::string_view dimension) const {
     if (const auto coordinate = view.coordinate(rank, *d)) return *coordinate;
   }
   if (known)
-    throw NotMember{
-        fmt::format("rank {} is outside the part of the world that has '{}'", rank.value(), dimension)};
+    throw NotMember{fmt::format("rank {} is outside the part of the world that has '{}'",
+                                rank.value(), dimension)};
   throw UnknownName{fmt::format("no view of the mesh has a dimension '{:.40}'", dimension),
                     fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
 }
@@ -134,14 +139,14 @@ std::vector<CommunicatorUse> MeshPlan::communicators(Rank rank) const {
     if (families_[membership.family].coverage(world_size_) == Coverage::overlapping) continue;
     const GroupOptions& wanted = options_[membership.family];
     const auto same = std::ranges::find_if(result, [&](const CommunicatorUse& use) {
-      return use.isolation.empty() && use.ranks == membership.ranks &&
+      return use.duplicate_key.empty() && use.ranks == membership.ranks &&
              options_[use.families.front()].can_share(wanted);
     });
     if (same != result.end())
       same->families.push_back(membership.family);
     else
       result.push_back({membership.ranks, {membership.family}, {}});
-    for (const std::string& key : wanted.isolated)
+    for (const std::string& key : wanted.duplicates)
       result.push_back({membership.ranks, {membership.family}, key});
   }
   return result;
@@ -165,7 +170,8 @@ bool MeshPlan::needs_creation(std::size_t family) const {
   for (std::int64_t g = 0; g < groups.group_count(); ++g) {
     const RankSet ranks = groups.group(g);
     if (ranks.size() < 2) continue;
-    if (std::ranges::none_of(earlier, [&](const GroupFamily* e) { return e->find_group(ranks).has_value(); }))
+    if (std::ranges::none_of(
+            earlier, [&](const GroupFamily* e) { return e->find_group(ranks).has_value(); }))
       return true;  // for plain meshes already the first group answers
   }
   return false;
@@ -182,7 +188,8 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
     if (!coordinates) continue;
     sum = 0;
     for (std::size_t d = 0; d < coordinates->size(); ++d)
-      if (std::ranges::find(groups.dimensions(), view.dimensions()[d].name) == groups.dimensions().end())
+      if (std::ranges::find(groups.dimensions(), view.dimensions()[d].name) ==
+          groups.dimensions().end())
         sum += (*coordinates)[d].value();
     break;
   }
@@ -201,34 +208,40 @@ void MeshPlan::set_options(std::string_view name, GroupOptions options) {
   const auto refuse = [&](const std::string& reason, const std::string& hint) {
     throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
   };
-  if (options.ranks_per_id < 0) refuse("ranks_per_id is negative", "0 is one unique ID for all ranks");
+  if (options.ranks_per_id < 0)
+    refuse("ranks_per_id is negative", "0 is one unique ID for all ranks");
   if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
     refuse(fmt::format("cga_cluster_size is {}", *options.cga_cluster_size), "it is 0 .. 8");
   for (const auto& ctas : {options.min_ctas, options.max_ctas})
-    if (ctas && (*ctas < 1 || *ctas > 64)) refuse(fmt::format("{} CTAs", *ctas), "there are 1 .. 64");
+    if (ctas && (*ctas < 1 || *ctas > 64))
+      refuse(fmt::format("{} CTAs", *ctas), "there are 1 .. 64");
   if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
     refuse("min_ctas is more than max_ctas", "exchange them");
   if (options.share_resources && options.split_from.empty())
     refuse("share_resources without split_from", "name the parent whose resources are shared");
   if (options.blocking && !options.split_from.empty())
     refuse("blocking and split_from", "a split is polled: leave one of them out");
-  auto keys = options.isolated;
+  auto keys = options.duplicates;
   std::ranges::sort(keys);
   if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
-    refuse("a key of 'isolated' is empty or stands twice", "give each communicator a key of its own");
+    refuse("a key of 'duplicates' is empty or stands twice",
+           "give each communicator a key of its own");
   if (!options.split_from.empty()) {
     const std::size_t parent = index_of(options.split_from);
-    const bool is_parent = std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
+    const bool is_parent =
+        std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
     if (parent == family || is_parent || !options_[parent].split_from.empty())
       refuse(fmt::format("its parent '{}' is split itself", options.split_from),
              "a parent is made from unique IDs");
     if (families_[parent].coverage(world_size_) == Coverage::overlapping)
       refuse(fmt::format("its parent '{}' overlaps and has no communicators", options.split_from),
              "choose another name");
-    // Translates of one another: the first group speaks for all of a strided name, lists are looked at whole.
+    // Translates of one another: the first group speaks for all of a strided name, lists are looked
+    // at whole.
     const GroupFamily& children = families_[family];
-    const std::int64_t looked_at =
-        children.is_strided() ? std::min<std::int64_t>(1, children.group_count()) : children.group_count();
+    const std::int64_t looked_at = children.is_strided()
+                                       ? std::min<std::int64_t>(1, children.group_count())
+                                       : children.group_count();
     for (std::int64_t g = 0; g < looked_at; ++g) {
       const RankSet ranks = children.group(g);
       const auto place = families_[parent].find(ranks.front());
@@ -248,7 +261,8 @@ std::string MeshPlan::options_text() const {
   std::string text;
   for (std::size_t f = 0; f < families_.size(); ++f)
     if (options_[f] != GroupOptions{})
-      text += fmt::format("{}{}({})", text.empty() ? "" : " ", families_[f].name(), options_[f].to_string());
+      text += fmt::format("{}{}({})", text.empty() ? "" : " ", families_[f].name(),
+                          options_[f].to_string());
   return text;
 }
 
@@ -256,8 +270,10 @@ std::string MeshPlan::canonical_text() const {
   std::string text = fmt::format("rankmesh.plan/1\nworld {}\n", world_size_);
   for (const Layout& view : views_) {
     text += fmt::format("view offset {}", view.offset());
-    for (const auto& d : view.dimensions()) text += fmt::format(" {}:{}:{}", d.name, d.size, d.stride);
-    if (view.ranks().table()) text += fmt::format(" table {}", to_string(view.ranks().table()->hash()));
+    for (const auto& d : view.dimensions())
+      text += fmt::format(" {}:{}:{}", d.name, d.size, d.stride);
+    if (view.ranks().table())
+      text += fmt::format(" table {}", to_string(view.ranks().table()->hash()));
     text += '\n';
   }
   for (const GroupFamily& family : families_) text += fmt::format("name {}\n", family.canonical());

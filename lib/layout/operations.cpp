@@ -15,7 +15,8 @@ std::vector<std::size_t> indices_of(const Layout& layout, std::span<const std::s
   for (const std::string& name : names) {
     const std::size_t d = layout.index_of(name);
     if (std::ranges::find(result, d) != result.end())
-      throw UsageError{fmt::format("the dimension '{:.40}' is named twice", name), "name each once"};
+      throw UsageError{fmt::format("the dimension '{:.40}' is named twice", name),
+                       "name each once"};
     result.push_back(d);
   }
   return result;
@@ -26,7 +27,8 @@ Layout with(const Layout& layout, std::vector<Layout::Dimension> dimensions, std
   for (const auto& dimension : dimensions) names.push_back(dimension.name);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-    throw UsageError{fmt::format("the dimension '{:.40}' stands twice", *twice), "give each its own name"};
+    throw UsageError{fmt::format("the dimension '{:.40}' stands twice", *twice),
+                     "give each its own name"};
   return {std::move(dimensions), offset, layout.ranks().table()};
 }
 
@@ -47,17 +49,19 @@ Layout slice(const Layout& layout, std::span<const std::string> names, Rank thro
 
 Layout flatten(const Layout& layout, std::span<const std::string> names, std::string name) {
   auto joined = indices_of(layout, names);
-  if (joined.empty()) throw UsageError{"no dimension is named to be flattened", "name at least one"};
+  if (joined.empty())
+    throw UsageError{"no dimension is named to be flattened", "name at least one"};
   std::ranges::sort(joined);
   std::vector<Mode> modes;
   for (const std::size_t d : joined)
     modes.push_back({layout.dimensions()[d].size, layout.dimensions()[d].stride});
   modes = coalesced(modes);
   if (modes.size() > 1)
-    throw UsageError{
-        fmt::format("{} follow no single stride and cannot become one dimension", fmt::join(names, ", ")),
-        "use the groups of their product instead, or neighbouring dimensions"};
-  const Mode mode = modes.empty() ? Mode{1, layout.dimensions()[joined.back()].stride} : modes.front();
+    throw UsageError{fmt::format("{} follow no single stride and cannot become one dimension",
+                                 fmt::join(names, ", ")),
+                     "use the groups of their product instead, or neighbouring dimensions"};
+  const Mode mode =
+      modes.empty() ? Mode{1, layout.dimensions()[joined.back()].stride} : modes.front();
   std::vector<Layout::Dimension> dimensions;
   for (std::size_t d = 0; d < layout.dimensions().size(); ++d) {
     if (d == joined.front()) dimensions.push_back({name, mode.size, mode.stride});
@@ -81,9 +85,9 @@ Layout unflatten(const Layout& layout, std::string_view name,
     product *= parts[i].second;
   }
   if (product != whole.size)
-    throw UsageError{
-        fmt::format("the parts of '{:.40}' multiply to {}, its size is {}", name, product, whole.size),
-        "choose sizes whose product is the dimension's size"};
+    throw UsageError{fmt::format("the parts of '{:.40}' multiply to {}, its size is {}", name,
+                                 product, whole.size),
+                     "choose sizes whose product is the dimension's size"};
   std::vector<Layout::Dimension> dimensions;
   for (std::size_t d = 0; d < layout.dimensions().size(); ++d) {
     if (d == at)

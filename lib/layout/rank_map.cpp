@@ -12,18 +12,24 @@ namespace {
 
 std::int64_t checked(std::int64_t start, std::int64_t step, std::int64_t factor) {
   std::int64_t result = 0;
-  if (__builtin_mul_overflow(step, factor, &result) || __builtin_add_overflow(start, result, &result))
+  if (__builtin_mul_overflow(step, factor, &result) ||
+      __builtin_add_overflow(start, result, &result))
     throw SpecError{"the ranks of the mesh overflow 64 bits", "use smaller ranks"};
   return result;
 }
 
 }  // namespace
 
-std::int64_t RankMap::Positions::at(std::int64_t position) const { return checked(start, step, position); }
-std::int64_t RankMap::Positions::stride(std::int64_t stride) const { return checked(0, step, stride); }
+std::int64_t RankMap::Positions::at(std::int64_t position) const {
+  return checked(start, step, position);
+}
+std::int64_t RankMap::Positions::stride(std::int64_t stride) const {
+  return checked(0, step, stride);
+}
 
 RankMap::RankMap(RankSet ranks)
-    : ranks_{std::move(ranks)}, is_stepped_{ranks_.table() == nullptr && ranks_.modes().size() <= 1} {
+    : ranks_{std::move(ranks)},
+      is_stepped_{ranks_.table() == nullptr && ranks_.modes().size() <= 1} {
   if (!is_stepped_ && ranks_.size() > max_table)
     throw SpecError{fmt::format("{} ranks that follow no single step need a table", ranks_.size()),
                     fmt::format("a table holds up to {} ranks", max_table)};
@@ -32,8 +38,10 @@ RankMap::RankMap(RankSet ranks)
 std::shared_ptr<const RankTable> RankMap::composed(const std::shared_ptr<const RankTable>& inner) {
   auto& table = tables_[inner];
   if (table != nullptr) return table;
-  const bool is_whole = ranks_.start() == 0 && ranks_.modes() == std::vector{Mode{ranks_.size(), 1}};
-  if (inner == nullptr && is_whole && ranks_.table() != nullptr && ranks_.table()->size() == ranks_.size())
+  const bool is_whole =
+      ranks_.start() == 0 && ranks_.modes() == std::vector{Mode{ranks_.size(), 1}};
+  if (inner == nullptr && is_whole && ranks_.table() != nullptr &&
+      ranks_.table()->size() == ranks_.size())
     return table = ranks_.table();
   std::vector<std::int64_t> list;
   if (inner == nullptr)
@@ -45,8 +53,8 @@ std::shared_ptr<const RankTable> RankMap::composed(const std::shared_ptr<const R
 
 RankMap::Positions RankMap::positions(const RankSet& set) {
   if (set.highest().value() >= ranks_.size())
-    throw UsageError{
-        fmt::format("rank {} of a mesh that is put on {} ranks", set.highest().value(), ranks_.size())};
+    throw UsageError{fmt::format("rank {} of a mesh that is put on {} ranks", set.highest().value(),
+                                 ranks_.size())};
   if (is_stepped_ && set.table() == nullptr)
     return {ranks_.start(), ranks_.modes().empty() ? 1 : ranks_.modes().front().stride, nullptr};
   return {0, 1, composed(set.table())};
@@ -74,7 +82,8 @@ GroupFamily RankMap::map(const GroupFamily& family, std::string_view prefix) {
   if (family.explicit_) {
     std::vector<RankSet> groups;
     for (const RankSet& group : family.explicit_->groups) {
-      std::vector<Rank> ranks;  // a table of their own each, instead of one composed table per group
+      std::vector<Rank>
+          ranks;  // a table of their own each, instead of one composed table per group
       for (const Rank rank : group) ranks.push_back(ranks_.at(rank.value()));
       groups.push_back(RankSet::of(ranks));
     }

@@ -26,8 +26,8 @@ std::int64_t sum_or_refuse(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-// The innermost mode of a list: the longest run of equal steps from its front that divides the list and
-// repeats in every block of it. Outer modes follow from the blocks' first elements.
+// The innermost mode of a list: the longest run of equal steps from its front that divides the list
+// and repeats in every block of it. Outer modes follow from the blocks' first elements.
 std::optional<std::vector<Mode>> modes_of(std::span<const Rank> ranks) {
   std::vector<Mode> modes;  // innermost first
   std::vector<std::int64_t> level;
@@ -101,7 +101,8 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   std::int64_t reach = 0;  // how far the smaller digits get together
   for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
     const std::int64_t stride = digit->step;
-    if (stride <= reach) refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    if (stride <= reach)
+      refuse("a stride does not outweigh the smaller ones, so that elements could meet");
     digit->by_step = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
@@ -144,7 +145,8 @@ std::int64_t RankSet::position_at(std::int64_t i) const {
 }
 
 Rank RankSet::at(std::int64_t i) const {
-  if (i < 0 || i >= size_) throw UsageError{fmt::format("element {} of a set of {} ranks", i, size_)};
+  if (i < 0 || i >= size_)
+    throw UsageError{fmt::format("element {} of a set of {} ranks", i, size_)};
   return (*this)[i];
 }
 
@@ -193,8 +195,8 @@ std::vector<Mode> RankSet::ascending_modes() const {
 
 bool RankSet::has_same_ranks(const RankSet& other) const {
   if (size_ != other.size_) return false;
-  return size_ == 0 ||
-         (table_ == other.table_ && lowest_ == other.lowest_ && ascending_modes() == other.ascending_modes());
+  return size_ == 0 || (table_ == other.table_ && lowest_ == other.lowest_ &&
+                        ascending_modes() == other.ascending_modes());
 }
 
 std::vector<Rank> RankSet::to_vector() const {

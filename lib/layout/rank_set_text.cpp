@@ -33,7 +33,8 @@ class ItemReader {
     std::vector<Rank> ranks;
     for (Run next = first;; next = run()) {
       if (next.count > most - static_cast<std::int64_t>(ranks.size()))
-        refuse(fmt::format("more than {} ranks are listed", most), "write one range, or fewer ranks");
+        refuse(fmt::format("more than {} ranks are listed", most),
+               "write one range, or fewer ranks");
       for (std::int64_t i = 0; i < next.count; ++i) ranks.emplace_back(next.first + i * next.step);
       if (at_ == text_.size()) return RankSet::of(ranks);
       if (!take(',')) refuse("expected ',' or the end", form);
@@ -59,9 +60,11 @@ class ItemReader {
     const std::int64_t step = take(':') ? number() : 1;
     if (last < first || step < 1 || (last - first) % step != 0) {
       at_ = at;
-      refuse(last < first ? fmt::format("{} comes before {}", last, first)
-                          : fmt::format("{} is not reached from {} in steps of {}", last, first, step),
-             last < first ? "list falling ranks one by one" : "the last rank of a range belongs to it");
+      refuse(last < first
+                 ? fmt::format("{} comes before {}", last, first)
+                 : fmt::format("{} is not reached from {} in steps of {}", last, first, step),
+             last < first ? "list falling ranks one by one"
+                          : "the last rank of a range belongs to it");
     }
     return {first, (last - first) / step + 1, step};
   }
@@ -97,11 +100,14 @@ class ItemReader {
 
 }  // namespace
 
-RankSet RankSet::parse(std::string_view text, std::int64_t most) { return ItemReader{text}.read(most); }
+RankSet RankSet::parse(std::string_view text, std::int64_t most) {
+  return ItemReader{text}.read(most);
+}
 
 // Items are found greedily from the left; a stepped one has at least 3 members.
 void RankSet::items(const std::function<bool(const Item&)>& take) const {
-  // Without a table a run from the start of an innermost block is that block, and perhaps the next ones.
+  // Without a table a run from the start of an innermost block is that block, and perhaps the next
+  // ones.
   const std::int64_t block = table_ == nullptr && !modes_.empty() ? modes_.back().size : 1;
   for (std::int64_t i = 0; i < size_;) {
     const std::int64_t first = (*this)[i].value();

@@ -13,7 +13,8 @@ namespace rankmesh {
 namespace {
 
 [[noreturn]] void refuse_repeated(std::int64_t rank) {
-  throw SpecError{fmt::format("rank {} stands twice in a list of ranks", rank), "list each rank once"};
+  throw SpecError{fmt::format("rank {} stands twice in a list of ranks", rank),
+                  "list each rank once"};
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ std::optional<std::int64_t> RankTable::position_of(std::int64_t rank) const {
     if (position < 0) return std::nullopt;
     return position;
   }
-  const auto found = std::ranges::lower_bound(positions_, rank, {}, [](const auto& p) { return p.first; });
+  const auto found =
+      std::ranges::lower_bound(positions_, rank, {}, [](const auto& p) { return p.first; });
   if (found == positions_.end() || found->first != rank) return std::nullopt;
   return found->second;
 }

@@ -20,12 +20,13 @@ StageLayers StageLayers::even(std::int64_t layers, std::int64_t stages, std::int
   require_positive(stages, "pipeline stages");
   require_positive(chunks, "chunks per stage");
   if (layers % stages != 0)
-    throw UsageError{fmt::format("{} layers cannot be divided by {} pipeline stages", layers, stages),
-                     "use another number of stages, or give the layers of each stage"};
-  if (layers / stages % chunks != 0)
     throw UsageError{
-        fmt::format("the {} layers of a stage cannot be divided by {} chunks", layers / stages, chunks),
-        "use another number of chunks, or give the layers of each chunk"};
+        fmt::format("{} layers cannot be divided by {} pipeline stages", layers, stages),
+        "use another number of stages, or give the layers of each stage"};
+  if (layers / stages % chunks != 0)
+    throw UsageError{fmt::format("the {} layers of a stage cannot be divided by {} chunks",
+                                 layers / stages, chunks),
+                     "use another number of chunks, or give the layers of each chunk"};
   StageLayers result;
   result.stages_ = stages;
   result.chunks_ = chunks;
@@ -63,7 +64,8 @@ StageLayers::Run StageLayers::run(Coordinate stage, std::int64_t chunk) const {
 }
 
 StageLayers::Place StageLayers::place(std::int64_t layer) const {
-  if (layer < 0 || layer >= layers()) throw UsageError{fmt::format("layer {} of {}", layer, layers())};
+  if (layer < 0 || layer >= layers())
+    throw UsageError{fmt::format("layer {} of {}", layer, layers())};
   if (ends_.empty()) return {layer / each_ % stages_, layer / each_ / stages_, layer % each_};
   const std::int64_t run = std::ranges::upper_bound(ends_, layer) - ends_.begin();
   const std::int64_t first = run == 0 ? 0 : ends_[static_cast<std::size_t>(run) - 1];

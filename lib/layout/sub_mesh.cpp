@@ -16,12 +16,14 @@ std::int64_t position_of(const Layout& layout, Rank rank) {
 }
 
 bool is_given(std::string_view name, Coordinates coordinates) {
-  return std::ranges::find(coordinates, name, [](const auto& c) { return std::string_view{c.first}; }) !=
-         coordinates.end();
+  return std::ranges::find(coordinates, name, [](const auto& c) {
+           return std::string_view{c.first};
+         }) != coordinates.end();
 }
 
 bool has_all(const Layout& layout, Coordinates coordinates) {
-  return std::ranges::all_of(coordinates, [&](const auto& c) { return layout.find(c.first).has_value(); });
+  return std::ranges::all_of(coordinates,
+                             [&](const auto& c) { return layout.find(c.first).has_value(); });
 }
 
 }  // namespace
@@ -40,7 +42,8 @@ Layout concatenate(std::span<const Layout> parts, Rank through) {
                        "slice both from the same layout"};
     for (std::size_t d = 0; d < coordinates->size(); ++d) {
       const Layout::Dimension& dimension = part.dimensions()[d];
-      if (std::ranges::find(dimensions, dimension.name, &Layout::Dimension::name) != dimensions.end())
+      if (std::ranges::find(dimensions, dimension.name, &Layout::Dimension::name) !=
+          dimensions.end())
         throw UsageError{fmt::format("the dimension '{:.40}' stands twice", dimension.name),
                          "give each its own name"};
       dimensions.push_back(dimension);
@@ -61,11 +64,12 @@ Layout sub_mesh(const Layout& layout, Coordinates coordinates) {
     const auto& [name, coordinate] = coordinates[i];
     const std::size_t d = layout.index_of(name);
     if (is_given(name, coordinates.first(i)))
-      throw UsageError{fmt::format("the coordinate of '{:.40}' is given twice", name), "give it once"};
+      throw UsageError{fmt::format("the coordinate of '{:.40}' is given twice", name),
+                       "give it once"};
     const Layout::Dimension& dimension = layout.dimensions()[d];
     if (coordinate.value() < 0 || coordinate.value() >= dimension.size)
-      throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", coordinate.value(), name,
-                                   dimension.size - 1)};
+      throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", coordinate.value(),
+                                   name, dimension.size - 1)};
     offset += coordinate.value() * dimension.stride;
   }
   std::vector<Layout::Dimension> left;
@@ -99,9 +103,9 @@ MeshPlan sub_mesh(const MeshPlan& plan, Coordinates coordinates) {
   MeshPlan part{plan.world_size(), std::move(views), std::move(families)};
   for (const GroupFamily& family : part.families()) {
     const GroupOptions& options = plan.options(plan.index_of(family.name()));
-    const bool has_parent =
-        options.split_from.empty() ||
-        std::ranges::find(part.families(), options.split_from, &GroupFamily::name) != part.families().end();
+    const bool has_parent = options.split_from.empty() ||
+                            std::ranges::find(part.families(), options.split_from,
+                                              &GroupFamily::name) != part.families().end();
     if (has_parent) part.set_options(family.name(), options);
   }
   return part;

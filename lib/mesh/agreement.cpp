@@ -22,7 +22,9 @@ using mpi::check;
 constexpr std::size_t max_text = 512;
 
 // Parts with their lengths in front, so that any text can be in them.
-void append(std::string& record, std::string_view part) { record += fmt::format("{}:{}", part.size(), part); }
+void append(std::string& record, std::string_view part) {
+  record += fmt::format("{}:{}", part.size(), part);
+}
 
 std::vector<std::string> split_record(std::string_view record) {
   std::vector<std::string> parts;
@@ -45,10 +47,10 @@ class Lent {
  public:
   Lent() : memory_{std::make_unique<Memory>()} {}
   Memory* operator->() { return memory_.get(); }
-  void wait(MPI_Request request, mpi::RollCall& roll_call, const mpi::RollCall::Step& step,
+  void wait(MPI_Request request, WaitMonitor& monitor, const WaitPoint& step,
             const Deadline& deadline) {
     try {
-      roll_call.wait({&request, 1}, step, deadline);
+      monitor.wait({&request, 1}, step, deadline);
     } catch (...) {
       (void)memory_.release();  // NOLINT: lent to MPI until the process ends
       throw;
@@ -78,7 +80,8 @@ std::string Agreement::record() const {
   std::string record;
   append(record, failure_.substr(0, 2 * max_text));
   for (const Field& field : fields_)
-    for (const std::string& part : {field.name, to_string(field.hash), field.text}) append(record, part);
+    for (const std::string& part : {field.name, to_string(field.hash), field.text})
+      append(record, part);
   return record;
 }
 
@@ -114,7 +117,8 @@ std::string Agreement::finding(std::string_view what, const std::vector<std::str
       same->ranks.emplace_back(r);
     }
     if (variants.size() < 2) continue;
-    // The first variant holds rank 0: moving it behind those of its size puts the others first on a tie.
+    // The first variant holds rank 0: moving it behind those of its size puts the others first on a
+    // tie.
     std::ranges::rotate(variants, variants.begin() + 1);
     std::ranges::stable_sort(variants, {}, [](const Variant& v) { return v.ranks.size(); });
     text += fmt::format("\n  {}:", fields[field]);
@@ -124,9 +128,9 @@ std::string Agreement::finding(std::string_view what, const std::vector<std::str
   return text;
 }
 
-void Agreement::settle(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, std::string_view what,
-                       const Deadline& deadline) const {
-  mpi::RollCall::Step step{hash_bytes(what).low, fmt::format("the agreement before {}", what), {}};
+void Agreement::settle(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                       std::string_view what, const Deadline& deadline) const {
+  WaitPoint step{hash_bytes(what).low, fmt::format("the agreement before {}", what), {}};
   step.members.resize(static_cast<std::size_t>(comm.size()));
   std::iota(step.members.begin(), step.members.end(), 0);
 
@@ -140,10 +144,10 @@ void Agreement::settle(const mpi::CommunicatorView& comm, mpi::RollCall& roll_ca
   Lent<Phase1> phase1;
   phase1->mine = {failure_.empty() ? 0U : 1U, hash.high, hash.low, ~hash.high, ~hash.low};
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(phase1->mine.data(), phase1->most.data(), 5, MPI_UINT64_T, MPI_MAX, comm.native(),
-                       &request),
+  check(MPI_Iallreduce(phase1->mine.data(), phase1->most.data(), 5, MPI_UINT64_T, MPI_MAX,
+                       comm.native(), &request),
         "MPI_Iallreduce");
-  phase1.wait(request, roll_call, step, deadline);
+  phase1.wait(request, monitor, step, deadline);
   const auto& most = phase1->most;
   if (most[0] == 0 && most[1] == ~most[3] && most[2] == ~most[4]) return;
 
@@ -156,18 +160,19 @@ void Agreement::settle(const mpi::CommunicatorView& comm, mpi::RollCall& roll_ca
   phase2->record = record();
   phase2->head[0] = static_cast<int>(phase2->record.size());
   phase2->sizes.resize(static_cast<std::size_t>(comm.size()));
-  check(MPI_Igather(phase2->head.data(), 1, MPI_INT, phase2->sizes.data(), 1, MPI_INT, 0, comm.native(),
-                    &request),
+  check(MPI_Igather(phase2->head.data(), 1, MPI_INT, phase2->sizes.data(), 1, MPI_INT, 0,
+                    comm.native(), &request),
         "MPI_Igather");
-  phase2.wait(request, roll_call, step, deadline);
+  phase2.wait(request, monitor, step, deadline);
   phase2->places.resize(phase2->sizes.size());
   std::exclusive_scan(phase2->sizes.begin(), phase2->sizes.end(), phase2->places.begin(), 0);
   if (comm.rank() == 0)
     phase2->all.resize(static_cast<std::size_t>(phase2->places.back() + phase2->sizes.back()));
   check(MPI_Igatherv(phase2->record.data(), phase2->head[0], MPI_BYTE, phase2->all.data(),
-                     phase2->sizes.data(), phase2->places.data(), MPI_BYTE, 0, comm.native(), &request),
+                     phase2->sizes.data(), phase2->places.data(), MPI_BYTE, 0, comm.native(),
+                     &request),
         "MPI_Igatherv");
-  phase2.wait(request, roll_call, step, deadline);
+  phase2.wait(request, monitor, step, deadline);
   if (comm.rank() == 0) {
     std::vector<std::string> records;
     for (std::size_t r = 0; r < phase2->sizes.size(); ++r)
@@ -179,15 +184,17 @@ void Agreement::settle(const mpi::CommunicatorView& comm, mpi::RollCall& roll_ca
     phase2->head[0] = static_cast<int>(phase2->text.size());
   }
   check(MPI_Ibcast(phase2->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
-  phase2.wait(request, roll_call, step, deadline);
+  phase2.wait(request, monitor, step, deadline);
   phase2->text.resize(static_cast<std::size_t>(phase2->head[0]));
-  check(MPI_Ibcast(phase2->text.data(), phase2->head[0], MPI_BYTE, 0, comm.native(), &request), "MPI_Ibcast");
-  phase2.wait(request, roll_call, step, deadline);
+  check(MPI_Ibcast(phase2->text.data(), phase2->head[0], MPI_BYTE, 0, comm.native(), &request),
+        "MPI_Ibcast");
+  phase2.wait(request, monitor, step, deadline);
   const bool is_failure = most[0] != 0;
-  throw MismatchError{phase2->text,
-                      is_failure ? "mend what the failed ranks say; nothing was left open on any rank"
-                                 : "start all ranks with the same mesh, options, environment and libraries",
-                      phase2->head[1] != 0};
+  throw MismatchError{
+      phase2->text,
+      is_failure ? "mend what the failed ranks say; nothing was left open on any rank"
+                 : "start all ranks with the same mesh, options, environment and libraries",
+      phase2->head[1] != 0};
 }
 
 }  // namespace rankmesh::detail

@@ -15,14 +15,15 @@
 namespace rankmesh {
 namespace {
 
-// All members come here before anything is freed, so that nobody's operation loses its communicator.
+// All members come here before anything is freed, so that nobody's operation loses its
+// communicator.
 void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std::string& what,
           const RankSet& ranks) {
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
-  mpi::RollCall::Step step{hash_bytes(what + ranks.to_string()).low, what, {}};
+  WaitPoint step{hash_bytes(what + ranks.to_string()).low, what, {}};
   for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
-  state.services->roll_call->wait({&request, 1}, step, state.deadline());
+  state.services->monitor->wait({&request, 1}, step, state.deadline());
 }
 
 void free_channel(detail::Channel& channel) {
@@ -39,20 +40,24 @@ void free_channel(detail::Channel& channel) {
 void Mesh::close(GroupCoordinator& group) {
   detail::MeshState& state = open_state("close of a group");
   const detail::CallGuard guard{*state.services};
-  const auto found = std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
+  const auto found =
+      std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
   if (found == state.dynamic.end())
     throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
                      "names of the mesh are closed with it, by close()"};
-  const auto channel = std::ranges::find_if(state.channels, [&](const auto& c) { return group.uses(*c); });
+  const auto channel =
+      std::ranges::find_if(state.channels, [&](const auto& c) { return group.uses(*c); });
   if (state.device)
     if (const std::string graphs = state.device->living_graphs(channel->get()); !graphs.empty())
-      throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs), "destroy the graphs first"};
+      throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),
+                       "destroy the graphs first"};
   detail::finish_in_flight(*state.services, channel->get(), state.deadline());
   if ((*channel)->owned) {
     try {
       meet((*channel)->owned.view(), state, "close of " + group.name(), group.ranks());
     } catch (const Error& error) {
-      (*channel)->broken = error.message();  // its barrier is still under way: nothing may follow it
+      (*channel)->broken =
+          error.message();  // its barrier is still under way: nothing may follow it
       throw;
     }
   }
@@ -79,7 +84,8 @@ void Mesh::close() {
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       agreement.fail(fmt::format("{}: destroy them first", graphs));
   try {
-    agreement.settle(state.control.view(), *state.services->roll_call, "close of the mesh", state.deadline());
+    agreement.settle(state.control.view(), *state.services->monitor, "close of the mesh",
+                     state.deadline());
   } catch (const MismatchError&) {
     throw;  // the mesh stays open
   } catch (...) {
@@ -96,7 +102,7 @@ void Mesh::close() {
   }
   for (const auto& channel : state.channels) free_channel(*channel);
   state.shared->close();
-  state.services->roll_call.reset();
+  state.services->monitor.reset();
   state.control.free();
   if (failure != nullptr) std::rethrow_exception(failure);
 }

@@ -46,7 +46,7 @@ struct LocalDevices {
 void agree(MeshState& state, const std::string& what, const std::string& failure) {
   Agreement agreement;
   if (!failure.empty()) agreement.fail(failure);
-  agreement.settle(state.control.view(), *state.services->roll_call, what, state.deadline());
+  agreement.settle(state.control.view(), *state.services->monitor, what, state.deadline());
 }
 
 // Whether there are devices at all must be the same on all ranks, and what drives them too.
@@ -54,17 +54,18 @@ void agree_on_devices(MeshState& state, const LocalDevices& local) {
   Agreement agreement;
   // Without devices each rank may have its own reason: that is no disagreement.
   const std::string kind = local.library == nullptr ? "none" : "visible";
-  agreement.add("devices", hash_bytes(kind), local.why_not.empty() ? kind : "none: " + local.why_not);
+  agreement.add("devices", hash_bytes(kind),
+                local.why_not.empty() ? kind : "none: " + local.why_not);
   agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
   if (state.options.devices == DeviceUse::required && local.library == nullptr)
     agreement.fail("devices are required: " + local.why_not);
-  agreement.settle(state.control.view(), *state.services->roll_call, "the choice of devices",
+  agreement.settle(state.control.view(), *state.services->monitor, "the choice of devices",
                    state.deadline());
 }
 
-// The launcher's number of this process on its node: it counts all processes of the job, where the mesh may
-// be on some of them. Nothing where no launcher says it.
+// The launcher's number of this process on its node: it counts all processes of the job, where the
+// mesh may be on some of them. Nothing where no launcher says it.
 std::optional<int> launcher_local_rank() {
   const auto number = [](const char* name) -> std::optional<int> {
     const char* text = std::getenv(name);
@@ -76,8 +77,8 @@ std::optional<int> launcher_local_rank() {
   };
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"})
     if (const auto rank = number(name)) return rank;
-  // Slurm's are in batch scripts too, for whatever is started there: they are this process's own only where
-  // they fit what PMI says.
+  // Slurm's are in batch scripts too, for whatever is started there: they are this process's own
+  // only where they fit what PMI says.
   for (const char* name : {"PMIX_RANK", "PMI_RANK"})
     if (number(name) && number(name) == number("SLURM_PROCID")) return number("SLURM_LOCALID");
   return std::nullopt;
@@ -90,7 +91,8 @@ device::Claim choose_device(MeshState& state, const LocalDevices& local) {
   device::Identity mine;
   try {
     nccl::Batch::require_no_other(nullptr);
-    claim = device::choose(state.options.device, launcher_local_rank().value_or(state.services->local_rank),
+    claim = device::choose(state.options.device,
+                           launcher_local_rank().value_or(state.services->local_rank),
                            local.cuda.devices);
     state.services->device = claim.device();
     mine = device::identity_of(*state.services->device);
@@ -104,7 +106,8 @@ device::Claim choose_device(MeshState& state, const LocalDevices& local) {
              "MPI_Allgather");
   if (state.options.share_devices) return claim;
   std::vector<std::int32_t> nodes;
-  for (std::int64_t r = 0; r < state.plan.world_size(); ++r) nodes.push_back(state.placement.node(r));
+  for (std::int64_t r = 0; r < state.plan.world_size(); ++r)
+    nodes.push_back(state.placement.node(r));
   agree(state, "the NCCL bootstrap", device::shared_device(nodes, all));
   return claim;
 }
@@ -116,16 +119,17 @@ void report_environment(const MeshState& state, const nccl::Library& library) {
     return value != nullptr && *value != '\0' && std::string_view{value} != "0";
   };
   if (library.version() >= 22600 && !is_set("NCCL_LAUNCH_ORDER_IMPLICIT"))
-    state.log(
-        LogLevel::info,
-        "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must reach the device in "
-        "one order; set to 1 before NCCL is loaded (mpi::NcclLaunchOrder::implicit does it) it makes that "
-        "the order "
-        "of the calls");
+    state.log(LogLevel::info,
+              "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
+              "reach the device in "
+              "one order; set to 1 before NCCL is loaded (mpi::NcclLaunchOrder::implicit does it) "
+              "it makes that "
+              "the order "
+              "of the calls");
   if (is_set("CUDA_LAUNCH_BLOCKING"))
-    state.log(
-        LogLevel::warning,
-        "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait for each other");
+    state.log(LogLevel::warning,
+              "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait "
+              "for each other");
 }
 
 }  // namespace
@@ -145,9 +149,11 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
   device::Claim claim = choose_device(state, local);
   auto side = std::make_unique<NcclSide>(state, *local.library, std::move(claim));
   std::vector<bool> names;
-  for (std::size_t f = 0; f < state.plan.families().size(); ++f) names.push_back(!state.plan.options(f).lazy);
-  side->open(names,
-             [&](const std::string& phase, const std::string& failure) { agree(state, phase, failure); });
+  for (std::size_t f = 0; f < state.plan.families().size(); ++f)
+    names.push_back(!state.plan.options(f).lazy);
+  side->open(names, [&](const std::string& phase, const std::string& failure) {
+    agree(state, phase, failure);
+  });
   return side;
 }
 

@@ -13,9 +13,12 @@ namespace rankmesh {
 namespace {
 
 std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name,
-                                              std::string identity, RankSet ranks, mpi::Communicator owned,
-                                              mpi::CommunicatorView adopted = {}, ncclComm* nccl = nullptr) {
-  auto channel = state.add_channel(std::move(identity), name, std::move(ranks), std::move(owned), adopted);
+                                              std::string identity, RankSet ranks,
+                                              mpi::Communicator owned,
+                                              mpi::CommunicatorView adopted = {},
+                                              ncclComm* nccl = nullptr) {
+  auto channel =
+      state.add_channel(std::move(identity), name, std::move(ranks), std::move(owned), adopted);
   if (state.device != nullptr) {
     try {
       if (!adopted)
@@ -36,7 +39,8 @@ std::string name_or_default(const std::string& name, const RankSet& ranks) {
 }
 
 // The list as a set, once nothing is wrong with it.
-RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks, const std::string& name) {
+RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
+                const std::string& name) {
   RankSet set = RankSet::of(ranks);
   const std::int64_t world = state.plan.world_size();
   if (set.highest().value() >= world)
@@ -46,21 +50,24 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks, con
   return set;
 }
 
-std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks, std::string name) {
+std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
+                                               std::string name) {
   name = name_or_default(name, ranks);
   if (ranks.size() == 1) return add_dynamic(state, name, name, std::move(ranks), {});
   std::vector<int> members;
   for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
-  std::string identity =
-      state.meeting.gather(state.control.view(), *state.services->roll_call, members, name, state.deadline());
+  std::string identity = state.meeting.gather(state.control.view(), *state.services->monitor,
+                                              members, name, state.deadline());
   // The list's hash spreads concurrent creations over the tags that every MPI offers.
   const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
   auto comm = mpi::create_group(state.control.view(), members, tag);
-  return add_dynamic(state, std::move(name), std::move(identity), std::move(ranks), std::move(comm));
+  return add_dynamic(state, std::move(name), std::move(identity), std::move(ranks),
+                     std::move(comm));
 }
 
 // World ranks of a communicator's members.
-std::vector<Rank> members_of(const mpi::CommunicatorView& comm, const mpi::CommunicatorView& world) {
+std::vector<Rank> members_of(const mpi::CommunicatorView& comm,
+                             const mpi::CommunicatorView& world) {
   MPI_Group theirs = MPI_GROUP_NULL;
   MPI_Group ours = MPI_GROUP_NULL;
   mpi::check(MPI_Comm_group(comm.native(), &theirs), "MPI_Comm_group");
@@ -85,21 +92,24 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
   const detail::CallGuard guard{*state.services};
   RankSet set = checked(state, ranks, name);
   if (!set.contains(rank()))
-    throw UsageError{fmt::format("new_group {} on rank {}, which is not in it", name_or_default(name, set),
-                                 rank().value()),
+    throw UsageError{fmt::format("new_group {} on rank {}, which is not in it",
+                                 name_or_default(name, set), rank().value()),
                      "only the members make a group"};
   return open_dynamic(state, std::move(set), std::move(name));
 }
 
-std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(std::span<const std::vector<Rank>> groups) {
+std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
+    std::span<const std::vector<Rank>> groups) {
   detail::MeshState& state = open_state("new_groups");
   const detail::CallGuard guard{*state.services};
   std::vector<RankSet> sets;  // all are checked before the first is made
   for (const auto& ranks : groups) sets.push_back(checked(state, ranks, {}));
-  // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one global list.
+  // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one
+  // global list.
   std::vector<std::size_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
   std::vector<std::shared_ptr<GroupCoordinator>> result(groups.size());
   for (const std::size_t g : order)
     if (sets[g].contains(rank())) result[g] = open_dynamic(state, std::move(sets[g]), {});

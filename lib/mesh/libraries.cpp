@@ -13,8 +13,8 @@ std::vector<LibraryInfo> libraries() {
   MPI_Get_library_version(text, &length);  // may be called before MPI_Init
   const std::string version{text, static_cast<std::size_t>(length)};
   Dl_info info{};
-  const bool known =
-      dladdr(reinterpret_cast<void*>(&MPI_Get_library_version), &info) != 0 && info.dli_fname != nullptr;
+  const bool known = dladdr(reinterpret_cast<void*>(&MPI_Get_library_version), &info) != 0 &&
+                     info.dli_fname != nullptr;
   std::vector<LibraryInfo> result{
       {"MPI", version.substr(0, version.find_first_of(",\n")), known ? info.dli_fname : "", ""}};
   for (LibraryInfo& library : detail::device_libraries()) result.push_back(std::move(library));

@@ -17,8 +17,8 @@ enum class Kind : std::uint64_t { arrived, withdrawn };
 using Note = std::array<std::uint64_t, 3>;  // hash, count, kind
 
 // The notes are small and go out eagerly; a member that never takes its note keeps it.
-void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& members, std::uint64_t list,
-                std::uint64_t count, Kind kind) {
+void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& members,
+                std::uint64_t list, std::uint64_t count, Kind kind) {
   for (const int member : members) {
     if (member == comm.rank()) continue;
     auto* note = new Note{list, count, static_cast<std::uint64_t>(kind)};
@@ -36,11 +36,12 @@ void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& membe
 
 }  // namespace
 
-std::string Meeting::gather(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call,
+std::string Meeting::gather(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                             const std::vector<int>& members, const std::string& name,
                             const Deadline& deadline) {
   const std::uint64_t list = hash_bytes(fmt::format("{}", fmt::join(members, ","))).low;
-  const Key key{list, uses_[list]};  // counted once it has worked: all members try the same meeting again
+  const Key key{list,
+                uses_[list]};  // counted once it has worked: all members try the same meeting again
 
   send_notes(comm, members, key.first, key.second, Kind::arrived);
 
@@ -62,10 +63,10 @@ std::string Meeting::gather(const mpi::CommunicatorView& comm, mpi::RollCall& ro
     return arrived_[key].size() + 1 == members.size();
   };
   try {
-    roll_call.wait(
-        receive,
-        {hash_bytes(fmt::format("meeting {} {}", key.first, key.second)).low, "new_group " + name, members},
-        deadline);
+    monitor.wait(receive,
+                 {hash_bytes(fmt::format("meeting {} {}", key.first, key.second)).low,
+                  "new_group " + name, members},
+                 deadline);
   } catch (const TimeoutError&) {
     send_notes(comm, members, key.first, key.second,
                Kind::withdrawn);  // who comes later must not count on this rank

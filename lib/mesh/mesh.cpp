@@ -14,7 +14,8 @@ namespace {
 
 std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t size_of_element,
                             std::span<const std::string_view> names) {
-  for (const std::string_view name : names) (void)plan.index_of(name);  // throws where there is none
+  for (const std::string_view name : names)
+    (void)plan.index_of(name);  // throws where there is none
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
     throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
                      "no machine has so much memory; look at the count"};
@@ -34,13 +35,13 @@ Mesh::Mesh(std::unique_ptr<detail::MeshState> state) : state_{std::move(state)} 
 
 Mesh Mesh::from_environment(MPI_Comm world, MeshOptions options) {
   const char* text = std::getenv("RANKMESH");
-  return Mesh{
-      detail::open_mesh(world, std::move(options), text == nullptr ? "(RANKMESH is not set)" : text, [&] {
-        if (text == nullptr)
-          throw SpecError{"the environment variable RANKMESH is not set",
-                          "set it to a mesh such as pp=2,dp=4,tp=8"};
-        return MeshSpec::parse(text);
-      })};
+  return Mesh{detail::open_mesh(world, std::move(options),
+                                text == nullptr ? "(RANKMESH is not set)" : text, [&] {
+                                  if (text == nullptr)
+                                    throw SpecError{"the environment variable RANKMESH is not set",
+                                                    "set it to a mesh such as pp=2,dp=4,tp=8"};
+                                  return MeshSpec::parse(text);
+                                })};
 }
 
 Mesh::~Mesh() = default;
@@ -68,20 +69,20 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
   if (family.coverage(size()) == Coverage::overlapping)
     throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinator", name),
                     "make the groups that you need with new_groups"};
-  throw NotMember{
-      fmt::format("rank {} ({}) is in no group of '{}'", rank().value(), plan().describe(rank()), name),
-      fmt::format("its first group is {}", family.group(0).to_string(60))};
+  throw NotMember{fmt::format("rank {} ({}) is in no group of '{}'", rank().value(),
+                              plan().describe(rank()), name),
+                  fmt::format("its first group is {}", family.group(0).to_string(60))};
 }
 
-GroupCoordinator& Mesh::isolated(std::string_view name, std::string_view key) {
+GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {
   const GroupOptions& options = plan().options(plan().index_of(name));
-  if (std::ranges::find(options.isolated, key) == options.isolated.end())
-    throw UnknownName{
-        fmt::format("'{}' has no isolated communicator '{}'", name, key),
-        fmt::format("list the key in the options of '{}': GroupOptions::isolated, or isolated = [\"{}\"] in "
-                    "its table of a spec file",
-                    name, key)};
-  const auto found = state().named.find(detail::isolated_name(name, key));
+  if (std::ranges::find(options.duplicates, key) == options.duplicates.end())
+    throw UnknownName{fmt::format("'{}' has no duplicates communicator '{}'", name, key),
+                      fmt::format("list the key in the options of '{}': GroupOptions::duplicates, "
+                                  "or duplicates = [\"{}\"] in "
+                                  "its table of a spec file",
+                                  name, key)};
+  const auto found = state().named.find(detail::duplicate_name(name, key));
   return found != state().named.end() ? *found->second : (*this)[name];  // which throws NotMember
 }
 
@@ -95,8 +96,8 @@ void Mesh::progress() {
   detail::progress(*state.services);
 }
 
-std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(std::size_t count, std::size_t size_of_element,
-                                                             std::span<const std::string_view> names) {
+std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(
+    std::size_t count, std::size_t size_of_element, std::span<const std::string_view> names) {
   detail::MeshState& state = open_state("allocate_symmetric");
   const detail::CallGuard guard{*state.services};
   return state.shared->allocate(symmetric_bytes(state.plan, count, size_of_element, names),
@@ -109,9 +110,9 @@ std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_eleme
   const detail::CallGuard guard{*state.services};
   const std::size_t bytes = symmetric_bytes(state.plan, count, size_of_element, names);
   if (state.device == nullptr)
-    throw NoDeviceError{
-        fmt::format("allocate_symmetric on devices: the mesh has none: {}", state.services->no_device),
-        "use host memory, or a machine with CUDA and NCCL"};
+    throw NoDeviceError{fmt::format("allocate_symmetric on devices: the mesh has none: {}",
+                                    state.services->no_device),
+                        "use host memory, or a machine with CUDA and NCCL"};
   return state.device->allocate_symmetric(bytes, {names.begin(), names.end()});
 }
 
@@ -120,7 +121,9 @@ const std::string& Mesh::why_no_device() const { return state().services->no_dev
 const MeshPlan& Mesh::plan() const { return state().plan; }
 Rank Mesh::rank() const { return state().services->rank; }
 std::int64_t Mesh::size() const { return state().plan.world_size(); }
-Coordinate Mesh::coordinate(std::string_view dimension) const { return plan().coordinate(rank(), dimension); }
+Coordinate Mesh::coordinate(std::string_view dimension) const {
+  return plan().coordinate(rank(), dimension);
+}
 const Placement& Mesh::placement() const { return state().placement; }
 bool Mesh::is_closed() const { return state_ == nullptr || state_->services->closed; }
 

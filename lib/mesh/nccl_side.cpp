@@ -23,14 +23,17 @@ std::int64_t free_memory() {
   return static_cast<std::int64_t>(free);
 }
 
-// NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen inside the
-// program's first collectives in another.
+// NCCL connects lazily, which is a meeting of hosts: done here, in one order, it cannot happen
+// inside the program's first collectives in another.
 void warm_up(Channel& channel, RankInGroup self, float* value, const device::Stream& stream,
-             mpi::RollCall& roll_call, const mpi::RollCall::Step& step, const Deadline& deadline) {
+             WaitMonitor& monitor, const WaitPoint& step, const Deadline& deadline) {
   const std::int64_t size = channel.ranks.size();
-  const Buffer buffer{reinterpret_cast<std::byte*>(value), 1, DataType::float32, MemoryKind::device};
-  channel.device->run(
-      {.operation = Operation::all_reduce, .in = buffer.as_input(), .out = buffer, .stream = stream});
+  const Buffer buffer{reinterpret_cast<std::byte*>(value), 1, DataType::float32,
+                      MemoryKind::device};
+  channel.device->run({.operation = Operation::all_reduce,
+                       .in = buffer.as_input(),
+                       .out = buffer,
+                       .stream = stream});
   Buffer received = buffer;
   received.data += sizeof(float);
   for (const std::int64_t hop : {std::int64_t{1}, size - 1})  // both ways around the ring
@@ -40,7 +43,8 @@ void warm_up(Channel& channel, RankInGroup self, float* value, const device::Str
                          .destination = (self.value() + hop) % size,
                          .source = (self.value() + size - hop) % size,
                          .stream = stream});
-  roll_call.wait([&] { return stream.query(); }, step, deadline);  // a member that failed ends this wait
+  monitor.wait([&] { return stream.query(); }, step,
+               deadline);  // a member that failed ends this wait
 }
 
 std::string method_of(const Channel& channel, const GroupOptions& options, std::int64_t ids) {
@@ -63,9 +67,9 @@ nccl::Communicator* NcclSide::communicator_of(const Channel* channel) const {
   return found == members_.end() ? nullptr : found->comm.get();
 }
 
-Channel* NcclSide::channel_of(std::size_t family, const std::string& isolation) const {
+Channel* NcclSide::channel_of(std::size_t family, const std::string& duplicate_key) const {
   for (const auto& channel : state_.channels)
-    if (channel->isolation == isolation &&
+    if (channel->duplicate_key == duplicate_key &&
         std::ranges::find(channel->families, family) != channel->families.end())
       return channel.get();
   return nullptr;
@@ -73,7 +77,8 @@ Channel* NcclSide::channel_of(std::size_t family, const std::string& isolation) 
 
 // Verdicts of an earlier attempt must not end a later one.
 std::string NcclSide::identity(const Channel& channel) const {
-  return channel.families.empty() ? channel.identity : fmt::format("{}#{}", channel.identity, attempts_);
+  return channel.families.empty() ? channel.identity
+                                  : fmt::format("{}#{}", channel.identity, attempts_);
 }
 
 void NcclSide::give_stream(Channel& channel) {
@@ -89,11 +94,12 @@ void NcclSide::give_stream(Channel& channel) {
     const nccl::Communicator* comm = communicator_of(&channel);
     while (true) {
       const bool is_done = stream.query();
-      if (comm != nullptr) (void)comm->is_settled();  // also where the stream ended because of an error
+      if (comm != nullptr)
+        (void)comm->is_ready();  // also where the stream ended because of an error
       if (is_done) return;
       if (deadline.passed())
-        throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", channel.name,
-                                       deadline.seconds()),
+        throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s",
+                                       channel.name, deadline.seconds()),
                            "a collective on it waits: look at what its peers do; abort() ends it",
                            {}};
       std::this_thread::yield();
@@ -110,8 +116,8 @@ void NcclSide::give_stream(Channel& channel) {
 }
 
 void NcclSide::add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm) {
-  channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(), claim_,
-                                                   channel.timeout, batch_, graphs_);
+  channel.device = std::make_unique<NcclTransport>(*comm, channel.comm.rank(), channel.comm.size(),
+                                                   claim_, channel.timeout, batch_, graphs_);
   channel.device_facts.native = comm->native();
   give_stream(channel);
   members_.push_back({&channel, std::move(comm)});
@@ -138,7 +144,7 @@ void NcclSide::drain(const Deadline& deadline) {
 
 // NCCL shares what a parent has where the parent's own configuration says so, not the child's.
 bool NcclSide::is_shared(const Channel& channel) const {
-  if (!channel.isolation.empty()) return false;
+  if (!channel.duplicate_key.empty()) return false;
   for (std::size_t f = 0; f < state_.plan.families().size(); ++f) {
     const GroupOptions& options = state_.plan.options(f);
     if (options.share_resources &&
@@ -157,14 +163,15 @@ void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settl
     GroupOptions options = state_.options_of(*channel);
     options.share_resources = is_shared(*channel);
     const bool has_scalable = library_.CommInitRankScalable != nullptr;
-    const std::int64_t ids = channel->families.empty() || !has_scalable
-                                 ? 1
-                                 : state_.plan.unique_ids(channel->families.front(), channel->ranks.size());
+    const std::int64_t ids =
+        channel->families.empty() || !has_scalable
+            ? 1
+            : state_.plan.unique_ids(channel->families.front(), channel->ranks.size());
     requests.push_back({channel->name, identity(*channel), channel->ranks, channel->comm,
                         static_cast<int>(channel->leader.value()), static_cast<int>(ids), options});
   }
-  auto comms =
-      nccl::bootstrap(library_, requests, *state_.services->roll_call, state_.deadline(), settle, times);
+  auto comms = nccl::bootstrap(library_, requests, *state_.services->monitor, state_.deadline(),
+                               settle, times);
   for (std::size_t i = 0; i < comms.size(); ++i) {
     channels[i]->device_facts.bootstrap =
         BootstrapReport{.method = method_of(*channels[i], requests[i].options, requests[i].ids)};
@@ -173,14 +180,16 @@ void NcclSide::bootstrap(std::span<Channel* const> channels, const Settle& settl
 }
 
 // Every rank of a parent takes part in its split, with a child or without.
-void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times) {
+void NcclSide::split(const std::vector<bool>& names, const Settle& settle,
+                     nccl::BootstrapTimes& times) {
   std::vector<nccl::SplitRequest> requests;
   std::vector<Channel*> children;
   std::string failure;
   bool is_asked = false;  // the same on every rank
   for (std::size_t f = 0; f < names.size(); ++f) {
     const GroupOptions& options = state_.plan.options(f);
-    if (!names[f] || split_[f] || options.split_from.empty() || !state_.plan.has_communicators(f)) continue;
+    if (!names[f] || split_[f] || options.split_from.empty() || !state_.plan.has_communicators(f))
+      continue;
     is_asked = true;
     Channel* parent = channel_of(state_.plan.index_of(options.split_from), {});
     if (parent == nullptr || parent->ranks.size() == 1) continue;
@@ -191,13 +200,13 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
       break;
     }
     const auto place = state_.plan.families()[f].find(state_.services->rank);
-    std::vector<std::string> keys = options.isolated;
+    std::vector<std::string> keys = options.duplicates;
     if (state_.plan.needs_creation(f)) keys.insert(keys.begin(), std::string{});
     for (const std::string& key : keys) {
       Channel* child = place ? channel_of(f, key) : nullptr;
       const bool is_made = child != nullptr && child->ranks.size() > 1 && child->device == nullptr;
-      requests.push_back({state_.plan.families()[f].name(), fmt::format("{}#{}#{}", f, key, attempts_), comm,
-                          parent->ranks,
+      requests.push_back({state_.plan.families()[f].name(),
+                          fmt::format("{}#{}#{}", f, key, attempts_), comm, parent->ranks,
                           is_made ? std::optional{static_cast<int>(place->group)} : std::nullopt,
                           is_made ? static_cast<int>(place->rank_in_group.value()) : 0, options});
       children.push_back(is_made ? child : nullptr);
@@ -205,7 +214,7 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
   }
   if (!is_asked) return;
   settle("the splits of NCCL communicators", failure);
-  auto comms = nccl::split(requests, *state_.services->roll_call, state_.deadline(), settle, times);
+  auto comms = nccl::split(requests, *state_.services->monitor, state_.deadline(), settle, times);
   for (std::size_t i = 0; i < comms.size(); ++i) {
     if (comms[i] == nullptr) continue;
     children[i]->device_facts.bootstrap =
@@ -216,8 +225,8 @@ void NcclSide::split(const std::vector<bool>& names, const Settle& settle, nccl:
     if (names[f]) split_[f] = true;
 }
 
-mpi::RollCall::Step NcclSide::step(const std::string& activity, const Channel& channel) const {
-  mpi::RollCall::Step step{
+WaitPoint NcclSide::step(const std::string& activity, const Channel& channel) const {
+  WaitPoint step{
       hash_bytes(activity + identity(channel) + channel.ranks.to_string()).low, activity, {}};
   for (const Rank rank : channel.ranks) step.members.push_back(static_cast<int>(rank.value()));
   return step;
@@ -239,17 +248,19 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
     device::check(cudaMemsetAsync(value, 0, 4 * sizeof(float), stream.native()), "cudaMemsetAsync");
     // In the order of the channels, which is the plan's: the same for any two ranks.
     for (const auto& channel : state_.channels) {
-      const auto member = std::find_if(members_.begin() + static_cast<std::ptrdiff_t>(first), members_.end(),
-                                       [&](const Member& m) { return m.channel == channel.get(); });
+      const auto member =
+          std::find_if(members_.begin() + static_cast<std::ptrdiff_t>(first), members_.end(),
+                       [&](const Member& m) { return m.channel == channel.get(); });
       if (member == members_.end()) continue;
       const std::int64_t before = free_memory();
       const auto begin = std::chrono::steady_clock::now();
       warm_up(*channel, *channel->ranks.index_of(state_.services->rank), value, stream,
-              *state_.services->roll_call, warm_up_step(*channel), state_.deadline());
+              *state_.services->monitor, warm_up_step(*channel), state_.deadline());
       BootstrapReport& report = *channel->device_facts.bootstrap;
       report = {report.method,  opened,      times.unique_ids, times.broadcasts,
                 times.barriers, times.inits, times.splits};
-      report.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      report.warm_up =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       report.device_memory =
           std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
     }
@@ -257,22 +268,23 @@ void NcclSide::finish(std::size_t first, const Settle& settle, const nccl::Boots
   } catch (const Error& error) {
     failure = error.message();
     for (std::size_t m = first; m < members_.size(); ++m)
-      state_.services->roll_call->give_up(warm_up_step(*members_[m].channel), failure);
+      state_.services->monitor->give_up(warm_up_step(*members_[m].channel), failure);
   }
   settle("the end of the NCCL bootstrap", failure);
-  state_.log(
-      LogLevel::info,
-      fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts {:.4f} s, barriers "
-                  "{:.4f} s, inits {:.4f} s, splits {:.4f} s",
-                  state_.services->rank.value(), opened, times.unique_ids, times.broadcasts, times.barriers,
-                  times.inits, times.splits));
+  state_.log(LogLevel::info,
+             fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts "
+                         "{:.4f} s, barriers "
+                         "{:.4f} s, inits {:.4f} s, splits {:.4f} s",
+                         state_.services->rank.value(), opened, times.unique_ids, times.broadcasts,
+                         times.barriers, times.inits, times.splits));
 }
 
 void NcclSide::open(const std::vector<bool>& names, const Settle& settle) {
   ++attempts_;
   std::vector<Channel*> channels;
   for (const auto& channel : state_.channels) {
-    const bool is_asked = std::ranges::any_of(channel->families, [&](std::size_t f) { return names[f]; });
+    const bool is_asked =
+        std::ranges::any_of(channel->families, [&](std::size_t f) { return names[f]; });
     if (!is_asked || channel->device != nullptr) continue;
     if (channel->ranks.size() == 1) {
       channel->device = std::make_unique<LocalDeviceTransport>();
@@ -292,7 +304,8 @@ void NcclSide::open(const std::vector<bool>& names, const Settle& settle) {
     undo(first);
     // A failed split takes its parent along.
     for (const Member& member : members_)
-      if (member.comm->native() == nullptr) member.channel->broken = "a split of its communicator failed";
+      if (member.comm->native() == nullptr)
+        member.channel->broken = "a split of its communicator failed";
     throw;
   }
 }
@@ -304,13 +317,13 @@ void NcclSide::open(Channel& channel) {
     return;
   }
   // Only the members take part: they settle on their own communicator.
-  mpi::RollCall roll_call{channel.comm, mpi::RollCall::Audience::own, [&](Rank rank) {
-                            return state_.services->describe(channel.ranks.at(rank.value()));
-                          }};
+  WaitMonitor monitor{channel.comm, WaitMonitor::Audience::own, [&](Rank rank) {
+                        return state_.services->describe(channel.ranks.at(rank.value()));
+                      }};
   const Settle settle = [&](const std::string& phase, const std::string& failure) {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);
-    agreement.settle(channel.comm, roll_call, phase, state_.deadline());
+    agreement.settle(channel.comm, monitor, phase, state_.deadline());
   };
   const std::size_t first = members_.size();
   Channel* const one[] = {&channel};
@@ -336,9 +349,10 @@ void NcclSide::adopt(Channel& channel, ncclComm* native) {
   auto comm = nccl::Communicator::adopt(library_, native, channel.name);
   if (comm->size() != channel.ranks.size() || comm->rank() != channel.comm.rank())
     throw UsageError{
-        fmt::format("adopt '{}': this process is rank {} of {} in the NCCL communicator, {} of {} in the "
-                    "MPI communicator",
-                    channel.name, comm->rank(), comm->size(), channel.comm.rank(), channel.ranks.size()),
+        fmt::format(
+            "adopt '{}': this process is rank {} of {} in the NCCL communicator, {} of {} in the "
+            "MPI communicator",
+            channel.name, comm->rank(), comm->size(), channel.comm.rank(), channel.ranks.size()),
         "adopt communicators of the same ranks in the same order"};
   if (comm->device() != *state_.services->device)
     throw UsageError{
@@ -353,9 +367,9 @@ std::string NcclSide::living_graphs(const Channel* only) const {
   std::vector<std::string> names;
   for (const auto& [name, count] : graphs_.alive(only == nullptr ? "" : only->name))
     names.push_back(fmt::format("{} of '{}'", count, name));
-  return names.empty()
-             ? ""
-             : fmt::format("CUDA graphs that hold its operations are alive: {}", fmt::join(names, ", "));
+  return names.empty() ? ""
+                       : fmt::format("CUDA graphs that hold its operations are alive: {}",
+                                     fmt::join(names, ", "));
 }
 
 void NcclSide::close(Channel& channel, const Deadline& deadline) {
@@ -364,7 +378,7 @@ void NcclSide::close(Channel& channel, const Deadline& deadline) {
   if (member != members_.end()) {
     if (channel.broken.empty()) {
       member->comm->finalize();
-      if (member->comm->is_owned()) member->comm->settle(deadline);
+      if (member->comm->is_owned()) member->comm->wait_until_ready(deadline);
       member->comm->destroy();
     } else {
       member->comm->abort();
@@ -393,7 +407,7 @@ void NcclSide::close(const Deadline& deadline) {
   });
   each([](nccl::Communicator& comm) { comm.finalize(); });
   each([&](nccl::Communicator& comm) {
-    if (comm.is_owned()) comm.settle(deadline);
+    if (comm.is_owned()) comm.wait_until_ready(deadline);
   });
   each([](nccl::Communicator& comm) { comm.destroy(); });
   abort_broken();

@@ -10,7 +10,8 @@
 
 namespace rankmesh::detail {
 
-// This rank's communicators of these names, in the order of the plan, which is the same for any two ranks.
+// This rank's communicators of these names, in the order of the plan, which is the same for any two
+// ranks.
 std::vector<const NcclSide::Member*> NcclSide::symmetric_members(
     const std::vector<std::string_view>& names) const {
   std::vector<const Member*> members;
@@ -21,18 +22,21 @@ std::vector<const NcclSide::Member*> NcclSide::symmetric_members(
     if (channel->ranks.size() == 1 || std::ranges::none_of(channel->families, is_named)) continue;
     const auto member = std::ranges::find(members_, channel.get(), &Member::channel);
     if (!channel->broken.empty())
-      throw UsageError{fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}",
-                                   channel->name, channel->broken)};
+      throw UsageError{
+          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}",
+                      channel->name, channel->broken)};
     if (member == members_.end())
-      throw UsageError{fmt::format(
-          "allocate_symmetric for '{}', whose NCCL communicator is not open: call mesh.open() for it first",
-          channel->name)};
+      throw UsageError{
+          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is not open: call "
+                      "mesh.open() for it first",
+                      channel->name)};
     members.push_back(&*member);
   }
   return members;
 }
 
-std::byte* NcclSide::allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names) {
+std::byte* NcclSide::allocate_symmetric(std::size_t bytes,
+                                        const std::vector<std::string_view>& names) {
   const std::string activity = "the allocation of symmetric device memory";
   std::vector<const Member*> members;
   std::unique_ptr<nccl::SymmetricMemory> made;
@@ -46,7 +50,7 @@ std::byte* NcclSide::allocate_symmetric(std::size_t bytes, const std::vector<std
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
-  agreement.settle(state_.control.view(), *state_.services->roll_call, activity, state_.deadline());
+  agreement.settle(state_.control.view(), *state_.services->monitor, activity, state_.deadline());
 
   nccl::SymmetricMemory& memory = *symmetric_.emplace_back(std::move(made));
   const auto registration = [&](const Member& member) {
@@ -60,26 +64,26 @@ std::byte* NcclSide::allocate_symmetric(std::size_t bytes, const std::vector<std
       const nccl::Communicator& comm = *member->comm;
       // One that blocks would wait for its peers without a deadline.
       memory.begin_registration(comm, !state_.options_of(*member->channel).blocking);
-      state_.services->roll_call->wait([&] { return comm.is_settled(); }, registration(*member),
-                                       state_.deadline());
+      state_.services->monitor->wait([&] { return comm.is_ready(); }, registration(*member),
+                                     state_.deadline());
       kinds += fmt::format("{}'{}' {}", kinds.empty() ? "" : ", ", member->channel->name,
                            nccl::to_string(memory.finish_registration()));
     }
   } catch (const Error& error) {
     outcome.fail(error.message());
     for (const Member* member : members)
-      state_.services->roll_call->give_up(registration(*member), error.message());
+      state_.services->monitor->give_up(registration(*member), error.message());
   }
   try {
-    outcome.settle(state_.control.view(), *state_.services->roll_call, activity, state_.deadline());
+    outcome.settle(state_.control.view(), *state_.services->monitor, activity, state_.deadline());
   } catch (const Error& error) {
     // Nobody knows how far NCCL came on the others.
     for (const Member* member : members) member->channel->broken = error.message();
     throw;
   }
   state_.log(LogLevel::info,
-             fmt::format("rank {} has {} bytes of symmetric device memory{}{}", state_.services->rank.value(),
-                         bytes, kinds.empty() ? "" : ": ", kinds));
+             fmt::format("rank {} has {} bytes of symmetric device memory{}{}",
+                         state_.services->rank.value(), bytes, kinds.empty() ? "" : ": ", kinds));
   return memory.data();
 }
 

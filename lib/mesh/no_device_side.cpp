@@ -15,7 +15,8 @@ std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
 }
 
 std::vector<LibraryInfo> device_libraries() {
-  return {{"CUDA runtime", "", "", reason}, {"CUDA driver", "", "", reason}, {"NCCL", "", "", reason}};
+  return {
+      {"CUDA runtime", "", "", reason}, {"CUDA driver", "", "", reason}, {"NCCL", "", "", reason}};
 }
 
 }  // namespace rankmesh::detail

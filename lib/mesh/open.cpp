@@ -63,7 +63,8 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   Agreement agreement;
   if (local.plan) {
     const Hash128 digest = local.plan->digest();
-    agreement.add("mesh", digest, fmt::format("{} (digest {})", description, to_string(digest).substr(0, 8)));
+    agreement.add("mesh", digest,
+                  fmt::format("{} (digest {})", description, to_string(digest).substr(0, 8)));
   }
   agreement.add("size of the world", fmt::format("{}", ranks));
   agreement.add("rankmesh", version_string());
@@ -80,26 +81,29 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   return agreement;
 }
 
-// MPI's creating calls block for ever where a rank does not come: all ranks meet first, with a deadline.
-void meet(const mpi::CommunicatorView& comm, mpi::RollCall& roll_call, const std::string& what,
+// MPI's creating calls block for ever where a rank does not come: all ranks meet first, with a
+// deadline.
+void meet(const mpi::CommunicatorView& comm, WaitMonitor& monitor, const std::string& what,
           const Deadline& deadline) {
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
-  mpi::RollCall::Step step{hash_bytes(what).low, what,
-                           std::vector<int>(static_cast<std::size_t>(comm.size()))};
+  WaitPoint step{hash_bytes(what).low, what,
+                 std::vector<int>(static_cast<std::size_t>(comm.size()))};
   std::iota(step.members.begin(), step.members.end(), 0);
-  roll_call.wait({&request, 1}, step, deadline);
+  monitor.wait({&request, 1}, step, deadline);
 }
 
-// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a split is
-// the plan's to say; a rank that is not served passes no colour.
-mpi::Communicator split(const MeshState& state, const std::optional<GroupIndex>& place, bool takes_part) {
+// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a
+// split is the plan's to say; a rank that is not served passes no colour.
+mpi::Communicator split(const MeshState& state, const std::optional<GroupIndex>& place,
+                        bool takes_part) {
   return takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
                                  static_cast<int>(place->rank_in_group.value()))
                     : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
 }
 
-void add_coordinator(MeshState& state, const std::string& name, const std::shared_ptr<Channel>& channel) {
+void add_coordinator(MeshState& state, const std::string& name,
+                     const std::shared_ptr<Channel>& channel) {
   state.named.emplace(name, std::make_unique<GroupCoordinator>(name, channel, state.services));
 }
 
@@ -108,7 +112,9 @@ BatchPlace place_of(const Channel& channel, const MeshState& state) {
   BatchPlace first{std::numeric_limits<int>::max(), 0};
   for (const std::size_t f : channel.families) {
     const std::string& name = state.plan.families()[f].name();
-    first = std::min(first, {state.plan.options(f).priority, name == "dp" ? 2 : name == "pp" ? 1 : 0});
+    first = std::min(first, {state.plan.options(f).priority, name == "dp"   ? 2
+                                                             : name == "pp" ? 1
+                                                                            : 0});
   }
   return first;
 }
@@ -120,12 +126,14 @@ void open_name(MeshState& state, std::size_t f) {
   const auto place = family.find(state.services->rank);
   const RankSet ranks = place ? family.group(place->group) : RankSet{};
   const auto leader = [&](std::size_t number) {
-    return (state.plan.leader(f, place->group).value() + static_cast<std::int64_t>(number)) % ranks.size();
+    return (state.plan.leader(f, place->group).value() + static_cast<std::int64_t>(number)) %
+           ranks.size();
   };
   std::shared_ptr<Channel> channel;
   if (place) {
     const auto same = std::ranges::find_if(state.channels, [&](const auto& c) {
-      return c->ranks == ranks && c->isolation.empty() && state.options_of(*c).can_share(options);
+      return c->ranks == ranks && c->duplicate_key.empty() &&
+             state.options_of(*c).can_share(options);
     });
     if (same != state.channels.end()) channel = *same;
   }
@@ -145,8 +153,8 @@ void open_name(MeshState& state, std::size_t f) {
     channel->place = place_of(*channel, state);
     add_coordinator(state, family.name(), channel);
   }
-  for (std::size_t k = 0; k < options.isolated.size() && state.plan.has_communicators(f); ++k) {
-    const std::string name = isolated_name(family.name(), options.isolated[k]);
+  for (std::size_t k = 0; k < options.duplicates.size() && state.plan.has_communicators(f); ++k) {
+    const std::string name = duplicate_name(family.name(), options.duplicates[k]);
     const bool takes_part = place && ranks.size() > 1;
     auto comm = split(state, place, takes_part);
     if (!place) continue;
@@ -155,12 +163,12 @@ void open_name(MeshState& state, std::size_t f) {
     further->timeout = channel->timeout;
     further->families.push_back(f);
     further->place = place_of(*further, state);
-    further->isolation = options.isolated[k];
+    further->duplicate_key = options.duplicates[k];
     add_coordinator(state, name, further);
   }
   if (place && !state.plan.has_communicators(f))  // groups of one rank: nothing to isolate
-    for (const std::string& key : options.isolated)
-      add_coordinator(state, isolated_name(family.name(), key), channel);
+    for (const std::string& key : options.duplicates)
+      add_coordinator(state, duplicate_name(family.name(), key), channel);
 }
 
 void open_names(MeshState& state) {
@@ -175,7 +183,7 @@ void MeshState::log(LogLevel level, const std::string& message) const {
   if (services->log) services->log(level, message);
 }
 
-std::string isolated_name(std::string_view name, std::string_view key) {
+std::string duplicate_name(std::string_view name, std::string_view key) {
   return fmt::format("{}[{}]", name, key);
 }
 
@@ -184,8 +192,9 @@ const GroupOptions& MeshState::options_of(const Channel& channel) const {
   return channel.families.empty() ? plain : plan.options(channel.families.front());
 }
 
-std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::string name, RankSet ranks,
-                                                mpi::Communicator owned, mpi::CommunicatorView adopted) {
+std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::string name,
+                                                RankSet ranks, mpi::Communicator owned,
+                                                mpi::CommunicatorView adopted) {
   auto channel = std::make_shared<Channel>();
   if (owned)
     channel->comm = owned.view();
@@ -200,21 +209,24 @@ std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::strin
   if (channel->ranks.size() == 1)
     channel->transports.push_back(std::make_unique<LocalTransport>());
   else
-    channel->transports.push_back(std::make_unique<MpiTransport>(channel->comm, options.largest_count));
+    channel->transports.push_back(
+        std::make_unique<MpiTransport>(channel->comm, options.largest_count));
   channels.push_back(channel);
   return channel;
 }
 
-std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const std::string& description,
+std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
+                                     const std::string& description,
                                      const std::function<MeshSpec()>& parse) {
   const mpi::CommunicatorView world{comm};
   const Local local = plan_locally(world.size(), options, parse);
   // Nothing of rankmesh's own exists yet, so the ranks meet on the user's communicator.
-  mpi::RollCall roll_call{world, mpi::RollCall::Audience::shared,
-                          [&](Rank rank) { return local.plan ? local.plan->describe(rank) : "no mesh"; }};
+  WaitMonitor monitor{world, WaitMonitor::Audience::shared, [&](Rank rank) {
+                        return local.plan ? local.plan->describe(rank) : "no mesh";
+                      }};
   try {
     agreement_on(local, world.size(), description, options)
-        .settle(world, roll_call, "the mesh's first collective", Deadline{local.timeout});
+        .settle(world, monitor, "the mesh's first collective", Deadline{local.timeout});
   } catch (const MismatchError& mismatch) {
     // A description that is bad in the same way everywhere is the user's error, not a disagreement.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
@@ -228,10 +240,10 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
   if (services.deadline) ++services.unusual;
   services.log = state->options.log ? state->options.log : log_sink_from_environment();
   services.describe = [plan = state->plan](Rank rank) { return plan.describe(rank); };
-  meet(world, roll_call, "the making of the control communicator", state->deadline());
+  meet(world, monitor, "the making of the control communicator", state->deadline());
   state->control = mpi::duplicate(world);
-  services.roll_call.emplace(state->control.view(), mpi::RollCall::Audience::own, services.describe);
-  meet(state->control.view(), *services.roll_call, "the making of the groups' communicators",
+  services.monitor.emplace(state->control.view(), WaitMonitor::Audience::own, services.describe);
+  meet(state->control.view(), *services.monitor, "the making of the groups' communicators",
        state->deadline());
   mpi::Node node;
   state->placement = mpi::discover_nodes(state->control.view(), &node);
@@ -246,9 +258,11 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options, const s
     services.begin_batch = [&mesh = *state] { mesh.device->begin_batch(); };
     services.end_batch = [&mesh = *state] { mesh.device->end_batch(mesh.deadline()); };
   }
-  const auto created = std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
-  state->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
-                                         description, created, state->placement.node_count()));
+  const auto created =
+      std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
+  state->log(LogLevel::info,
+             fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
+                         description, created, state->placement.node_count()));
   return state;
 }
 

@@ -12,7 +12,8 @@
 namespace rankmesh {
 namespace {
 
-// All ranks that take part: those of the names' groups, or of the groups from which these are split.
+// All ranks that take part: those of the names' groups, or of the groups from which these are
+// split.
 std::vector<int> ranks_of(const MeshPlan& plan, const std::vector<bool>& names) {
   const auto world = static_cast<std::size_t>(plan.world_size());
   std::vector<bool> is_member(world);
@@ -25,7 +26,8 @@ std::vector<int> ranks_of(const MeshPlan& plan, const std::vector<bool>& names) 
       break;
     }
     for (std::int64_t g = 0; g < family.group_count(); ++g)
-      for (const Rank rank : family.group(g)) is_member[static_cast<std::size_t>(rank.value())] = true;
+      for (const Rank rank : family.group(g))
+        is_member[static_cast<std::size_t>(rank.value())] = true;
   }
   std::vector<int> ranks;
   for (std::size_t r = 0; r < world; ++r)
@@ -47,19 +49,19 @@ void Mesh::open(std::span<const std::string_view> names) {
 
   const std::vector<int> members = ranks_of(plan(), asked);
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
-    throw NotMember{
-        fmt::format("open of {} on rank {}, which is in none of their groups", text, rank().value()),
-        "only the members open a group"};
+    throw NotMember{fmt::format("open of {} on rank {}, which is in none of their groups", text,
+                                rank().value()),
+                    "only the members open a group"};
   // Who takes part settles on a communicator of exactly these ranks.
   mpi::Communicator part;
-  std::optional<mpi::RollCall> of_part;
+  std::optional<WaitMonitor> of_part;
   mpi::CommunicatorView comm = state.control.view();
-  mpi::RollCall* roll_call = &*state.services->roll_call;
+  WaitMonitor* monitor = &*state.services->monitor;
   if (members.size() < static_cast<std::size_t>(size())) {
-    state.meeting.gather(comm, *roll_call, members, "open of " + text, state.deadline());
+    state.meeting.gather(comm, *monitor, members, "open of " + text, state.deadline());
     part = mpi::create_group(comm, members, static_cast<int>(hash_bytes(text).low & 0x3fff));
     comm = part.view();
-    roll_call = &of_part.emplace(comm, mpi::RollCall::Audience::own, [&](Rank r) {
+    monitor = &of_part.emplace(comm, WaitMonitor::Audience::own, [&](Rank r) {
       return state.services->describe(members[static_cast<std::size_t>(r.value())]);
     });
   }
@@ -67,7 +69,7 @@ void Mesh::open(std::span<const std::string_view> names) {
     detail::Agreement agreement;
     agreement.add("names to open", text);
     if (!failure.empty()) agreement.fail(failure);
-    agreement.settle(comm, *roll_call, phase, state.deadline());
+    agreement.settle(comm, *monitor, phase, state.deadline());
   };
   std::string failure;
   try {

@@ -22,7 +22,7 @@ std::size_t channels_before(const MeshPlan& plan, std::size_t family) {
   std::size_t count = 0;
   for (std::size_t f = 0; f < family; ++f) {
     if (plan.needs_creation(f)) ++count;
-    if (plan.has_communicators(f)) count += plan.options(f).isolated.size();
+    if (plan.has_communicators(f)) count += plan.options(f).duplicates.size();
   }
   return count;
 }
@@ -49,9 +49,9 @@ SharedSide::SharedSide(MeshState& state, mpi::Node node) : state_{state}, node_{
   slot_bytes_ = largest_slot;
   while (slot_bytes_ > smallest_slot && total(slot_bytes_) > largest_segment) slot_bytes_ /= 2;
   try {
-    segment_ = mpi::SharedSegment{node_.comm.view(), total(slot_bytes_), *state.services->roll_call,
-                                  step("the making of the node's shared memory"), state.deadline()};
-  } catch (const mpi::SharedMemoryError& error) {
+    segment_ = SharedSegment{node_.comm.view(), total(slot_bytes_), *state.services->monitor,
+                             step("the making of the node's shared memory"), state.deadline()};
+  } catch (const SharedMemoryError& error) {
     why_ = error.message();  // the same on all ranks of the node
     state.log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_));
   }
@@ -59,9 +59,10 @@ SharedSide::SharedSide(MeshState& state, mpi::Node node) : state_{state}, node_{
 
 SharedSide::~SharedSide() { close_windows(); }
 
-mpi::RollCall::Step SharedSide::step(const std::string& what) const {
-  mpi::RollCall::Step step{hash_bytes(what).low, what, {}};
-  for (const Rank rank : ranks_of_node(state_.placement, state_.placement.node(state_.services->rank)))
+WaitPoint SharedSide::step(const std::string& what) const {
+  WaitPoint step{hash_bytes(what).low, what, {}};
+  for (const Rank rank :
+       ranks_of_node(state_.placement, state_.placement.node(state_.services->rank)))
     step.members.push_back(static_cast<int>(rank.value()));
   return step;
 }
@@ -70,10 +71,11 @@ mpi::RollCall::Step SharedSide::step(const std::string& what) const {
 std::size_t SharedSide::number_of(const Channel& channel) const {
   const std::size_t f = channel.families.front();
   std::size_t number = channels_before(state_.plan, f);
-  if (channel.isolation.empty()) return number;
-  const auto& keys = state_.plan.options(f).isolated;
+  if (channel.duplicate_key.empty()) return number;
+  const auto& keys = state_.plan.options(f).duplicates;
   number += state_.plan.needs_creation(f) ? 1 : 0;
-  return number + static_cast<std::size_t>(std::ranges::find(keys, channel.isolation) - keys.begin());
+  return number +
+         static_cast<std::size_t>(std::ranges::find(keys, channel.duplicate_key) - keys.begin());
 }
 
 void SharedSide::give_transport(Channel& channel) {
@@ -100,14 +102,16 @@ void SharedSide::give_transport(Channel& channel) {
   // The transport belongs to the channel, and is used by coordinators that hold both.
   Channel* const of = &channel;
   MeshServices* const services = state_.services.get();
-  auto patience = [of, services](const std::function<bool()>& done, const Call& call, std::uint64_t number) {
-    mpi::RollCall::Step step;
-    step.key = hash_bytes(fmt::format("{}|{}|shm|{}", of->identity, of->ranks.to_string(), number)).low;
+  auto patience = [of, services](const std::function<bool()>& done, const Call& call,
+                                 std::uint64_t number) {
+    WaitPoint step;
+    step.key =
+        hash_bytes(fmt::format("{}|{}|shm|{}", of->identity, of->ranks.to_string(), number)).low;
     step.activity = fmt::format("{}.{} (step {} of its group in shared memory)", of->name,
                                 to_string(call.operation), number);
     for (const Rank rank : of->ranks) step.members.push_back(static_cast<int>(rank.value()));
     try {
-      services->roll_call->wait(
+      services->monitor->wait(
           [&] {
             if (done()) return true;
             if (services->unusual != 0) services->advance_shared();
@@ -119,8 +123,8 @@ void SharedSide::give_transport(Channel& channel) {
       throw;
     }
   };
-  auto transport =
-      std::make_unique<ShmTransport>(std::move(place), shm::Limits{}, std::move(patience), services->unusual);
+  auto transport = std::make_unique<ShmTransport>(std::move(place), shm::Limits{},
+                                                  std::move(patience), services->unusual);
   transports_.emplace_back(&channel, transport.get());
   channel.in_place = transport.get();
   channel.transports.push_back(std::move(transport));
@@ -130,38 +134,39 @@ void SharedSide::advance() {
   for (const auto& [channel, transport] : transports_) transport->advance();
 }
 
-std::shared_ptr<const SymmetricWindow> SharedSide::allocate(std::size_t bytes,
-                                                            const std::vector<std::string_view>& names) {
+std::shared_ptr<const SymmetricWindow> SharedSide::allocate(
+    std::size_t bytes, const std::vector<std::string_view>& names) {
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
   agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
-  agreement.settle(state_.control.view(), *state_.services->roll_call, "the allocation of symmetric memory",
-                   state_.deadline());
-  // Parts begin at different places within a page, so that equal indices of many ranks do not compete for the
-  // same sets of a cache.
+  agreement.settle(state_.control.view(), *state_.services->monitor,
+                   "the allocation of symmetric memory", state_.deadline());
+  // Parts begin at different places within a page, so that equal indices of many ranks do not
+  // compete for the same sets of a cache.
   const std::size_t page = 4096;
   auto window = std::make_shared<SymmetricWindow>();
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
   window->local_rank = state_.services->local_rank;
   Agreement outcome;  // a node may fail where others do not
-  mpi::SharedSegment segment;
+  SharedSegment segment;
   try {
-    segment = mpi::SharedSegment{
+    segment = SharedSegment{
         node_.comm.view(), window->stride * static_cast<std::size_t>(node_.comm.view().size()),
-        *state_.services->roll_call, step("the making of symmetric memory"), state_.deadline()};
-  } catch (const mpi::SharedMemoryError& error) {
+        *state_.services->monitor, step("the making of symmetric memory"), state_.deadline()};
+  } catch (const SharedMemoryError& error) {
     if (state_.placement.node_count() == 1) throw;
     outcome.fail(error.message());
   }
   if (state_.placement.node_count() > 1)
-    outcome.settle(state_.control.view(), *state_.services->roll_call, "the making of symmetric memory",
-                   state_.deadline());
+    outcome.settle(state_.control.view(), *state_.services->monitor,
+                   "the making of symmetric memory", state_.deadline());
   window->base = segment.data();
   for (const std::string_view name : names)
     for (const auto& [channel, transport] : transports_)
-      if (std::ranges::any_of(channel->families,
-                              [&](std::size_t f) { return state_.plan.families()[f].name() == name; }))
+      if (std::ranges::any_of(channel->families, [&](std::size_t f) {
+            return state_.plan.families()[f].name() == name;
+          }))
         window->groups.push_back(channel);
   allocations_.push_back({std::move(segment), window});
   return window;

@@ -43,7 +43,8 @@ CommunicatorView::CommunicatorView(MPI_Comm native) : native_{native} {
   int is_inter = 0;
   check(MPI_Comm_test_inter(native, &is_inter), "MPI_Comm_test_inter");
   if (is_inter != 0)
-    throw UsageError{"the communicator is an intercommunicator", "merge it first (MPI_Intercomm_merge)"};
+    throw UsageError{"the communicator is an intercommunicator",
+                     "merge it first (MPI_Intercomm_merge)"};
   check(MPI_Comm_rank(native, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(native, &size_), "MPI_Comm_size");
 }
@@ -64,7 +65,8 @@ void Communicator::abandon() noexcept {
   if (!view_ || !is_active()) return;
   // One key per handle needs no global; the attribute keeps the freed key alive.
   int key = MPI_KEYVAL_INVALID;
-  if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS) return;
+  if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS)
+    return;
   auto* handle = new MPI_Comm{view_.native()};
   if (MPI_Comm_set_attr(MPI_COMM_SELF, key, handle) != MPI_SUCCESS) delete handle;
   MPI_Comm_free_keyval(&key);
@@ -88,7 +90,8 @@ Communicator create_group(const CommunicatorView& parent, std::span<const int> r
   const Group all{parent};
   const Group members{all, ranks};
   MPI_Comm native = MPI_COMM_NULL;
-  check(MPI_Comm_create_group(parent.native(), members.native(), tag, &native), "MPI_Comm_create_group");
+  check(MPI_Comm_create_group(parent.native(), members.native(), tag, &native),
+        "MPI_Comm_create_group");
   return Communicator{native};
 }
 

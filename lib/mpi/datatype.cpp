@@ -8,9 +8,10 @@ namespace rankmesh::mpi {
 
 MPI_Datatype native(DataType type) {
   // In the order of DataType; looked up, since every call asks.
-  static const MPI_Datatype types[] = {MPI_INT8_T,   MPI_UINT8_T, MPI_INT16_T,  MPI_UINT16_T, MPI_INT32_T,
-                                       MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T, MPI_UINT16_T, MPI_UINT16_T,
-                                       MPI_FLOAT,    MPI_DOUBLE,  MPI_UINT8_T,  MPI_UINT8_T};
+  static const MPI_Datatype types[] = {MPI_INT8_T,   MPI_UINT8_T,  MPI_INT16_T, MPI_UINT16_T,
+                                       MPI_INT32_T,  MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T,
+                                       MPI_UINT16_T, MPI_UINT16_T, MPI_FLOAT,   MPI_DOUBLE,
+                                       MPI_UINT8_T,  MPI_UINT8_T};
   return types[static_cast<std::size_t>(type)];
 }
 
@@ -47,8 +48,8 @@ void CountedType::derive(std::int64_t count, std::size_t bytes_each, std::int64_
   check(MPI_Type_contiguous(static_cast<int>(whole), chunk, &body), "MPI_Type_contiguous");
   check(MPI_Type_contiguous(static_cast<int>(rest), element, &tail), "MPI_Type_contiguous");
   const int lengths[] = {1, 1};
-  const MPI_Aint places[] = {0,
-                             static_cast<MPI_Aint>(whole * largest * static_cast<std::int64_t>(bytes_each))};
+  const MPI_Aint places[] = {
+      0, static_cast<MPI_Aint>(whole * largest * static_cast<std::int64_t>(bytes_each))};
   const MPI_Datatype types[] = {body, tail};
   check(MPI_Type_create_struct(2, lengths, places, types, &type_), "MPI_Type_create_struct");
   owned_ = true;

@@ -50,8 +50,9 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
   if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (level_ < wanted) {
     if (initialised_here_) MPI_Finalize();
-    throw UsageError{fmt::format("MPI offers {}, {} is wanted", to_string(level_), to_string(wanted)),
-                     "initialise MPI with MPI_Init_thread, or ask for a lower level"};
+    throw UsageError{
+        fmt::format("MPI offers {}, {} is wanted", to_string(level_), to_string(wanted)),
+        "initialise MPI with MPI_Init_thread, or ask for a lower level"};
   }
 }
 

@@ -13,8 +13,8 @@ void detail::fail(int code, const char* function, const std::source_location& wh
   std::string_view file = where.file_name();
   file.remove_prefix(
       std::min(file.find("lib/") == std::string_view::npos ? 0 : file.rfind("lib/"), file.size()));
-  throw MpiError{code,
-                 fmt::format("{} failed: {} (code {}, {}:{})", function, text, code, file, where.line())};
+  throw MpiError{code, fmt::format("{} failed: {} (code {}, {}:{})", function, text, code, file,
+                                   where.line())};
 }
 
 bool is_active() {

@@ -27,8 +27,9 @@ int count_cores(const CommunicatorView& node) {
 
 Placement discover_nodes(const CommunicatorView& comm, Node* own) {
   MPI_Comm native = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(comm.native(), MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &native),
-        "MPI_Comm_split_type");
+  check(
+      MPI_Comm_split_type(comm.native(), MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &native),
+      "MPI_Comm_split_type");
   Communicator node{native};
   // Ordered by world rank, so member 0 has the node's lowest.
   std::int32_t lowest = comm.rank();

@@ -18,23 +18,28 @@ std::string number(std::int64_t value) {
 }
 
 std::string range(const PlanCounts::PerRank& figure) {
-  return figure.least == figure.most ? number(figure.least) : fmt::format("{}-{}", figure.least, figure.most);
+  return figure.least == figure.most ? number(figure.least)
+                                     : fmt::format("{}-{}", figure.least, figure.most);
 }
 
-std::string whose(const PlanCounts::PerRank& figure) { return figure.covers_all ? "a rank" : "rank 0"; }
+std::string whose(const PlanCounts::PerRank& figure) {
+  return figure.covers_all ? "a rank" : "rank 0";
+}
 
 std::int64_t in_all(std::int64_t per_rank, std::int64_t world_size) {
   std::int64_t result = 0;
-  return __builtin_mul_overflow(per_rank, world_size, &result) ? std::numeric_limits<std::int64_t>::max()
-                                                               : result;
+  return __builtin_mul_overflow(per_rank, world_size, &result)
+             ? std::numeric_limits<std::int64_t>::max()
+             : result;
 }
 
 detail::Table figures(const PlanCounts& counts) {
   using enum detail::Table::Align;
-  detail::Table table{{{"figure", left}, {"rankmesh", right}, {"every group on every rank", right}}};
+  detail::Table table{
+      {{"figure", left}, {"rankmesh", right}, {"every group on every rank", right}}};
   const std::string groups = number(counts.groups);
-  table.add(
-      {"creations that each rank issues", number(counts.splits), number(counts.naive_creations_per_rank())});
+  table.add({"creations that each rank issues", number(counts.splits),
+             number(counts.naive_creations_per_rank())});
   table.add({"creations in all", number(in_all(counts.splits, counts.world_size)),
              number(counts.naive_creations())});
   table.add({fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
@@ -61,10 +66,12 @@ std::string count_text(const MeshPlan& plan, const PlanCounts& counts, bool colo
   }
   std::string text = fmt::format("{}  {}   {} rank{}\n\n", detail::bold("count", colour), views,
                                  counts.world_size, counts.world_size == 1 ? "" : "s");
-  text += fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
-                      counts.names, number(counts.groups), number(counts.distinct_groups),
-                      counts.repeated_groups(), number(counts.groups_of_one));
-  text += fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank), range(counts.groups_per_rank));
+  text +=
+      fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
+                  counts.names, number(counts.groups), number(counts.distinct_groups),
+                  counts.repeated_groups(), number(counts.groups_of_one));
+  text += fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
+                      range(counts.groups_per_rank));
   if (counts.overlapping_groups > 0)
     text += fmt::format("  {} groups are of overlapping names, which have no communicators\n",
                         number(counts.overlapping_groups));
@@ -72,29 +79,30 @@ std::string count_text(const MeshPlan& plan, const PlanCounts& counts, bool colo
 }
 
 std::string count_json(const MeshPlan& plan, const PlanCounts& counts) {
-  const nlohmann::ordered_json json{{"schema", "rankmesh.count/1"},
-                                    {"mesh", views_text(plan)},
-                                    {"world_size", counts.world_size},
-                                    {"names", counts.names},
-                                    {"groups", counts.groups},
-                                    {"distinct_groups", counts.distinct_groups},
-                                    {"repeated_groups", counts.repeated_groups()},
-                                    {"groups_of_one", counts.groups_of_one},
-                                    {"overlapping_groups", counts.overlapping_groups},
-                                    {"groups_per_rank", json_of(counts.groups_per_rank)},
-                                    {"creations_per_rank", counts.splits},
-                                    {"creations", in_all(counts.splits, counts.world_size)},
-                                    {"communicators_per_rank", json_of(counts.communicators_per_rank)},
-                                    {"communicators", counts.communicators},
-                                    {"unique_ids", counts.unique_ids},
-                                    {"broadcasts", counts.broadcasts()},
-                                    {"every_group_on_every_rank",
-                                     {{"creations_per_rank", counts.naive_creations_per_rank()},
-                                      {"creations", counts.naive_creations()},
-                                      {"communicators_per_rank", json_of(counts.groups_per_rank)},
-                                      {"communicators", counts.groups},
-                                      {"unique_ids", counts.groups},
-                                      {"broadcasts", counts.groups}}}};
+  const nlohmann::ordered_json json{
+      {"schema", "rankmesh.count/1"},
+      {"mesh", views_text(plan)},
+      {"world_size", counts.world_size},
+      {"names", counts.names},
+      {"groups", counts.groups},
+      {"distinct_groups", counts.distinct_groups},
+      {"repeated_groups", counts.repeated_groups()},
+      {"groups_of_one", counts.groups_of_one},
+      {"overlapping_groups", counts.overlapping_groups},
+      {"groups_per_rank", json_of(counts.groups_per_rank)},
+      {"creations_per_rank", counts.splits},
+      {"creations", in_all(counts.splits, counts.world_size)},
+      {"communicators_per_rank", json_of(counts.communicators_per_rank)},
+      {"communicators", counts.communicators},
+      {"unique_ids", counts.unique_ids},
+      {"broadcasts", counts.broadcasts()},
+      {"every_group_on_every_rank",
+       {{"creations_per_rank", counts.naive_creations_per_rank()},
+        {"creations", counts.naive_creations()},
+        {"communicators_per_rank", json_of(counts.groups_per_rank)},
+        {"communicators", counts.groups},
+        {"unique_ids", counts.groups},
+        {"broadcasts", counts.groups}}}};
   return json.dump(2) + "\n";
 }
 

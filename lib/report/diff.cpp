@@ -54,7 +54,8 @@ detail::Table names_table(const PlanDiff& diff) {
     table.add({name.name, std::string{sentence(name.change)},
                name.change == NameChange::only_b ? "-" : fmt::format("{}", name.groups_a),
                name.change == NameChange::only_a ? "-" : fmt::format("{}", name.groups_b),
-               is_in_both ? number(name.surviving) : "-", is_in_both ? number(name.changed_ranks) : "-",
+               is_in_both ? number(name.surviving) : "-",
+               is_in_both ? number(name.changed_ranks) : "-",
                name.found_as.empty() ? "" : fmt::format("{}", fmt::join(name.found_as, ", "))});
   }
   return table;
@@ -66,9 +67,11 @@ nlohmann::ordered_json json_of(const std::optional<std::int64_t>& value) {
 
 }  // namespace
 
-std::string diff_text(const PlanDiff& diff, const std::string& a, const std::string& b, bool colour) {
+std::string diff_text(const PlanDiff& diff, const std::string& a, const std::string& b,
+                      bool colour) {
   if (diff.is_empty()) return {};
-  std::string text = fmt::format("A  {}   {} ranks\nB  {}   {} ranks\n\n", a, diff.world_a, b, diff.world_b);
+  std::string text =
+      fmt::format("A  {}   {} ranks\nB  {}   {} ranks\n\n", a, diff.world_a, b, diff.world_b);
   std::vector<std::string> same;
   for (const NameDiff& name : diff.names)
     if (name.change == NameChange::same) same.push_back(name.name);
@@ -77,8 +80,8 @@ std::string diff_text(const PlanDiff& diff, const std::string& a, const std::str
                        : fmt::format("  the same in both: {}\n", fmt::join(same, ", "));
   const std::int64_t world = std::max(diff.world_a, diff.world_b);
   text += diff.changed_ranks
-              ? fmt::format("  {} of {} ranks change groups of a name that both have\n", *diff.changed_ranks,
-                            world)
+              ? fmt::format("  {} of {} ranks change groups of a name that both have\n",
+                            *diff.changed_ranks, world)
               : std::string{"  the world is too large to count the ranks that change groups\n"};
   return text;
 }

@@ -76,18 +76,21 @@ std::string derivation(const Layout& view, Rank rank, std::size_t number, std::s
       {{"dimension", left}, {"size", right}, {"stride", right}, {"division", left}, {"so", left}}};
   std::vector<std::string> products;
   for (const Step& s : steps_of(view, rank)) {
-    divisions.add({s.dimension->name, fmt::format("{}", s.dimension->size),
-                   fmt::format("{}", s.dimension->stride),
-                   fmt::format("{} = {} x {} + {}", s.value, s.quotient, s.dimension->stride, s.remainder),
-                   fmt::format("{} = {}", s.dimension->name, s.quotient)});
+    divisions.add(
+        {s.dimension->name, fmt::format("{}", s.dimension->size),
+         fmt::format("{}", s.dimension->stride),
+         fmt::format("{} = {} x {} + {}", s.value, s.quotient, s.dimension->stride, s.remainder),
+         fmt::format("{} = {}", s.dimension->name, s.quotient)});
     products.push_back(fmt::format("{} x {}", s.quotient, s.dimension->stride));
   }
   return text + divisions.to_string(false) +
          fmt::format("  back again: {} = {}\n", fmt::join(products, " + "), position);
 }
 
-// The view by whose coordinates the group is what shares all others; nothing where no view makes it so.
-const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank, const Membership& m) {
+// The view by whose coordinates the group is what shares all others; nothing where no view makes it
+// so.
+const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank,
+                      const Membership& m) {
   if (family.dimensions().empty() || !family.is_strided()) return nullptr;
   for (const Layout& view : plan.views()) {
     std::vector<std::size_t> members;
@@ -109,16 +112,19 @@ const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank
 }
 
 // Why these ranks, and why this number among them.
-std::string by_coordinates(const Layout& view, const GroupFamily& family, Rank rank, const Membership& m) {
+std::string by_coordinates(const Layout& view, const GroupFamily& family, Rank rank,
+                           const Membership& m) {
   const auto coordinates = *view.coordinates(rank);
   std::vector<std::string> fixed;
   for (std::size_t d = 0; d < coordinates.size(); ++d)
-    if (std::ranges::find(family.dimensions(), view.dimensions()[d].name) == family.dimensions().end())
+    if (std::ranges::find(family.dimensions(), view.dimensions()[d].name) ==
+        family.dimensions().end())
       fixed.push_back(fmt::format("{}={}", view.dimensions()[d].name, coordinates[d].value()));
   std::string text = fmt::format("    {} run{}", fmt::join(family.dimensions(), " and "),
                                  family.dimensions().size() == 1 ? "s" : "");
-  text += fixed.empty() ? ", nothing stays\n"
-                        : fmt::format(", {} stay{}\n", fmt::join(fixed, ", "), fixed.size() == 1 ? "s" : "");
+  text += fixed.empty()
+              ? ", nothing stays\n"
+              : fmt::format(", {} stay{}\n", fmt::join(fixed, ", "), fixed.size() == 1 ? "s" : "");
   std::vector<std::string> back;
   std::vector<std::string> number;
   std::int64_t weight = 1;
@@ -126,16 +132,17 @@ std::string by_coordinates(const Layout& view, const GroupFamily& family, Rank r
     const std::size_t d = *view.find(*name);
     const auto& dimension = view.dimensions()[d];
     if (dimension.size > 1) {
-      back.insert(back.begin(), fmt::format(" - {} x {}", coordinates[d].value(), dimension.stride));
+      back.insert(back.begin(),
+                  fmt::format(" - {} x {}", coordinates[d].value(), dimension.stride));
       number.insert(number.begin(), fmt::format("{} x {}", coordinates[d].value(), weight));
     }
     weight *= dimension.size;
   }
   if (back.empty()) return text;
   const std::int64_t position = position_of(view, rank) + view.offset();
-  text += fmt::format("    first{}: {}{} = {}; number: {} = {}\n", m.ranks.table() ? " position" : "",
-                      position, fmt::join(back, ""), m.ranks.start(), fmt::join(number, " + "),
-                      m.place.rank_in_group.value());
+  text += fmt::format("    first{}: {}{} = {}; number: {} = {}\n",
+                      m.ranks.table() ? " position" : "", position, fmt::join(back, ""),
+                      m.ranks.start(), fmt::join(number, " + "), m.place.rank_in_group.value());
   return text;
 }
 
@@ -145,8 +152,9 @@ std::string by_strides(const GroupFamily& family, const Membership& m) {
                ? "    stated as a list\n"
                : fmt::format("    a pair of neighbours along {}\n", family.dimensions().front());
   if (m.ranks.modes().empty()) return "    alone\n";
-  return fmt::format("    begins at {} {}, then {} (size:stride)\n", m.ranks.table() ? "position" : "rank",
-                     m.ranks.start(), shape_and_stride(m.ranks));
+  return fmt::format("    begins at {} {}, then {} (size:stride)\n",
+                     m.ranks.table() ? "position" : "rank", m.ranks.start(),
+                     shape_and_stride(m.ranks));
 }
 
 }  // namespace
@@ -154,15 +162,18 @@ std::string by_strides(const GroupFamily& family, const Membership& m) {
 std::string explain_rank_text(const MeshPlan& plan, Rank rank) {
   detail::require_rank(plan, rank);
   std::string text = fmt::format(
-      "rank {} of {}   {}\n\nCoordinates: divide by the largest stride, go on with the remainder. A stride "
+      "rank {} of {}   {}\n\nCoordinates: divide by the largest stride, go on with the remainder. "
+      "A stride "
       "is how far "
-      "apart\ntwo ranks are that differ by 1 in the dimension: the product of the sizes of all faster "
+      "apart\ntwo ranks are that differ by 1 in the dimension: the product of the sizes of all "
+      "faster "
       "dimensions.\n\n",
       rank.value(), plan.world_size(), views_text(plan));
   for (std::size_t v = 0; v < plan.views().size(); ++v)
     text += derivation(plan.views()[v], rank, v, plan.views().size()) + "\n";
   text += fmt::format(
-      "Groups: the ranks that share all other coordinates. The first has 0 along the dimensions that "
+      "Groups: the ranks that share all other coordinates. The first has 0 along the dimensions "
+      "that "
       "run.\n\n");
   const auto memberships = plan.memberships(rank);
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
@@ -177,14 +188,16 @@ std::string explain_rank_text(const MeshPlan& plan, Rank rank) {
       const Layout* view = view_of(plan, family, rank, m);
       text += view != nullptr ? by_coordinates(*view, family, rank, m) : by_strides(family, m);
     }
-    if (!is_member) text += fmt::format("  {}: no group has rank {}\n", family.name(), rank.value());
+    if (!is_member)
+      text += fmt::format("  {}: no group has rank {}\n", family.name(), rank.value());
   }
   return text;
 }
 
 std::string explain_rank_json(const MeshPlan& plan, Rank rank) {
   detail::require_rank(plan, rank);
-  Json json{{"schema", "rankmesh.explain_rank/1"}, {"rank", rank.value()}, {"views", Json::array()}};
+  Json json{
+      {"schema", "rankmesh.explain_rank/1"}, {"rank", rank.value()}, {"views", Json::array()}};
   for (const Layout& view : plan.views()) {
     if (!view.coordinates(rank)) {
       json["views"].push_back({{"mesh", view_text(view)}, {"member", false}});
@@ -225,11 +238,12 @@ std::vector<const Layout::Dimension*> fastest_first(const Layout& view) {
   return result;
 }
 
-// The aligned run of consecutive ranks that holds a whole group of the dimension; nothing where strides do
-// not nest.
+// The aligned run of consecutive ranks that holds a whole group of the dimension; nothing where
+// strides do not nest.
 std::optional<std::int64_t> block_of(const Layout& view, const Layout::Dimension& dimension) {
   const std::int64_t block = dimension.size * dimension.stride;
-  if (view.ranks().table() || dimension.stride < 0 || view.offset() % block != 0) return std::nullopt;
+  if (view.ranks().table() || dimension.stride < 0 || view.offset() % block != 0)
+    return std::nullopt;
   for (const auto& d : view.dimensions())
     if (d.size > 1 && d.stride > dimension.stride && d.stride % block != 0) return std::nullopt;
   return block;
@@ -268,9 +282,11 @@ std::string order_of(const Layout& view) {
   if (view.ranks().table()) text += "  strides count positions in a table of ranks, not ranks\n";
   if (const auto block = block_of(view, *order.front()))
     text += fmt::format(
-        "\n  Where nodes take ranks in a row, {0} groups stay inside a node whose size is a multiple of "
+        "\n  Where nodes take ranks in a row, {0} groups stay inside a node whose size is a "
+        "multiple of "
         "{1};\n"
-        "  the further down, the larger the node must be. What talks most belongs first; here {0} stands "
+        "  the further down, the larger the node must be. What talks most belongs first; here {0} "
+        "stands "
         "there.\n",
         names.front(), *block);
   return text;
@@ -279,19 +295,21 @@ std::string order_of(const Layout& view) {
 }  // namespace
 
 std::string explain_order_text(const MeshPlan& plan) {
-  std::string text =
-      fmt::format("{}   {} rank{}\n", views_text(plan), plan.world_size(), plan.world_size() == 1 ? "" : "s");
+  std::string text = fmt::format("{}   {} rank{}\n", views_text(plan), plan.world_size(),
+                                 plan.world_size() == 1 ? "" : "s");
   for (std::size_t v = 0; v < plan.views().size(); ++v) {
     text += "\n";
-    if (plan.views().size() > 1) text += fmt::format("view {}: {}\n", v + 1, view_text(plan.views()[v]));
+    if (plan.views().size() > 1)
+      text += fmt::format("view {}: {}\n", v + 1, view_text(plan.views()[v]));
     text += order_of(plan.views()[v]);
   }
   return text;
 }
 
 std::string explain_order_json(const MeshPlan& plan) {
-  Json json{
-      {"schema", "rankmesh.explain_order/1"}, {"world_size", plan.world_size()}, {"views", Json::array()}};
+  Json json{{"schema", "rankmesh.explain_order/1"},
+            {"world_size", plan.world_size()},
+            {"views", Json::array()}};
   for (const Layout& view : plan.views()) {
     Json dimensions = Json::array();
     for (const auto* d : fastest_first(view)) {

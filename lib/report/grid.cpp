@@ -37,7 +37,8 @@ Shape shape_of(const Layout& view, const LiveFacts* live) {
   Shape shape{1, view.dimensions()[column].size, 0, 0};
   shape.rows = view.size() / shape.columns;
   if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return shape;
-  for (const Rank rank : view.ranks()) shape.cell_width = std::max(shape.cell_width, cell(rank, live).size());
+  for (const Rank rank : view.ranks())
+    shape.cell_width = std::max(shape.cell_width, cell(rank, live).size());
   for (std::size_t d = 0; d < column; ++d)
     shape.label_width +=
         fmt::format("  {} {}", view.dimensions()[d].name, view.dimensions()[d].size - 1).size();
@@ -54,8 +55,8 @@ std::size_t head_width(const Layout& view) {
 std::size_t grid_lines(const Layout& view, const LiveFacts* live) {
   const Shape shape = shape_of(view, live);
   if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return 0;
-  const std::size_t width =
-      shape.label_width + head_width(view) + static_cast<std::size_t>(shape.columns) * (shape.cell_width + 2);
+  const std::size_t width = shape.label_width + head_width(view) +
+                            static_cast<std::size_t>(shape.columns) * (shape.cell_width + 2);
   return width > max_width ? 0 : static_cast<std::size_t>(shape.rows) + 1;
 }
 
@@ -77,8 +78,9 @@ std::string grid_text(const Layout& view, const LiveFacts* live, bool colour) {
     std::string label;
     bool changed = previous.empty();
     for (std::size_t d = 0; d < outer; ++d) {
-      const std::string part = fmt::format("  {} {:>{}}", dimensions[d].name, coordinates[d].value(),
-                                           fmt::format("{}", dimensions[d].size - 1).size());
+      const std::string part =
+          fmt::format("  {} {:>{}}", dimensions[d].name, coordinates[d].value(),
+                      fmt::format("{}", dimensions[d].size - 1).size());
       changed = changed || coordinates[d] != previous[d];
       label += changed ? part : std::string(part.size(), ' ');
     }

@@ -47,8 +47,9 @@ class Writer {
 
 using Items = std::vector<RankSet::Item>;
 
-// How the groups look in text, where all look alike: the items of a group that would begin at 0. Nothing
-// where the groups are no translates of one another, or where it would be long: then each is worked out.
+// How the groups look in text, where all look alike: the items of a group that would begin at 0.
+// Nothing where the groups are no translates of one another, or where it would be long: then each
+// is worked out.
 std::optional<Items> common_items(const GroupFamily& family) {
   constexpr std::size_t most = 64;
   if (family.first_ranks() == nullptr) return std::nullopt;
@@ -104,7 +105,8 @@ void for_each_group(Writer& out, const GroupFamily& family, Line&& line) {
   if (const auto items = common_items(family)) {
     std::int64_t g = 0;
     family.first_ranks()->for_each([&](Rank first) {
-      line(g++, items->size() > 1, family.group_size(), [&] { write_items(out, *items, first.value()); });
+      line(g++, items->size() > 1, family.group_size(),
+           [&] { write_items(out, *items, first.value()); });
     });
     return;
   }

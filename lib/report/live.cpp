@@ -15,7 +15,8 @@ std::string devices_text(const LiveFacts& live, const std::vector<Rank>& ranks) 
   constexpr std::size_t most = 16;
   if (live.devices.empty()) return {};
   std::vector<int> devices;
-  for (const Rank rank : ranks) devices.push_back(live.devices.at(static_cast<std::size_t>(rank.value())));
+  for (const Rank rank : ranks)
+    devices.push_back(live.devices.at(static_cast<std::size_t>(rank.value())));
   const bool is_cut = devices.size() > most;
   if (is_cut) devices.resize(most);
   return fmt::format(", devices {}{}", fmt::join(devices, ","), is_cut ? ",..." : "");
@@ -24,10 +25,12 @@ std::string devices_text(const LiveFacts& live, const std::vector<Rank>& ranks) 
 // How NCCL was started, or why not.
 std::string phases_text(const LiveFacts& live) {
   if (!live.phases)
-    return live.why_no_devices.empty() ? "" : fmt::format("  no devices: {}\n", live.why_no_devices);
+    return live.why_no_devices.empty() ? ""
+                                       : fmt::format("  no devices: {}\n", live.why_no_devices);
   const LiveFacts::Phases& p = *live.phases;
   return fmt::format(
-      "  NCCL was started in {:.1f} ms: unique IDs {:.1f}, broadcasts {:.1f}, barriers {:.1f}, inits {:.1f}, "
+      "  NCCL was started in {:.1f} ms: unique IDs {:.1f}, broadcasts {:.1f}, barriers {:.1f}, "
+      "inits {:.1f}, "
       "splits {:.1f}\n",
       1e3 * (p.unique_ids + p.broadcasts + p.barriers + p.inits + p.splits), 1e3 * p.unique_ids,
       1e3 * p.broadcasts, 1e3 * p.barriers, 1e3 * p.inits, 1e3 * p.splits);
@@ -48,8 +51,8 @@ std::string detail::nodes_text(const LiveFacts& live) {
   const std::size_t shown = std::min(max_nodes, ranks.size());
   for (std::size_t n = 0; n < shown; ++n)
     text += fmt::format("  n{} {}: ranks {}, processes {}{}\n", n, live.hosts.at(n),
-                        RankSet::of(ranks[n]).to_string(48), RankSet::of(processes[n]).to_string(48),
-                        devices_text(live, ranks[n]));
+                        RankSet::of(ranks[n]).to_string(48),
+                        RankSet::of(processes[n]).to_string(48), devices_text(live, ranks[n]));
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
   return text + phases_text(live);
 }

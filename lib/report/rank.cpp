@@ -11,7 +11,8 @@ namespace rankmesh::report {
 namespace {
 
 // With live facts the rank's host, local rank and process stand in every row.
-detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit, const LiveFacts* live) {
+detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit,
+                           const LiveFacts* live) {
   using enum detail::Table::Align;
   std::vector<detail::Table::Column> columns{
       {"name", left}, {"group", right}, {"rank in group", right}, {"size", right}, {"ranks", left}};
@@ -25,7 +26,8 @@ detail::Table groups_table(const MeshPlan& plan, Rank rank, std::size_t limit, c
     if (live != nullptr) {
       row.push_back(live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))));
       row.push_back(fmt::format("{}", live->placement.local_rank(rank)));
-      row.push_back(fmt::format("{}", live->process_ids.at(static_cast<std::size_t>(rank.value()))));
+      row.push_back(
+          fmt::format("{}", live->process_ids.at(static_cast<std::size_t>(rank.value()))));
     }
     table.add(std::move(row));
   }

@@ -34,7 +34,8 @@ bool has_v_form(Operation operation) {
   return operation >= Operation::all_gather && operation <= Operation::all_to_all;
 }
 
-std::vector<Stretch> stretches_of(const RouteTable& routes, const RouteScope& scope, RouteQuery query) {
+std::vector<Stretch> stretches_of(const RouteTable& routes, const RouteScope& scope,
+                                  RouteQuery query) {
   const RouteSegment without = routes.resolve(scope, query).front();
   if (query.operation == Operation::barrier || is_point_to_point(query.operation))
     return {{std::nullopt, true, without.rules}};
@@ -79,7 +80,8 @@ std::vector<Entry> entries_of(const RouteTable& routes, const RouteScope& scope,
         same->types.push_back(*query.type);
     }
     for (Entry& entry : of_types)
-      add(entries, operation, of_types.size() == 1 ? std::vector<TypeClass>{} : entry.types, entry.stretches);
+      add(entries, operation, of_types.size() == 1 ? std::vector<TypeClass>{} : entry.types,
+          entry.stretches);
   }
   return entries;
 }
@@ -121,7 +123,8 @@ struct Memory {
 
 // Device calls inside and outside of CUDA graphs are listed apart where a rule tells them apart.
 std::vector<Memory> memories_of(const RouteTable& routes) {
-  if (std::ranges::any_of(routes.rules(), [](const RouteRule& rule) { return rule.capture.has_value(); }))
+  if (std::ranges::any_of(routes.rules(),
+                          [](const RouteRule& rule) { return rule.capture.has_value(); }))
     return {{MemoryKind::host, false, "host"},
             {MemoryKind::device, false, "device, eager"},
             {MemoryKind::device, true, "device, capture"}};
@@ -142,19 +145,22 @@ std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts
 
 // Calls `row` for every stretch of every name: what is routed alike once.
 template <class Row>
-void for_each_row(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live, Row&& row) {
+void for_each_row(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live,
+                  Row&& row) {
   for (const GroupFamily& family : plan.families()) {
-    if (family.coverage(plan.world_size()) == Coverage::overlapping || family.group_size() == 1) continue;
+    if (family.coverage(plan.world_size()) == Coverage::overlapping || family.group_size() == 1)
+      continue;
     const RouteScope scope{family.name(), family.group_size(), nodes_of(family, live)};
     for (const Memory& memory : memories_of(routes))
       for (const Entry& entry : entries_of(routes, scope, memory.kind, memory.capture))
         for (const Stretch& stretch : entry.stretches) {
           std::optional<RouteExplanation> answer;
           if (live != nullptr) {
-            RouteQuery query{.operation = entry.operations.front(),
-                             .kind = memory.kind,
-                             .type = entry.types.empty() ? TypeClass::floating : entry.types.front(),
-                             .capture = memory.capture};
+            RouteQuery query{
+                .operation = entry.operations.front(),
+                .kind = memory.kind,
+                .type = entry.types.empty() ? TypeClass::floating : entry.types.front(),
+                .capture = memory.capture};
             if (stretch.bytes) query.bytes = stretch.bytes->begin;
             if (stretch.is_all && !is_point_to_point(query.operation)) query.bytes = 0;
             answer = live->explain(family.name(), query);
@@ -206,24 +212,27 @@ std::string_view source_text(RouteSource source) {
 
 }  // namespace
 
-std::string routes_text(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live, bool colour) {
+std::string routes_text(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live,
+                        bool colour) {
   using enum detail::Table::Align;
-  std::string text = fmt::format("{}  {}   {} rank{}\n\n", detail::bold("routes", colour), views_text(plan),
-                                 plan.world_size(), plan.world_size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{}  {}   {} rank{}\n\n", detail::bold("routes", colour), views_text(plan),
+                  plan.world_size(), plan.world_size() == 1 ? "" : "s");
   detail::Table rules{{{"rule", right},
                        {"asked in this order; the first that matches and can serve wins", left},
                        {"from", left}}};
   for (std::size_t r = 0; r < routes.rules().size(); ++r)
     rules.add({fmt::format("{}", r + 1), routes.rules()[r].to_string(), routes.rules()[r].origin});
-  detail::Table table{{{"name", left},
-                       {"size", right},
-                       {"nodes", right},
-                       {"memory", left},
-                       {"operations", left},
-                       {"types", left},
-                       {"bytes", left},
-                       {"rules", left},
-                       {live == nullptr ? "transport that may serve" : "transport that serves", left}}};
+  detail::Table table{
+      {{"name", left},
+       {"size", right},
+       {"nodes", right},
+       {"memory", left},
+       {"operations", left},
+       {"types", left},
+       {"bytes", left},
+       {"rules", left},
+       {live == nullptr ? "transport that may serve" : "transport that serves", left}}};
   std::string last_name;
   std::string last_memory;
   for_each_row(
@@ -238,9 +247,10 @@ std::string routes_text(const MeshPlan& plan, const RouteTable& routes, const Ro
                    !is_first      ? ""
                    : !scope.nodes ? "?"
                                   : fmt::format("{}", *scope.nodes),
-                   same_memory ? "" : memory.text, same_entry ? "" : operations_text(entry.operations, all),
-                   same_entry ? "" : types_text(entry.types), bytes_text(stretch), rules_text(stretch),
-                   served_text(routes, stretch, answer)});
+                   same_memory ? "" : memory.text,
+                   same_entry ? "" : operations_text(entry.operations, all),
+                   same_entry ? "" : types_text(entry.types), bytes_text(stretch),
+                   rules_text(stretch), served_text(routes, stretch, answer)});
         last_name = scope.name;
         last_memory = memory.text;
       });
@@ -257,43 +267,48 @@ std::string routes_json(const MeshPlan& plan, const RouteTable& routes, const Ro
                               {"rules", nlohmann::ordered_json::array()},
                               {"names", nlohmann::ordered_json::object()}};
   for (const RouteRule& rule : routes.rules())
-    json["rules"].push_back(
-        {{"rule", rule.to_string()}, {"source", source_text(rule.source)}, {"origin", rule.origin}});
-  for_each_row(
-      plan, routes, live,
-      [&](const RouteScope& scope, const Memory& memory, const Entry& entry, const Stretch& stretch,
-          const std::optional<RouteExplanation>& answer) {
-        auto& of_name = json["names"][scope.name];
-        if (of_name.is_null()) {
-          of_name = {{"size", scope.ranks}, {"nodes", nullptr}, {"routes", nlohmann::ordered_json::array()}};
-          if (scope.nodes) of_name["nodes"] = *scope.nodes;
-        }
-        nlohmann::ordered_json route{{"memory", to_string(memory.kind)}, {"capture", memory.capture}};
-        for (const Operation operation : entry.operations)
-          route["operations"].push_back(to_string(operation));
-        route["types"] = nullptr;  // all
-        for (const TypeClass type : entry.types) route["types"].push_back(to_string(type));
-        route["bytes"] = nullptr;  // all, or calls without a size
-        if (stretch.bytes) {
-          route["bytes"] = {stretch.bytes->begin, nullptr};
-          if (stretch.bytes->end != ByteRange::infinite) route["bytes"][1] = stretch.bytes->end;
-        }
-        route["sized"] =
-            stretch.is_all ? nlohmann::ordered_json{} : nlohmann::ordered_json(stretch.bytes.has_value());
-        for (const std::size_t r : stretch.rules) route["rules"].push_back(r + 1);
-        for (const std::size_t r : stretch.rules) {
-          const std::string& name = routes.rules()[r].transport;
-          auto& list = route["candidates"];
-          if (list.is_null() || list.back() != name) list.push_back(name);
-        }
-        if (answer) {
-          route["transport"] = nullptr;
-          if (!answer->transport.empty()) route["transport"] = answer->transport;
-          for (const auto& skipped : answer->skipped)
-            route["skipped"].push_back({{"rule", skipped.rule}, {"why", skipped.why}});
-        }
-        of_name["routes"].push_back(std::move(route));
-      });
+    json["rules"].push_back({{"rule", rule.to_string()},
+                             {"source", source_text(rule.source)},
+                             {"origin", rule.origin}});
+  for_each_row(plan, routes, live,
+               [&](const RouteScope& scope, const Memory& memory, const Entry& entry,
+                   const Stretch& stretch, const std::optional<RouteExplanation>& answer) {
+                 auto& of_name = json["names"][scope.name];
+                 if (of_name.is_null()) {
+                   of_name = {{"size", scope.ranks},
+                              {"nodes", nullptr},
+                              {"routes", nlohmann::ordered_json::array()}};
+                   if (scope.nodes) of_name["nodes"] = *scope.nodes;
+                 }
+                 nlohmann::ordered_json route{{"memory", to_string(memory.kind)},
+                                              {"capture", memory.capture}};
+                 for (const Operation operation : entry.operations)
+                   route["operations"].push_back(to_string(operation));
+                 route["types"] = nullptr;  // all
+                 for (const TypeClass type : entry.types) route["types"].push_back(to_string(type));
+                 route["bytes"] = nullptr;  // all, or calls without a size
+                 if (stretch.bytes) {
+                   route["bytes"] = {stretch.bytes->begin, nullptr};
+                   if (stretch.bytes->end != ByteRange::infinite)
+                     route["bytes"][1] = stretch.bytes->end;
+                 }
+                 route["sized"] = stretch.is_all
+                                      ? nlohmann::ordered_json{}
+                                      : nlohmann::ordered_json(stretch.bytes.has_value());
+                 for (const std::size_t r : stretch.rules) route["rules"].push_back(r + 1);
+                 for (const std::size_t r : stretch.rules) {
+                   const std::string& name = routes.rules()[r].transport;
+                   auto& list = route["candidates"];
+                   if (list.is_null() || list.back() != name) list.push_back(name);
+                 }
+                 if (answer) {
+                   route["transport"] = nullptr;
+                   if (!answer->transport.empty()) route["transport"] = answer->transport;
+                   for (const auto& skipped : answer->skipped)
+                     route["skipped"].push_back({{"rule", skipped.rule}, {"why", skipped.why}});
+                 }
+                 of_name["routes"].push_back(std::move(route));
+               });
   return json.dump(2) + "\n";
 }
 

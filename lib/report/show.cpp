@@ -58,8 +58,9 @@ std::string_view coverage_text(Coverage coverage) {
 detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size_t most,
                           std::size_t text_limit) {
   using enum detail::Table::Align;
-  std::vector<detail::Table::Column> columns{{"name", left},    {"size", right},       {"groups", right},
-                                             {"stride", right}, {"first group", left}, {"last group", left}};
+  std::vector<detail::Table::Column> columns{{"name", left},        {"size", right},
+                                             {"groups", right},     {"stride", right},
+                                             {"first group", left}, {"last group", left}};
   if (live != nullptr) {
     columns.push_back({"in one node", right});
     columns.push_back({"most nodes", right});
@@ -87,8 +88,9 @@ detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size
       const LiveFacts::Opened& opened = live->opened.at(f);
       const bool is_open = opened.device_memory >= 0;
       row.push_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
-      row.push_back(is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20))
-                            : "-");
+      row.push_back(
+          is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20))
+                  : "-");
     }
     table.add(std::move(row));
   }
@@ -135,7 +137,8 @@ std::string views_text(const MeshPlan& plan) {
     const bool is_same = v > 0 && view.ranks().has_same_ranks(plan.views()[v - 1].ranks());
     if (v > 0) text += is_same ? " | " : " + ";
     std::vector<std::string> dimensions;
-    for (const auto& d : view.dimensions()) dimensions.push_back(fmt::format("{}={}", d.name, d.size));
+    for (const auto& d : view.dimensions())
+      dimensions.push_back(fmt::format("{}={}", d.name, d.size));
     text += fmt::format("{}", fmt::join(dimensions, ","));
     const bool is_last =
         v + 1 == plan.views().size() || !view.ranks().has_same_ranks(plan.views()[v + 1].ranks());
@@ -148,15 +151,17 @@ std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
   const auto fast = fastest(plan);
   std::string views = views_text(plan);
   if (views.size() > 400) views = views.substr(0, 400) + "...";
-  std::string text = fmt::format("{}  {}   {} rank{}{}, digest {}\n", detail::bold("mesh", options.colour),
-                                 views, plan.world_size(), plan.world_size() == 1 ? "" : "s",
-                                 fast ? fmt::format(", {} varies fastest", *fast) : "",
-                                 to_string(plan.digest()).substr(0, 8));
+  std::string text = fmt::format(
+      "{}  {}   {} rank{}{}, digest {}\n", detail::bold("mesh", options.colour), views,
+      plan.world_size(), plan.world_size() == 1 ? "" : "s",
+      fast ? fmt::format(", {} varies fastest", *fast) : "", to_string(plan.digest()).substr(0, 8));
   const std::size_t names = std::min(max_names, plan.families().size());
   const std::size_t nodes =
-      options.live == nullptr ? 0
-                              : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
-  std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
+      options.live == nullptr
+          ? 0
+          : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
+  std::size_t lines =
+      1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
   for (const Layout& view : plan.views()) {
     const std::size_t grid = detail::grid_lines(view, options.live);
     if (grid == 0 || lines + grid + 1 > max_lines) continue;
@@ -206,7 +211,8 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
     }
     json["names"].push_back(std::move(entry));
   }
-  json["rank_0"] = {{"groups", plan.memberships(0).size()}, {"communicators", plan.communicators(0).size()}};
+  json["rank_0"] = {{"groups", plan.memberships(0).size()},
+                    {"communicators", plan.communicators(0).size()}};
   if (options.live != nullptr) {
     const LiveFacts& live = *options.live;
     if (!live.why_no_devices.empty()) json["why_no_devices"] = live.why_no_devices;
@@ -218,7 +224,8 @@ std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
                               {"splits", live.phases->splits}};
     for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
       nlohmann::ordered_json coordinates = nlohmann::ordered_json::object();
-      for (const auto& [name, coordinate] : plan.coordinates(r)) coordinates[name] = coordinate.value();
+      for (const auto& [name, coordinate] : plan.coordinates(r))
+        coordinates[name] = coordinate.value();
       const auto node = static_cast<std::size_t>(live.placement.node(r));
       json["ranks"].push_back({{"rank", r},
                                {"coordinates", std::move(coordinates)},

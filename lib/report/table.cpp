@@ -9,7 +9,9 @@ namespace rankmesh::report::detail {
 std::string bold(const std::string& text, bool colour) {
   return colour ? "\x1b[1m" + text + "\x1b[0m" : text;
 }
-std::string dim(const std::string& text, bool colour) { return colour ? "\x1b[2m" + text + "\x1b[0m" : text; }
+std::string dim(const std::string& text, bool colour) {
+  return colour ? "\x1b[2m" + text + "\x1b[0m" : text;
+}
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
@@ -42,7 +44,8 @@ std::string Table::to_string(bool colour) const {
 std::string Table::to_csv() const {
   std::string text;
   const auto line = [&](const auto& cell) {
-    for (std::size_t c = 0; c < columns_.size(); ++c) text += (c > 0 ? "," : "") + csv_field(cell(c));
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      text += (c > 0 ? "," : "") + csv_field(cell(c));
     text += '\n';
   };
   line([&](std::size_t c) { return columns_[c].title; });

@@ -12,7 +12,8 @@ namespace {
 
 std::string size_text(std::int64_t bytes) {
   if (bytes == ByteRange::infinite) return "inf";
-  for (const auto& [unit, letter] : {std::pair{std::int64_t{1} << 30, 'G'}, {1 << 20, 'M'}, {1 << 10, 'K'}})
+  for (const auto& [unit, letter] :
+       {std::pair{std::int64_t{1} << 30, 'G'}, {1 << 20, 'M'}, {1 << 10, 'K'}})
     if (bytes != 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, letter);
   return fmt::format("{}", bytes);
 }
@@ -33,7 +34,9 @@ std::string_view to_string(TypeClass type_class) {
   return "?";
 }
 
-bool carries_everything(std::string_view transport) { return transport == "mpi" || transport == "nccl"; }
+bool carries_everything(std::string_view transport) {
+  return transport == "mpi" || transport == "nccl";
+}
 
 std::string RouteRule::to_string() const {
   std::string text = name.empty() ? "*" : name;
@@ -60,8 +63,8 @@ bool RouteRule::fits(const RouteScope& scope) const {
 }
 
 const RouteTable& RouteTable::defaults() {
-  // Where shared memory won against Open MPI by its defaults and by its best settings, with and without a
-  // core per rank (docs/performance.md).
+  // Where shared memory won against Open MPI by its defaults and by its best settings, with and
+  // without a core per rank (docs/performance.md).
   static const RouteTable table = parse(
       "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
       "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
@@ -86,12 +89,13 @@ std::string RouteTable::to_string() const {
 void RouteTable::check_names(const std::vector<std::string>& names) const {
   for (const RouteRule& rule : rules_)
     if (!rule.name.empty() && std::ranges::find(names, rule.name) == names.end())
-      throw SpecError{fmt::format("{}: the route '{}' is for '{}', which the mesh does not have", rule.origin,
-                                  rule.to_string(), rule.name),
+      throw SpecError{fmt::format("{}: the route '{}' is for '{}', which the mesh does not have",
+                                  rule.origin, rule.to_string(), rule.name),
                       detail::suggest(rule.name, names, "its names are"), rule.position};
 }
 
-std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope, const RouteQuery& query) const {
+std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
+                                              const RouteQuery& query) const {
   std::vector<std::size_t> matching;
   std::vector<std::int64_t> begins{0};
   for (std::size_t r = 0; r < rules_.size(); ++r) {
@@ -112,10 +116,12 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope, const Rou
   begins.erase(std::ranges::unique(begins).begin(), begins.end());
   std::vector<RouteSegment> segments;
   for (std::size_t i = 0; i < begins.size(); ++i) {
-    RouteSegment segment{{begins[i], i + 1 < begins.size() ? begins[i + 1] : ByteRange::infinite}, {}};
+    RouteSegment segment{{begins[i], i + 1 < begins.size() ? begins[i + 1] : ByteRange::infinite},
+                         {}};
     for (const std::size_t r : matching) {
       const RouteRule& rule = rules_[r];
-      if (rule.bytes && (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
+      if (rule.bytes &&
+          (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
       // What is not known offline may leave a rule out.

@@ -26,7 +26,8 @@ const std::vector<std::string>& transports() {
 
 std::vector<std::string> operations() {
   std::vector<std::string> names;
-  for (std::size_t o = 0; o < operation_count; ++o) names.emplace_back(to_string(static_cast<Operation>(o)));
+  for (std::size_t o = 0; o < operation_count; ++o)
+    names.emplace_back(to_string(static_cast<Operation>(o)));
   return names;
 }
 
@@ -40,8 +41,8 @@ class Reader {
 
   std::vector<RouteRule> read() {
     if (text_.size() > most_characters)
-      throw SpecError{fmt::format("{}: routes of {} characters; at most {} are read", origin_, text_.size(),
-                                  most_characters),
+      throw SpecError{fmt::format("{}: routes of {} characters; at most {} are read", origin_,
+                                  text_.size(), most_characters),
                       "was another file meant?"};
     while (skip_to_rule()) {
       if (rules_.size() == most_rules)
@@ -94,7 +95,8 @@ class Reader {
       ++at_;
       condition(rule, word());
     }
-    if (!is_at('=')) refuse(at_, "expected ':' or '='", "a rule is name.operation:conditions=transport");
+    if (!is_at('='))
+      refuse(at_, "expected ':' or '='", "a rule is name.operation:conditions=transport");
     ++at_;
     transport(rule, word());
     if (is_at(':') || is_at('='))
@@ -175,9 +177,11 @@ class Reader {
 
   std::int64_t number(const Word& word) {
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.text.data(), word.text.data() + word.text.size(), value);
+    const auto [end, error] =
+        std::from_chars(word.text.data(), word.text.data() + word.text.size(), value);
     if (error != std::errc{} || end != word.text.data() + word.text.size())
-      refuse(word.position, fmt::format("'{}' is no whole number", shown(word.text)), "write digits");
+      refuse(word.position, fmt::format("'{}' is no whole number", shown(word.text)),
+             "write digits");
     return value;
   }
 
@@ -185,7 +189,8 @@ class Reader {
     if (word.text == "inf") return ByteRange::infinite;
     std::int64_t unit = 1;
     if (!word.text.empty()) {
-      const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(word.text.back())));
+      const char letter =
+          static_cast<char>(std::toupper(static_cast<unsigned char>(word.text.back())));
       unit = letter == 'K' ? 1 << 10 : letter == 'M' ? 1 << 20 : letter == 'G' ? 1 << 30 : 1;
       if (unit != 1) word.text.remove_suffix(1);
     }
@@ -244,16 +249,19 @@ class Reader {
     const bool on_device = rule.transport == "nccl";
     if (rule.kind && on_device != (*rule.kind == MemoryKind::device))
       refuse(word.position,
-             fmt::format("{} does not carry {} memory", rule.transport, rankmesh::to_string(*rule.kind)),
+             fmt::format("{} does not carry {} memory", rule.transport,
+                         rankmesh::to_string(*rule.kind)),
              "host memory goes over mpi or shm, device memory over nccl");
     if (rule.capture && !on_device)
       refuse(word.position, fmt::format("{} is never inside a CUDA graph", rule.transport),
              "leave eager and capture to rules for nccl");
     if (rule.one_node == false && rule.transport == "shm")
-      refuse(word.position, "shm does not reach other nodes", "write one_node, or another transport");
+      refuse(word.position, "shm does not reach other nodes",
+             "write one_node, or another transport");
     if (!rule.operation) return;
     if (rule.bytes && is_point_to_point(*rule.operation))
-      refuse(rule.position, fmt::format("{} has no rules by size", rankmesh::to_string(*rule.operation)),
+      refuse(rule.position,
+             fmt::format("{} has no rules by size", rankmesh::to_string(*rule.operation)),
              "the other end may expect another size, and both must take one route");
     if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
       refuse(rule.position, "barrier carries no data", "leave sizes and types out");
@@ -262,8 +270,9 @@ class Reader {
   // Whether everything that b matches is matched by a, sizes aside.
   static bool covers(const RouteRule& a, const RouteRule& b) {
     const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
-    return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) && wider(a.type, b.type) &&
-           a.least_ranks <= b.least_ranks && a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
+    return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
+           wider(a.type, b.type) && a.least_ranks <= b.least_ranks &&
+           a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
            wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
   }
 
@@ -277,7 +286,8 @@ class Reader {
       grows = false;
       for (std::size_t r = 0; r + 1 < rules_.size() && !grows; ++r) {
         const RouteRule& rule = rules_[r];
-        if (!covers(rule, last) || (!carries_everything(rule.transport) && rule.transport != last.transport))
+        if (!covers(rule, last) ||
+            (!carries_everything(rule.transport) && rule.transport != last.transport))
           continue;
         // Calls without a size match rules without one alone.
         if (rule.bytes && !last.bytes) continue;
@@ -305,14 +315,17 @@ class Reader {
     return fmt::format("{}, line {}", origin_, line);
   }
 
-  [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
+  [[noreturn]] void refuse(std::size_t position, std::string_view reason,
+                           std::string_view hint) const {
     const std::size_t line_end = std::min(text_.find('\n', position), text_.size());
-    const std::size_t before = position == 0 ? std::string_view::npos : text_.rfind('\n', position - 1);
+    const std::size_t before =
+        position == 0 ? std::string_view::npos : text_.rfind('\n', position - 1);
     const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
-    throw SpecError{fmt::format("{}: routes '{}', position {}: {}", place(position),
-                                detail::excerpt(text_.substr(begin, line_end - begin), position - begin),
-                                position - begin, reason),
-                    std::string{hint}, position};
+    throw SpecError{
+        fmt::format("{}: routes '{}', position {}: {}", place(position),
+                    detail::excerpt(text_.substr(begin, line_end - begin), position - begin),
+                    position - begin, reason),
+        std::string{hint}, position};
   }
 
   std::string_view text_;
@@ -331,7 +344,8 @@ RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::str
   return table;
 }
 
-RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source, std::string_view origin) {
+RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
+                            std::string_view origin) {
   if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin);
   const std::string path{text_or_path.substr(1)};
   std::ifstream file{path, std::ios::binary};

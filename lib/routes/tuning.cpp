@@ -3,8 +3,8 @@
 namespace rankmesh {
 
 std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
-                                   std::span<const RouteTiming> timings, bool sized, const std::string& usual,
-                                   double gain) {
+                                   std::span<const RouteTiming> timings, bool sized,
+                                   const std::string& usual, double gain) {
   std::vector<RouteRule> rules;
   std::string before;  // that took the size before
   for (std::size_t i = 0; i < timings.size(); ++i) {
@@ -22,7 +22,8 @@ std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
     if (!best.empty() && best == before) {
       rules.back().bytes->end = end;
     } else if (!best.empty()) {
-      rules.push_back({.name = name, .operation = operation, .kind = MemoryKind::host, .transport = best});
+      rules.push_back(
+          {.name = name, .operation = operation, .kind = MemoryKind::host, .transport = best});
       rules.back().bytes = ByteRange{begin, end};
     }
     before = best;

@@ -13,7 +13,8 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;  // ranks, where two grids interleave
+constexpr std::int64_t most_compared_ranks = std::int64_t{1}
+                                             << 24;  // ranks, where two grids interleave
 
 std::string count_of_ranks(std::int64_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
@@ -26,7 +27,8 @@ std::string called(const MeshSpec::Grid& grid) {
 Rank lowest(const RankSet& ranks) {
   if (ranks.table()) return *std::min_element(ranks.begin(), ranks.end());
   std::int64_t lowest = ranks.start();
-  for (const Mode& mode : ranks.modes()) lowest += std::min<std::int64_t>(0, (mode.size - 1) * mode.stride);
+  for (const Mode& mode : ranks.modes())
+    lowest += std::min<std::int64_t>(0, (mode.size - 1) * mode.stride);
   return lowest;
 }
 
@@ -37,8 +39,9 @@ std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t
   const RankSet& many = a.size() < b.size() ? b : a;
   budget -= few.size();
   if (budget < 0)
-    throw SpecError{fmt::format("the ranks of grids lie between one another, {} and more", few.size()),
-                    "give each grid ranks in a row"};
+    throw SpecError{
+        fmt::format("the ranks of grids lie between one another, {} and more", few.size()),
+        "give each grid ranks in a row"};
   for (const Rank rank : few)
     if (many.contains(rank)) return rank;
   return std::nullopt;
@@ -52,7 +55,8 @@ std::optional<std::int64_t> MeshSpec::world_size() const {
   if (stated_world_size_) return stated_world_size_;
   std::int64_t size = 0;
   for (const Grid& grid : grids_) {
-    auto reach = grid.ranks ? std::optional{grid.ranks->highest().value() + 1} : grid.mesh.world_size();
+    auto reach =
+        grid.ranks ? std::optional{grid.ranks->highest().value() + 1} : grid.mesh.world_size();
     std::int64_t end = 0;
     if (!reach || __builtin_add_overflow(*reach, grid.rank_offset, &end)) return std::nullopt;
     size = std::max(size, end);
@@ -62,13 +66,14 @@ std::optional<std::int64_t> MeshSpec::world_size() const {
 
 void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
   if (world_size && *world_size < 1)
-    throw SpecError{fmt::format("a world of {} ranks", *world_size), "a world has at least one rank"};
+    throw SpecError{fmt::format("a world of {} ranks", *world_size),
+                    "a world has at least one rank"};
   if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
-    throw SpecError{
-        fmt::format("{}: the mesh file is for {}, the world has {}",
-                    detail::place_of(origin_, world_size_line_), count_of_ranks(*stated_world_size_),
-                    *world_size),
-        fmt::format("start {}, or leave world_size out of the file", count_of_ranks(*stated_world_size_))};
+    throw SpecError{fmt::format("{}: the mesh file is for {}, the world has {}",
+                                detail::place_of(origin_, world_size_line_),
+                                count_of_ranks(*stated_world_size_), *world_size),
+                    fmt::format("start {}, or leave world_size out of the file",
+                                count_of_ranks(*stated_world_size_))};
 }
 
 void MeshSpec::check_overlap() const {
@@ -77,29 +82,31 @@ void MeshSpec::check_overlap() const {
     for (std::size_t a = 0; a < b; ++a)
       detail::located(origin_, grids_[b].line, "", [&] {
         if (const auto rank = common_rank(*grids_[a].ranks, *grids_[b].ranks, budget))
-          throw SpecError{
-              fmt::format("rank {} is in the grids '{}' and '{}'", rank->value(), grids_[a].name,
-                          grids_[b].name),
-              "grids do not overlap; factorisations of the same ranks are views: mesh = \"dp=8 | ep=8\""};
+          throw SpecError{fmt::format("rank {} is in the grids '{}' and '{}'", rank->value(),
+                                      grids_[a].name, grids_[b].name),
+                          "grids do not overlap; factorisations of the same ranks are views: mesh "
+                          "= \"dp=8 | ep=8\""};
       });
 }
 
-// The grid on its ranks of the world. Where it is open (`auto`), what it gets is the ranks listed, or those
-// of the world from its offset on.
-MeshString::Parts MeshSpec::parts_of(const Grid& grid, std::optional<std::int64_t> world_size) const {
+// The grid on its ranks of the world. Where it is open (`auto`), what it gets is the ranks listed,
+// or those of the world from its offset on.
+MeshString::Parts MeshSpec::parts_of(const Grid& grid,
+                                     std::optional<std::int64_t> world_size) const {
   if (!grid.ranks && grid.rank_offset == 0) return grid.mesh.plan(world_size);
   auto own = grid.mesh.world_size();
   if (grid.ranks && own && *own != grid.ranks->size())
-    throw SpecError{fmt::format("{} is {}, {} listed", called(grid), count_of_ranks(*own),
-                                grid.ranks->size() == 1 ? "1 is" : fmt::format("{} are", grid.ranks->size())),
-                    fmt::format("list {}, or make one size auto", count_of_ranks(*own))};
+    throw SpecError{
+        fmt::format("{} is {}, {} listed", called(grid), count_of_ranks(*own),
+                    grid.ranks->size() == 1 ? "1 is" : fmt::format("{} are", grid.ranks->size())),
+        fmt::format("list {}, or make one size auto", count_of_ranks(*own))};
   if (grid.ranks) own = grid.ranks->size();
   if (!own && world_size) {
     own = *world_size - grid.rank_offset;
     if (*own < 1)
-      throw SpecError{
-          fmt::format("the mesh begins at rank {}, the world has {}", grid.rank_offset, *world_size),
-          "use a smaller rank_offset or a larger world"};
+      throw SpecError{fmt::format("the mesh begins at rank {}, the world has {}", grid.rank_offset,
+                                  *world_size),
+                      "use a smaller rank_offset or a larger world"};
   }
   MeshString::Parts parts = grid.mesh.plan(own);
   std::int64_t end = 0;
@@ -155,8 +162,8 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
   if (grids_.size() > 1) check_overlap();
   MeshString::Parts all;
   for (const Grid& grid : grids_) {
-    auto parts =
-        detail::located(origin_, grid.line, "use other sizes", [&] { return parts_of(grid, world_size); });
+    auto parts = detail::located(origin_, grid.line, "use other sizes",
+                                 [&] { return parts_of(grid, world_size); });
     all.world_size = std::max(all.world_size, parts.world_size);
     std::ranges::move(parts.views, std::back_inserter(all.views));
     std::ranges::move(parts.families, std::back_inserter(all.families));

@@ -33,8 +33,9 @@ class MeshStringParser {
   explicit MeshStringParser(std::string_view text) {
     if (text.size() > max_characters)
       throw SpecError{
-          fmt::format("the mesh string has {} characters; at most {} are read (it begins with '{}')",
-                      text.size(), max_characters, detail::excerpt(text, 0)),
+          fmt::format(
+              "the mesh string has {} characters; at most {} are read (it begins with '{}')",
+              text.size(), max_characters, detail::excerpt(text, 0)),
           std::string{example}, 0};
     mesh_.text_ = text;
   }
@@ -60,8 +61,9 @@ class MeshStringParser {
       refuse(mesh_.products_.empty()
                  ? mesh_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
                  : "expected ',' '*' or the end",
-             mesh_.preset_ ? "keys are separated by ',', derived names follow one ';'"
-                           : "dimensions are separated by ',', views by '|', derived names follow one ';'");
+             mesh_.preset_
+                 ? "keys are separated by ',', derived names follow one ';'"
+                 : "dimensions are separated by ',', views by '|', derived names follow one ';'");
     return std::move(mesh_);
   }
 
@@ -114,7 +116,8 @@ class MeshStringParser {
         at_ = argument.key_position;
         refuse(fmt::format("the key '{}' stands twice", argument.key), "give each key once");
       }
-    if (!take('=')) refuse(fmt::format("expected '=' after '{}'", argument.key), "a key is key=value");
+    if (!take('='))
+      refuse(fmt::format("expected '=' after '{}'", argument.key), "a key is key=value");
     argument.value_position = at_;
     while (!at_end() && is_value(peek())) ++at_;
     argument.value = mesh_.text_.substr(argument.value_position, at_ - argument.value_position);
@@ -210,7 +213,8 @@ class MeshStringParser {
     for (const auto& other : mesh_.products_) taken.insert(other.name);
     if (taken.contains(product.name)) {
       at_ = product.position;
-      refuse(fmt::format("the name '{}' stands twice", product.name), "give the derived name one of its own");
+      refuse(fmt::format("the name '{}' stands twice", product.name),
+             "give the derived name one of its own");
     }
     if (!take('='))
       refuse(fmt::format("expected '=' after '{}'", product.name),

@@ -38,7 +38,8 @@ bool has_auto(const MeshString::View& view) {
 
 }  // namespace
 
-void MeshString::refuse(std::size_t position, std::string_view reason, std::string_view hint) const {
+void MeshString::refuse(std::size_t position, std::string_view reason,
+                        std::string_view hint) const {
   detail::refuse_at(text_, position, reason, hint);
 }
 
@@ -72,7 +73,8 @@ std::int64_t MeshString::settle_world(std::optional<std::int64_t> world_size) co
   if (!world_size) {
     const View& view = views_.front();
     const auto open = std::ranges::find_if(view, [](const auto& d) { return !d.size; });
-    refuse(open->position, fmt::format("'{}' is auto and the size of the world is not known", open->name),
+    refuse(open->position,
+           fmt::format("'{}' is auto and the size of the world is not known", open->name),
            "give the number of ranks (meshinfo: --world-size N), or a number instead of auto");
   }
   return *world_size;
@@ -84,7 +86,8 @@ Layout MeshString::layout_of(const View& view, std::int64_t world) const {
     const std::string there = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
     if (has_auto(view))
       refuse(view.front().position,
-             fmt::format("{} ranks cannot be divided by {}, the product of {}", world, given, text_of(view)),
+             fmt::format("{} ranks cannot be divided by {}, the product of {}", world, given,
+                         text_of(view)),
              fmt::format("use a world that is a multiple of {}, or other sizes", given));
     refuse(view.front().position,
            fmt::format("{} is {} ranks, the world has {}", text_of(view), given, there),
@@ -97,7 +100,8 @@ Layout MeshString::layout_of(const View& view, std::int64_t world) const {
   return Layout::row_major(sizes);
 }
 
-void MeshString::add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const {
+void MeshString::add_products(const std::vector<Layout>& layouts,
+                              std::vector<GroupFamily>& families) const {
   std::vector<std::string> dimensions;
   for (const Layout& layout : layouts)
     for (const auto& d : layout.dimensions())
@@ -108,7 +112,8 @@ void MeshString::add_products(const std::vector<Layout>& layouts, std::vector<Gr
              "give the derived name one of its own");
     for (const std::string& factor : product.factors)
       if (std::ranges::find(dimensions, factor) == dimensions.end())
-        refuse(product.position, fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
+        refuse(product.position,
+               fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
                detail::suggest(factor, dimensions, "dimensions"));
     bool found = false;
     for (std::size_t v = 0; v < layouts.size() && !found; ++v) {
@@ -118,7 +123,8 @@ void MeshString::add_products(const std::vector<Layout>& layouts, std::vector<Gr
       if (members.size() != product.factors.size()) continue;
       std::ranges::sort(members);
       if (std::ranges::adjacent_find(members) != members.end())
-        refuse(product.position, fmt::format("'{}' names a dimension twice", product.name), "name each once");
+        refuse(product.position, fmt::format("'{}' names a dimension twice", product.name),
+               "name each once");
       families.push_back(GroupFamily::of(product.name, layouts[v], members));
       found = true;
     }
@@ -147,10 +153,11 @@ MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const
       if (known == families.end())
         families.push_back(std::move(family));
       else if (!family.has_same_groups(*known))
-        refuse(view[d].position,
-               fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one", view[d].name,
-                           family.group(0).to_string(24), known->group(0).to_string(24)),
-               "put it at the same place with the same size in each view, or give it another name");
+        refuse(
+            view[d].position,
+            fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one",
+                        view[d].name, family.group(0).to_string(24), known->group(0).to_string(24)),
+            "put it at the same place with the same size in each view, or give it another name");
     }
   }
 
@@ -162,7 +169,8 @@ std::string MeshString::to_string() const {
   std::vector<std::string> views;
   if (preset_) {
     std::vector<std::string> arguments;
-    for (const auto& argument : preset_->arguments) arguments.push_back(argument.key + "=" + argument.value);
+    for (const auto& argument : preset_->arguments)
+      arguments.push_back(argument.key + "=" + argument.value);
     views.push_back(fmt::format("{}:{}", preset_->system, fmt::join(arguments, ",")));
   }
   for (const View& view : views_) views.push_back(text_of(view));

@@ -20,8 +20,8 @@ RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_vie
   RouteTable table = RouteTable::read(code, RouteSource::code, "MeshOptions::routes");
   if (const char* text = std::getenv("RANKMESH_ROUTES"))
     table.append(RouteTable::read(text, RouteSource::environment, "RANKMESH_ROUTES"));
-  table.append(
-      RouteTable::read(beside(spec.routes(), spec.origin()), RouteSource::file, spec.routes_origin()));
+  table.append(RouteTable::read(beside(spec.routes(), spec.origin()), RouteSource::file,
+                                spec.routes_origin()));
   std::vector<std::string> names;
   for (const GroupFamily& family : plan.families()) names.push_back(family.name());
   table.check_names(names);

@@ -6,9 +6,11 @@
 
 namespace rankmesh::detail {
 
-void refuse_at(std::string_view text, std::size_t position, std::string_view reason, std::string_view hint) {
-  throw SpecError{fmt::format("mesh '{}', position {}: {}", excerpt(text, position), position, reason),
-                  std::string{hint}, position};
+void refuse_at(std::string_view text, std::size_t position, std::string_view reason,
+               std::string_view hint) {
+  throw SpecError{
+      fmt::format("mesh '{}', position {}: {}", excerpt(text, position), position, reason),
+      std::string{hint}, position};
 }
 
 }  // namespace rankmesh::detail

@@ -45,14 +45,16 @@ toml::table parse_table(std::string_view text, std::string_view origin) {
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
-    throw SpecError{
-        fmt::format("{}:{}: this is no TOML: {}", origin, error.source().begin.line, error.description()),
-        "see toml.io for the syntax"};
+    throw SpecError{fmt::format("{}:{}: this is no TOML: {}", origin, error.source().begin.line,
+                                error.description()),
+                    "see toml.io for the syntax"};
   }
 }
 
 bool is_name(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   return !text.empty() && text.size() <= 64 && is_letter(text.front()) &&
          std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
@@ -66,9 +68,9 @@ class MeshFileReader {
   }
 
   MeshSpec read() {
-    static const std::vector<std::string> keys{"mesh",   "world_size", "rank_offset", "rank_order", "grids",
-                                               "groups", "options",    "routes",      "source",     "locator",
-                                               "given",  "derived",    "unknown"};
+    static const std::vector<std::string> keys{
+        "mesh",   "world_size", "rank_offset", "rank_order", "grids",   "groups", "options",
+        "routes", "source",     "locator",     "given",      "derived", "unknown"};
     root_.refuse_other_keys(keys);
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
@@ -127,11 +129,12 @@ class MeshFileReader {
       if (ranks == nullptr)
         root_.refuse(entry.line, fmt::format("the grid '{}' has no ranks", entry.key),
                      "write ranks = \"0-7\"");
-      spec_.grids_.push_back(
-          {entry.key, mesh_string(table), table.ranks("ranks", *ranks, max_listed), 0, table.line("mesh")});
+      spec_.grids_.push_back({entry.key, mesh_string(table),
+                              table.ranks("ranks", *ranks, max_listed), 0, table.line("mesh")});
     }
     if (spec_.grids_.empty())
-      root_.refuse(root_.line("grids"), "there is no grid", "write a table [grids.NAME] with mesh and ranks");
+      root_.refuse(root_.line("grids"), "there is no grid",
+                   "write a table [grids.NAME] with mesh and ranks");
   }
 
   void read_lists() {
@@ -149,7 +152,8 @@ class MeshFileReader {
         lists.groups.push_back(root_.ranks(entry.key, group, max_listed));
         left -= lists.groups.back().size();
         if (left < 0)
-          root_.refuse(group, fmt::format("the groups list more than {} ranks", max_listed), "use fewer");
+          root_.refuse(group, fmt::format("the groups list more than {} ranks", max_listed),
+                       "use fewer");
       }
       spec_.lists_.push_back(std::move(lists));
     }
@@ -169,13 +173,15 @@ class MeshFileReader {
 
   void add_options(const std::string& name, const detail::TomlReader::Entry& entry) {
     if (std::ranges::find(spec_.options_, name, &MeshSpec::Options::name) != spec_.options_.end())
-      root_.refuse(entry.line, fmt::format("the options of '{:.40}' stand twice", name), "give them once");
+      root_.refuse(entry.line, fmt::format("the options of '{:.40}' stand twice", name),
+                   "give them once");
     spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
   }
 
   [[noreturn]] void refuse_name(const detail::TomlReader::Entry& entry) const {
-    root_.refuse(entry.line, fmt::format("'{:.40}' is no name", entry.key),
-                 "a name begins with a letter or '_' and goes on with letters, digits and '_', at most 64");
+    root_.refuse(
+        entry.line, fmt::format("'{:.40}' is no name", entry.key),
+        "a name begins with a letter or '_' and goes on with letters, digits and '_', at most 64");
   }
 
   detail::TomlReader root_;
@@ -184,7 +190,8 @@ class MeshFileReader {
 
 MeshSpec MeshSpec::parse(std::string_view text) {
   const std::string_view path = trimmed(text);
-  if (path.ends_with(".toml") && path.size() < 4096) return parse_toml(read_file(std::string{path}), path);
+  if (path.ends_with(".toml") && path.size() < 4096)
+    return parse_toml(read_file(std::string{path}), path);
   return parse_string(text);
 }
 

@@ -18,9 +18,10 @@ std::optional<int> as_int(const std::optional<std::int64_t>& number) {
 }  // namespace
 
 GroupOptions read_options(const TomlReader& table) {
-  static const std::vector<std::string> keys{"split_from", "share_resources",  "ranks_per_id",  "lazy",
-                                             "blocking",   "priority",         "min_ctas",      "max_ctas",
-                                             "isolated",   "cga_cluster_size", "traffic_class", "timeout"};
+  static const std::vector<std::string> keys{
+      "split_from", "share_resources",  "ranks_per_id",  "lazy",
+      "blocking",   "priority",         "min_ctas",      "max_ctas",
+      "duplicates", "cga_cluster_size", "traffic_class", "timeout"};
   table.refuse_other_keys(keys);
   GroupOptions options;
   options.split_from = table.text("split_from");
@@ -28,13 +29,14 @@ GroupOptions read_options(const TomlReader& table) {
   options.ranks_per_id = table.number("ranks_per_id", 0).value_or(options.ranks_per_id);
   options.lazy = table.flag("lazy");
   options.blocking = table.flag("blocking");
-  options.priority = as_int(table.number("priority", least_int, most_int)).value_or(options.priority);
+  options.priority =
+      as_int(table.number("priority", least_int, most_int)).value_or(options.priority);
   options.min_ctas = as_int(table.number("min_ctas", 1, most_int));
   options.max_ctas = as_int(table.number("max_ctas", 1, most_int));
   options.cga_cluster_size = as_int(table.number("cga_cluster_size", 0, most_int));
   options.traffic_class = as_int(table.number("traffic_class", least_int, most_int));
   options.timeout = as_int(table.number("timeout", 1, most_int));
-  options.isolated = table.texts("isolated");
+  options.duplicates = table.texts("duplicates");
   return options;
 }
 
@@ -58,8 +60,8 @@ std::string options_as_toml(const GroupOptions& options) {
   number("traffic_class", options.traffic_class);
   number("timeout", options.timeout);
   std::vector<std::string> keys;
-  for (const std::string& key : options.isolated) keys.push_back(detail::quoted(key));
-  if (!keys.empty()) text += fmt::format("isolated = [{}]\n", fmt::join(keys, ", "));
+  for (const std::string& key : options.duplicates) keys.push_back(detail::quoted(key));
+  if (!keys.empty()) text += fmt::format("duplicates = [{}]\n", fmt::join(keys, ", "));
   return text;
 }
 

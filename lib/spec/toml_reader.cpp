@@ -17,7 +17,8 @@ std::int64_t TomlReader::line(std::string_view key) const {
 std::vector<TomlReader::Entry> TomlReader::entries() const {
   std::vector<std::pair<toml::source_position, Entry>> found;
   for (const auto& [key, node] : table_)
-    found.emplace_back(key.source().begin, Entry{std::string{key.str()}, &node, key.source().begin.line});
+    found.emplace_back(key.source().begin,
+                       Entry{std::string{key.str()}, &node, key.source().begin.line});
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Entry> result;
   for (auto& [position, entry] : found) result.push_back(std::move(entry));
@@ -35,7 +36,8 @@ std::string TomlReader::text(std::string_view key) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return {};
   const auto value = node->value_exact<std::string>();
-  if (!value) refuse(*node, fmt::format("'{}' is no string", key), fmt::format("write {} = \"...\"", key));
+  if (!value)
+    refuse(*node, fmt::format("'{}' is no string", key), fmt::format("write {} = \"...\"", key));
   return *value;
 }
 
@@ -49,7 +51,8 @@ std::vector<std::string> TomlReader::texts(std::string_view key) const {
   for (const toml::node& element : *array) {
     const auto value = element.value_exact<std::string>();
     if (!value)
-      refuse(element, fmt::format("'{}' holds something that is no string", key), "use strings only");
+      refuse(element, fmt::format("'{}' holds something that is no string", key),
+             "use strings only");
     result.push_back(*value);
   }
   return result;
@@ -60,7 +63,8 @@ bool TomlReader::flag(std::string_view key) const {
   if (node == nullptr) return false;
   const auto value = node->value_exact<bool>();
   if (!value)
-    refuse(*node, fmt::format("'{}' is neither true nor false", key), fmt::format("write {} = true", key));
+    refuse(*node, fmt::format("'{}' is neither true nor false", key),
+           fmt::format("write {} = true", key));
   return *value;
 }
 
@@ -71,8 +75,9 @@ std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_
   const auto value = node->value_exact<std::int64_t>();
   if (!value || *value < least || *value > most)
     refuse(*node,
-           most == INT64_MAX - 1 ? fmt::format("'{}' is no whole number from {} up", key, least)
-                                 : fmt::format("'{}' is no whole number from {} to {}", key, least, most),
+           most == INT64_MAX - 1
+               ? fmt::format("'{}' is no whole number from {} up", key, least)
+               : fmt::format("'{}' is no whole number from {} to {}", key, least, most),
            "write a whole number, without quotes");
   return value;
 }
@@ -101,7 +106,8 @@ RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int
     const toml::array* array = node.as_array();
     if (array == nullptr || array->empty()) refuse_form();
     if (static_cast<std::int64_t>(array->size()) > most)
-      throw SpecError{fmt::format("more than {} ranks are listed", most), "write a text such as \"0-3,8\""};
+      throw SpecError{fmt::format("more than {} ranks are listed", most),
+                      "write a text such as \"0-3,8\""};
     std::vector<Rank> ranks;
     for (const toml::node& element : *array) {
       const auto value = element.value_exact<std::int64_t>();
@@ -112,7 +118,8 @@ RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int
   });
 }
 
-void TomlReader::refuse(const toml::node& where, std::string_view reason, std::string_view hint) const {
+void TomlReader::refuse(const toml::node& where, std::string_view reason,
+                        std::string_view hint) const {
   refuse(where.source().begin.line, reason, hint);
 }
 

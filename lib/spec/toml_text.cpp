@@ -46,7 +46,8 @@ std::string MeshSpec::to_toml() const {
   std::string text;
   if (!has_grids) text += line("mesh", first.mesh.to_string());
   if (stated_world_size_) text += fmt::format("world_size = {}\n", *stated_world_size_);
-  if (!has_grids && first.rank_offset != 0) text += fmt::format("rank_offset = {}\n", first.rank_offset);
+  if (!has_grids && first.rank_offset != 0)
+    text += fmt::format("rank_offset = {}\n", first.rank_offset);
   if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
   text += line("routes", routes_);
   text += line("source", provenance_.source);
@@ -65,7 +66,8 @@ std::string MeshSpec::to_toml() const {
     text += list(lists.name, groups);
   }
   for (const Options& entry : options_)
-    text += fmt::format("\n{}\n{}", header(entry.name, grids_), detail::options_as_toml(entry.options));
+    text +=
+        fmt::format("\n{}\n{}", header(entry.name, grids_), detail::options_as_toml(entry.options));
   return text.starts_with('\n') ? text.substr(1) : text;
 }
 

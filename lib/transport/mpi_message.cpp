@@ -13,8 +13,8 @@ using mpi::CountedType;
 
 namespace {
 
-// Of send_recv: MPI_Sendrecv posts the receive before it sends. A small message on its way first is with the
-// peer sooner.
+// Of send_recv: MPI_Sendrecv posts the receive before it sends. A small message on its way first is
+// with the peer sooner.
 constexpr std::int64_t early_bytes = 1024;
 
 }  // namespace
@@ -53,8 +53,8 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
       check(received, "MPI_Recv");
       check(done, "MPI_Wait");
     } else {
-      check(MPI_Sendrecv(call.in.data, in.count(), in.type(), to, call.tag, call.out.data, out.count(),
-                         out.type(), from, call.tag, comm, &status),
+      check(MPI_Sendrecv(call.in.data, in.count(), in.type(), to, call.tag, call.out.data,
+                         out.count(), out.type(), from, call.tag, comm, &status),
             "MPI_Sendrecv");
     }
   }
@@ -68,14 +68,14 @@ void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
                    std::vector<MPI_Request>& requests) {
   if (call.operation != Operation::send) {
     const CountedType out{call.out.count, call.out.type, largest};
-    check(MPI_Irecv(call.out.data, out.count(), out.type(), static_cast<int>(call.source.value()), call.tag,
-                    comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+    check(MPI_Irecv(call.out.data, out.count(), out.type(), static_cast<int>(call.source.value()),
+                    call.tag, comm, &requests.emplace_back(MPI_REQUEST_NULL)),
           "MPI_Irecv");
   }
   if (call.operation != Operation::recv) {
     const CountedType in{call.in.count, call.in.type, largest};
-    check(MPI_Isend(call.in.data, in.count(), in.type(), static_cast<int>(call.destination.value()), call.tag,
-                    comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+    check(MPI_Isend(call.in.data, in.count(), in.type(), static_cast<int>(call.destination.value()),
+                    call.tag, comm, &requests.emplace_back(MPI_REQUEST_NULL)),
           "MPI_Isend");
   }
 }

@@ -22,15 +22,17 @@ using mpi::CountedType;
 using Requests = std::vector<MPI_Request>;
 
 // MPI_Xxx where `requests_` is null, MPI_Ixxx with a request of its own where it is not.
-#define RANKMESH_ISSUE(blocking, nonblocking, ...)                                                          \
-  (requests_ == nullptr ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
-                        : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
-                                "MPI_" #nonblocking))
+#define RANKMESH_ISSUE(blocking, nonblocking, ...)                                         \
+  (requests_ == nullptr                                                                    \
+       ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
+       : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
+               "MPI_" #nonblocking))
 
 // The call in MPI's terms, issued in one or several steps.
 class Issue {
  public:
-  Issue(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest, Requests* requests)
+  Issue(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
+        Requests* requests)
       : call_{call},
         comm_{comm.native()},
         rank_{comm.rank()},
@@ -81,7 +83,9 @@ class Issue {
   [[nodiscard]] CountedType block(std::int64_t count, DataType type) const {
     return {count, type, std::max<std::int64_t>(1, largest_ / size_)};
   }
-  [[nodiscard]] CountedType whole(std::int64_t count, DataType type) const { return {count, type, largest_}; }
+  [[nodiscard]] CountedType whole(std::int64_t count, DataType type) const {
+    return {count, type, largest_};
+  }
   [[nodiscard]] const void* in_or_in_place(bool in_place) const {
     return in_place ? MPI_IN_PLACE : static_cast<const void*>(call_.in.data);
   }
@@ -102,7 +106,9 @@ class Issue {
   [[nodiscard]] MPI_Datatype arithmetic_type() const {
     return user_ ? user_->type() : mpi::native_for_reduction(call_.in.type);
   }
-  [[nodiscard]] MPI_Op reduction() const { return user_ ? user_->op() : mpi::native(call_.reduction); }
+  [[nodiscard]] MPI_Op reduction() const {
+    return user_ ? user_->op() : mpi::native(call_.reduction);
+  }
   template <class B>
   [[nodiscard]] auto* place(const B& buffer, std::int64_t element) const {
     return buffer.slice(element * unit_, 0).data;
@@ -131,9 +137,10 @@ class Issue {
   void all_reduce() {
     const bool in_place = same(call_.in.data, call_.out.data);
     in_pieces(call_.in.count / unit_, [&](std::int64_t offset, int n) {
-      const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
-      RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(), reduction(),
-                     comm_);
+      const void* from =
+          in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
+      RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(),
+                     reduction(), comm_);
     });
   }
 
@@ -142,11 +149,12 @@ class Issue {
     if (call_.in_blocks != nullptr) {
       if (is_packed(*call_.in_blocks)) {
         const Counts& in = hold(*call_.in_blocks);
-        RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data, in.counts.data(),
-                       arithmetic_type(), reduction(), comm_);
+        RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, call_.in.data, call_.out.data,
+                       in.counts.data(), arithmetic_type(), reduction(), comm_);
         return;
       }
-      // MPI's form wants the blocks without gaps and their sum in an int: else each block is a reduction.
+      // MPI's form wants the blocks without gaps and their sum in an int: else each block is a
+      // reduction.
       for (int r = 0; r < size_; ++r) {
         const auto k = static_cast<std::size_t>(r);
         reduce_block(block_of(call_.in, call_.in_blocks, k), call_.out, r, false);
@@ -158,7 +166,8 @@ class Issue {
                      static_cast<int>(count / unit_), arithmetic_type(), reduction(), comm_);
       return;
     }
-    for (int r = 0; r < size_; ++r) reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
+    for (int r = 0; r < size_; ++r)
+      reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
   }
 
   // Whether the blocks follow each other from 0 on, and MPI can count their sum.
@@ -173,7 +182,8 @@ class Issue {
 
   // Where this rank's own block of the whole begins, in elements.
   [[nodiscard]] std::int64_t own_place(const Blocks* blocks, std::int64_t count) const {
-    return blocks == nullptr ? rank_ * count : blocks->displacements()[static_cast<std::size_t>(rank_)];
+    return blocks == nullptr ? rank_ * count
+                             : blocks->displacements()[static_cast<std::size_t>(rank_)];
   }
 
   void all_gather() {
@@ -182,14 +192,14 @@ class Issue {
     if (call_.out_blocks != nullptr) {
       const Counts& out = hold(*call_.out_blocks);
       const int n = narrow(call_.in.count);
-      RANKMESH_ISSUE(Allgatherv, Iallgatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
-                     call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.out.type),
-                     comm_);
+      RANKMESH_ISSUE(Allgatherv, Iallgatherv, in_or_in_place(in_place), n,
+                     mpi::native(call_.in.type), call_.out.data, out.counts.data(),
+                     out.displacements.data(), mpi::native(call_.out.type), comm_);
       return;
     }
     const CountedType type = block(call_.in.count, call_.in.type);
-    RANKMESH_ISSUE(Allgather, Iallgather, in_or_in_place(in_place), type.count(), type.type(), call_.out.data,
-                   type.count(), type.type(), comm_);
+    RANKMESH_ISSUE(Allgather, Iallgather, in_or_in_place(in_place), type.count(), type.type(),
+                   call_.out.data, type.count(), type.type(), comm_);
   }
 
   void gather() {
@@ -200,13 +210,13 @@ class Issue {
       const Counts& out = hold(*call_.out_blocks);
       const int n = narrow(call_.in.count);
       RANKMESH_ISSUE(Gatherv, Igatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
-                     call_.out.data, out.counts.data(), out.displacements.data(), mpi::native(call_.in.type),
-                     root(), comm_);
+                     call_.out.data, out.counts.data(), out.displacements.data(),
+                     mpi::native(call_.in.type), root(), comm_);
       return;
     }
     const CountedType type = block(call_.in.count, call_.in.type);
-    RANKMESH_ISSUE(Gather, Igather, in_or_in_place(in_place), type.count(), type.type(), call_.out.data,
-                   type.count(), type.type(), root(), comm_);
+    RANKMESH_ISSUE(Gather, Igather, in_or_in_place(in_place), type.count(), type.type(),
+                   call_.out.data, type.count(), type.type(), root(), comm_);
   }
 
   void scatter() {
@@ -218,7 +228,8 @@ class Issue {
       const Counts& in = hold(*call_.in_blocks);
       const int n = narrow(call_.out.count);
       RANKMESH_ISSUE(Scatterv, Iscatterv, call_.in.data, in.counts.data(), in.displacements.data(),
-                     mpi::native(call_.out.type), out, n, mpi::native(call_.out.type), root(), comm_);
+                     mpi::native(call_.out.type), out, n, mpi::native(call_.out.type), root(),
+                     comm_);
       return;
     }
     const CountedType type = block(call_.out.count, call_.out.type);
@@ -230,21 +241,23 @@ class Issue {
     if (call_.in_blocks != nullptr) {
       const Counts& in = hold(*call_.in_blocks);
       const Counts& out = hold(*call_.out_blocks);
-      RANKMESH_ISSUE(Alltoallv, Ialltoallv, call_.in.data, in.counts.data(), in.displacements.data(),
-                     mpi::native(call_.in.type), call_.out.data, out.counts.data(), out.displacements.data(),
-                     mpi::native(call_.out.type), comm_);
+      RANKMESH_ISSUE(Alltoallv, Ialltoallv, call_.in.data, in.counts.data(),
+                     in.displacements.data(), mpi::native(call_.in.type), call_.out.data,
+                     out.counts.data(), out.displacements.data(), mpi::native(call_.out.type),
+                     comm_);
       return;
     }
     const CountedType type = block(call_.in.count / size_, call_.in.type);
-    RANKMESH_ISSUE(Alltoall, Ialltoall, in_or_in_place(same(call_.in.data, call_.out.data)), type.count(),
-                   type.type(), call_.out.data, type.count(), type.type(), comm_);
+    RANKMESH_ISSUE(Alltoall, Ialltoall, in_or_in_place(same(call_.in.data, call_.out.data)),
+                   type.count(), type.type(), call_.out.data, type.count(), type.type(), comm_);
   }
 
   // Counts of a v-form as MPI wants them.
   struct Counts {
     explicit Counts(const Blocks& blocks) {
       for (const std::int64_t value : blocks.counts()) counts.push_back(narrow(value));
-      for (const std::int64_t value : blocks.displacements()) displacements.push_back(narrow(value));
+      for (const std::int64_t value : blocks.displacements())
+        displacements.push_back(narrow(value));
     }
     std::vector<int> counts, displacements;
   };
@@ -281,17 +294,22 @@ void finish_average(const Call& call, int rank, int size) {
 class MpiPending final : public Pending {
  public:
   MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest)
-      : call_{call}, rank_{comm.rank()}, size_{comm.size()}, issue_{call_, comm, largest, &requests_} {
+      : call_{call},
+        rank_{comm.rank()},
+        size_{comm.size()},
+        issue_{call_, comm, largest, &requests_} {
     issue_();
     statuses_.resize(requests_.size());
   }
   bool test() override {
     if (complete_) return true;
     int done = 0;
-    int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    int code =
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
     if (code == MPI_ERR_IN_STATUS)
       for (const MPI_Status& status : statuses_)
-        if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) code = status.MPI_ERROR;
+        if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
+          code = status.MPI_ERROR;
     check(code, "MPI_Testall");
     if (done == 0) return false;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
@@ -322,7 +340,8 @@ bool MpiTransport::supports(const Call& call) const {
 }
 
 void MpiTransport::run(const Call& call) {
-  if (is_point_to_point(call.operation)) return detail::run_message(call, comm_.native(), largest_count_);
+  if (is_point_to_point(call.operation))
+    return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};
   issue();
   issue.check_user();

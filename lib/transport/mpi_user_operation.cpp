@@ -13,8 +13,9 @@ namespace {
 int reduction_key() {
   static const int key = [] {
     int created = MPI_KEYVAL_INVALID;
-    mpi::check(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &created, nullptr),
-               "MPI_Type_create_keyval");
+    mpi::check(
+        MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &created, nullptr),
+        "MPI_Type_create_keyval");
     return created;
   }();
   return key;
@@ -58,9 +59,9 @@ void MpiUserOperation::check() const {
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (...) {
-    std::throw_with_nested(UsageError{
-        "a reduction function threw on this rank: " + what,
-        "the operation ended everywhere, with values that mean nothing; the other ranks do not know"});
+    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + what,
+                                      "the operation ended everywhere, with values that mean "
+                                      "nothing; the other ranks do not know"});
   }
 }
 

@@ -50,7 +50,8 @@ Element element_of(DataType type) {
 // The type for reductions; nothing where the loaded NCCL, or the headers, have none.
 std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
   if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
-    if (library.version() >= 22400) return type == DataType::float8_e4m3 ? ncclFloat8e4m3 : ncclFloat8e5m2;
+    if (library.version() >= 22400)
+      return type == DataType::float8_e4m3 ? ncclFloat8e4m3 : ncclFloat8e5m2;
     return std::nullopt;
   }
   const Element element = element_of(type);
@@ -97,32 +98,35 @@ class NcclIssue {
         throw UnsupportedError{"a barrier is the host's",
                                "synchronise the stream, or use the host's barrier"};
       case Operation::broadcast:
-        return check(
-            nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root, comm_.native(), stream_),
-            "ncclBroadcast");
-      case Operation::all_reduce:
-        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction),
+        return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root,
                                      comm_.native(), stream_),
+                     "ncclBroadcast");
+      case Operation::all_reduce:
+        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type,
+                                     native(c.reduction), comm_.native(), stream_),
                      "ncclAllReduce");
       case Operation::reduce:
-        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction), root,
-                                  comm_.native(), stream_),
+        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction),
+                                  root, comm_.native(), stream_),
                      "ncclReduce");
       case Operation::all_gather:
-        return check(nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_),
-                     "ncclAllGather");
+        return check(
+            nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_),
+            "ncclAllGather");
       case Operation::reduce_scatter:
-        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type, native(c.reduction),
-                                         comm_.native(), stream_),
+        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type,
+                                         native(c.reduction), comm_.native(), stream_),
                      "ncclReduceScatter");
       case Operation::gather:
         return grouped([&] {
           send(c.in, root);
-          for (int r = 0; r < size_ && rank_ == root; ++r) recv(c.out.slice(r * c.in.count, c.in.count), r);
+          for (int r = 0; r < size_ && rank_ == root; ++r)
+            recv(c.out.slice(r * c.in.count, c.in.count), r);
         });
       case Operation::scatter:
         return grouped([&] {
-          for (int r = 0; r < size_ && rank_ == root; ++r) send(c.in.slice(r * c.out.count, c.out.count), r);
+          for (int r = 0; r < size_ && rank_ == root; ++r)
+            send(c.in.slice(r * c.out.count, c.out.count), r);
           recv(c.out, root);
         });
       case Operation::all_to_all:
@@ -146,7 +150,8 @@ class NcclIssue {
   }
 
  private:
-  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at both ends.
+  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at
+  // both ends.
   void blocks(int root) {
     const Call& c = call_;
     grouped([&] {
@@ -157,7 +162,8 @@ class NcclIssue {
         switch (c.operation) {
           case Operation::all_gather:
             if (out.count > 0)
-              check(nccl_.Broadcast(c.in.data, out.data, count(out), out_.type, r, comm_.native(), stream_),
+              check(nccl_.Broadcast(c.in.data, out.data, count(out), out_.type, r, comm_.native(),
+                                    stream_),
                     "ncclBroadcast");
             break;
           case Operation::reduce_scatter:
@@ -186,7 +192,9 @@ class NcclIssue {
   static std::size_t count(const B& buffer) {
     return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
   }
-  void check(ncclResult_t code, const char* function) const { nccl_.check(code, function, comm_.native()); }
+  void check(ncclResult_t code, const char* function) const {
+    nccl_.check(code, function, comm_.native());
+  }
   void send(ConstBuffer in, int to) {
     check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend");
   }
@@ -218,11 +226,13 @@ class NcclIssue {
 class StreamPending final : public Pending {
  public:
   // @param comm  null for copies.
-  StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} { event_.record(stream); }
+  StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} {
+    event_.record(stream);
+  }
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
     if (comm_ != nullptr)
-      (void)comm_->is_settled();  // what failed says so, and may never end or seem to have ended
+      (void)comm_->is_ready();  // what failed says so, and may never end or seem to have ended
     return event_.query();
   }
 
@@ -238,12 +248,13 @@ bool is_device_call(const Call& call) {
 // What NCCL would refuse, or worse: the group is as good as before.
 void refuse_unsupported(const Call& call, const nccl::Library& library) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
-    throw UnsupportedError{"NCCL has no all_to_all in place: it would overwrite what is still to be sent",
-                           "use separate memory"};
-  if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
     throw UnsupportedError{
-        fmt::format("NCCL {} does no arithmetic on {}", library.version_text(), to_string(call.in.type)),
-        "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
+        "NCCL has no all_to_all in place: it would overwrite what is still to be sent",
+        "use separate memory"};
+  if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
+    throw UnsupportedError{fmt::format("NCCL {} does no arithmetic on {}", library.version_text(),
+                                       to_string(call.in.type)),
+                           "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
 }
 
 }  // namespace
@@ -252,7 +263,7 @@ bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
-void NcclTransport::refuse_early(const Call& call) const {
+void NcclTransport::validate(const Call& call) const {
   refuse_unsupported(call, comm_.library());
   device::require_current(claim_.device());
   nccl::Batch::require_no_other(&batch_);
@@ -260,22 +271,25 @@ void NcclTransport::refuse_early(const Call& call) const {
 
 void NcclTransport::run(const Call& call) {
   if (call.rows != 1) return run_along_axis(call);
-  refuse_early(call);
+  validate(call);
   const device::Claim::Issuing alone{claim_};
-  if (!batch_.is_open()) (void)comm_.is_settled();  // an earlier operation's failure surfaces here
+  if (!batch_.is_open()) (void)comm_.is_ready();  // an earlier operation's failure surfaces here
   graphs_.note(call.stream, comm_.name());
   NcclIssue{call, comm_, rank_, size_}();
   if (batch_.is_open())
     batch_.add(comm_);
   else
-    comm_.settle(Deadline{timeout_});
+    comm_.wait_until_ready(Deadline{timeout_});
 }
 
-// Each member's block is one copy in two dimensions: its stretches lie `size` stretches apart in the whole.
+// Each member's block is one copy in two dimensions: its stretches lie `size` stretches apart in
+// the whole.
 void NcclTransport::run_along_axis(const Call& call) {
   device::require_current(claim_.device());
-  const bool gathers = call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const bool is_rooted = call.operation == Operation::gather || call.operation == Operation::scatter;
+  const bool gathers =
+      call.operation == Operation::all_gather || call.operation == Operation::gather;
+  const bool is_rooted =
+      call.operation == Operation::gather || call.operation == Operation::scatter;
   const bool has_whole = !is_rooted || call.root.value() == rank_;
   Call plain = call;
   plain.rows = 1;
@@ -289,10 +303,11 @@ void NcclTransport::run_along_axis(const Call& call) {
   void* memory = nullptr;
   device::check(cudaMallocAsync(&memory, n * block, stream), "cudaMallocAsync");
   auto* packed = static_cast<std::byte*>(memory);
-  const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch) {
-    device::check(
-        cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, stretch, rows, cudaMemcpyDeviceToDevice, stream),
-        "cudaMemcpy2DAsync");
+  const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from,
+                        std::size_t from_pitch) {
+    device::check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, stretch, rows,
+                                    cudaMemcpyDeviceToDevice, stream),
+                  "cudaMemcpy2DAsync");
   };
   try {
     if (gathers) {
@@ -325,9 +340,10 @@ bool LocalDeviceTransport::supports(const Call& call) const {
 void LocalDeviceTransport::run(const Call& call) {
   const LocalCopy copy = local_copy(call);
   if (copy.out.count == 0) return;
-  device::check(cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
-                                cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(call.stream.native())),
-                "cudaMemcpyAsync");
+  device::check(
+      cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
+                      cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(call.stream.native())),
+      "cudaMemcpyAsync");
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {

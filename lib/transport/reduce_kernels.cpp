@@ -8,8 +8,8 @@
 namespace rankmesh::detail {
 namespace {
 
-// Signed integers are added and multiplied as unsigned ones, which may wrap around; small ones would be
-// promoted to int.
+// Signed integers are added and multiplied as unsigned ones, which may wrap around; small ones
+// would be promoted to int.
 template <class T>
 struct Wrapping {
   using type = T;
@@ -56,17 +56,20 @@ void combine(T* out, const T* a, const T* b, std::int64_t count) {
 
 template <class T>
 void divide(T* values, std::int64_t count, int by) {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
-                                  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  using Wide =
+      std::conditional_t<std::is_floating_point_v<T>, T,
+                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   for (std::int64_t i = 0; i < count; ++i)
     values[i] = static_cast<T>(static_cast<Wide>(values[i]) / static_cast<Wide>(by));
 }
 
 template <class T, class Op>
-void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t count, bool average) {
+void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t count,
+                  bool average) {
   const auto source = [&](int k) { return reinterpret_cast<const T*>(in[k]); };
   if (sources == 2 && !average) return combine<T, Op>(out, source(0), source(1), count);
-  // In blocks that stay in the innermost cache; partial results apart from `out`, which may be a source.
+  // In blocks that stay in the innermost cache; partial results apart from `out`, which may be a
+  // source.
   constexpr std::int64_t block = 4096 / static_cast<std::int64_t>(sizeof(T));
   alignas(64) T partial[static_cast<std::size_t>(block)];
   for (std::int64_t begin = 0; begin < count; begin += block) {
@@ -84,7 +87,8 @@ void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t 
 }
 
 template <class T>
-void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sources, std::int64_t count) {
+void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
+               std::int64_t count) {
   auto* typed = reinterpret_cast<T*>(out);
   switch (op) {
     case ReduceOp::sum:

@@ -19,7 +19,8 @@ Engine::Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, 
 }
 
 bool Engine::can(const Call& call) const {
-  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || !call.is_plain()) return false;
+  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || !call.is_plain())
+    return false;
   // Of every block one element at least must fit into a slot.
   const auto blocks_fit = [&] {
     return size_of(call.in.type) * static_cast<std::size_t>(size_) <= slot_bytes_;
@@ -90,13 +91,15 @@ bool Engine::run_small(Progress& p, const Call& call, int looks) {
   }
   ++next_step_;
   const Area& mine = areas_[static_cast<std::size_t>(self_)];
-  const std::byte* const from = call.operation == Operation::broadcast ? call.out.data : call.in.data;
+  const std::byte* const from =
+      call.operation == Operation::broadcast ? call.out.data : call.in.data;
   if (sends) {
     copy_bytes(mine.payload(step, bytes), from, bytes);
     mine.header(step).step.store(step, std::memory_order_release);
   }
   const auto has = [&](int k) {
-    return areas_[static_cast<std::size_t>(k)].header(step).step.load(std::memory_order_acquire) >= step;
+    return areas_[static_cast<std::size_t>(k)].header(step).step.load(std::memory_order_acquire) >=
+           step;
   };
   const bool is_broadcast = call.operation == Operation::broadcast;
   const int root = static_cast<int>(call.root.value());
@@ -116,12 +119,14 @@ bool Engine::run_small(Progress& p, const Call& call, int looks) {
       pause();
     }
   if (is_broadcast) {
-    if (!sends) copy_bytes(call.out.data, areas_[static_cast<std::size_t>(root)].payload(step, bytes), bytes);
+    if (!sends)
+      copy_bytes(call.out.data, areas_[static_cast<std::size_t>(root)].payload(step, bytes), bytes);
   } else if (!is_barrier) {
     for (int m = 0; m < size_; ++m)
       sources_[static_cast<std::size_t>(m)] =
           m == self_ ? call.in.data : areas_[static_cast<std::size_t>(m)].payload(step, bytes);
-    detail::reduce(call.out.type, call.reduction, call.out.data, sources_.data(), size_, call.out.count);
+    detail::reduce(call.out.type, call.reduction, call.out.data, sources_.data(), size_,
+                   call.out.count);
   }
   mine.done().store(step, std::memory_order_release);
   p.steps = 0;
@@ -137,12 +142,14 @@ void Engine::advance() {
       moved = true;
       if (publishing_->published == publishing_->steps) publishing_ = publishing_->next;
     }
-    while (reading_ != nullptr && reading_->read < reading_->published && others_have_published(*reading_)) {
+    while (reading_ != nullptr && reading_->read < reading_->published &&
+           others_have_published(*reading_)) {
       Progress& p = *reading_;
       read(p);
       moved = true;
       p.seen = 0;
-      areas_[static_cast<std::size_t>(self_)].done().store(p.first + p.read, std::memory_order_release);
+      areas_[static_cast<std::size_t>(self_)].done().store(p.first + p.read,
+                                                           std::memory_order_release);
       // The owner may free it from here on.
       Progress* const next = p.next;
       if (++p.read != p.steps) continue;
@@ -185,7 +192,8 @@ bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   const std::uint64_t ahead = ahead_of(bytes);
   if (step < ahead || all_done_ >= step - ahead + 1) return true;
   std::uint64_t lowest = step;
-  for (const Area& area : areas_) lowest = std::min(lowest, area.done().load(std::memory_order_acquire));
+  for (const Area& area : areas_)
+    lowest = std::min(lowest, area.done().load(std::memory_order_acquire));
   all_done_ = lowest;
   return all_done_ >= step - ahead + 1;
 }
@@ -193,7 +201,8 @@ bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
 bool Engine::others_have_published(Progress& p) {
   const std::uint64_t step = p.first + p.read;
   const auto has = [&](int member) {
-    return areas_[static_cast<std::size_t>(member)].header(step).step.load(std::memory_order_acquire) >= step;
+    return areas_[static_cast<std::size_t>(member)].header(step).step.load(
+               std::memory_order_acquire) >= step;
   };
   const int root = static_cast<int>(p.call->root.value());
   if (p.way == Way::broadcast || p.way == Way::scatter) return root == self_ || has(root);

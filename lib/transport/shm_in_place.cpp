@@ -45,7 +45,8 @@ void Engine::publish_offsets(const Progress& p, std::uint64_t step) {
 }
 
 // Where a member's buffer of this operation begins, in the window that all have.
-std::byte* Engine::part(const SymmetricWindow& window, int member, std::uint64_t step, bool of_out) const {
+std::byte* Engine::part(const SymmetricWindow& window, int member, std::uint64_t step,
+                        bool of_out) const {
   Offsets offsets{};
   const auto k = static_cast<std::size_t>(member);
   std::memcpy(&offsets, areas_[k].payload(step, sizeof offsets), sizeof offsets);
@@ -58,7 +59,8 @@ void Engine::read_in_place(Progress& p, std::uint64_t step) {
   const auto block_bytes = static_cast<std::size_t>(c.in.bytes());
   switch (p.way) {
     case Way::in_place_all_reduce: {
-      // The own share of everyone's input goes to everyone's output, in blocks that stay in the cache.
+      // The own share of everyone's input goes to everyone's output, in blocks that stay in the
+      // cache.
       const Share share = share_of(self_, c.out.count, c.out.type);
       const auto block = static_cast<std::int64_t>(8192 / one);
       for (std::int64_t at = share.begin; at < share.begin + share.count; at += block) {
@@ -91,14 +93,16 @@ void Engine::read_in_place(Progress& p, std::uint64_t step) {
       const auto offset = static_cast<std::size_t>(self_ * c.out.count) * one;
       for (int k = 0; k < size_; ++k)
         sources_[static_cast<std::size_t>(k)] = part(*c.in.window, k, step, false) + offset;
-      return detail::reduce(c.out.type, c.reduction, c.out.data, sources_.data(), size_, c.out.count);
+      return detail::reduce(c.out.type, c.reduction, c.out.data, sources_.data(), size_,
+                            c.out.count);
     }
     case Way::in_place_all_to_all: {
       const std::size_t block = block_bytes / static_cast<std::size_t>(size_);
       for (int n = 0; n < size_; ++n) {
         const int k = (self_ + n) % size_;
         copy_bytes(c.out.data + static_cast<std::size_t>(k) * block,
-                   part(*c.in.window, k, step, false) + static_cast<std::size_t>(self_) * block, block);
+                   part(*c.in.window, k, step, false) + static_cast<std::size_t>(self_) * block,
+                   block);
       }
       return;
     }

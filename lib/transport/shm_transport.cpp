@@ -7,11 +7,12 @@
 namespace rankmesh {
 namespace {
 
-// How long a member looks before it gives its core away: about half a millisecond where each has a core.
-// Where they share cores, whom it waits for is likely to wait for the core.
+// How long a member looks before it gives its core away: about half a millisecond where each has a
+// core. Where they share cores, whom it waits for is likely to wait for the core.
 constexpr int pauses_with_own_core = 10000;
 constexpr int pauses_on_shared_core = 8;
-// How often it gives its core away before it waits in earnest: with a clock, MPI's progress, questions.
+// How often it gives its core away before it waits in earnest: with a clock, MPI's progress,
+// questions.
 constexpr int yields = 200;
 
 class ShmPending final : public Pending {
@@ -48,7 +49,8 @@ class ShmPending final : public Pending {
 
 }  // namespace
 
-ShmTransport::ShmTransport(Place place, shm::Limits limits, Patience patience, std::uint64_t& under_way)
+ShmTransport::ShmTransport(Place place, shm::Limits limits, Patience patience,
+                           std::uint64_t& under_way)
     : engine_{std::move(place.areas),
               std::move(place.locals),
               place.self,
@@ -61,8 +63,8 @@ ShmTransport::ShmTransport(Place place, shm::Limits limits, Patience patience, s
 
 std::string ShmTransport::why_not(const Call& call) const {
   if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
-  return std::string{"shared memory does not carry "} + std::string{to_string(call.operation)} + " of " +
-         std::string{to_string(call.out.type)};
+  return std::string{"shared memory does not carry "} + std::string{to_string(call.operation)} +
+         " of " + std::string{to_string(call.out.type)};
 }
 
 void ShmTransport::run(const Call& call) {

@@ -8,8 +8,8 @@ namespace rankmesh::shm {
 
 // Depends only on what all members pass alike.
 Way Engine::way_of(const Call& call) const {
-  const bool in_place =
-      std::max(call.in.bytes(), call.out.bytes()) >= limits_.symmetric_bytes && is_in_place(call, group_);
+  const bool in_place = std::max(call.in.bytes(), call.out.bytes()) >= limits_.symmetric_bytes &&
+                        is_in_place(call, group_);
   switch (call.operation) {
     case Operation::barrier:
       return Way::barrier;
@@ -19,7 +19,8 @@ Way Engine::way_of(const Call& call) const {
     case Operation::all_reduce:
       if (call.out.count == 0) return Way::nothing;
       if (in_place) return Way::in_place_all_reduce;
-      return call.out.bytes() <= std::min(limits_.flat_bytes, static_cast<std::int64_t>(slot_bytes_))
+      return call.out.bytes() <=
+                     std::min(limits_.flat_bytes, static_cast<std::int64_t>(slot_bytes_))
                  ? Way::flat_all_reduce
                  : Way::split_all_reduce;
     case Operation::all_gather:
@@ -71,9 +72,11 @@ void Engine::plan(Progress& p) const {
       return in_pieces(p.call->in.count, size_of(p.call->in.type));
     case Way::reduce_scatter:
     case Way::scatter:
-      return in_pieces(p.call->out.count, size_of(p.call->out.type) * static_cast<std::size_t>(size_));
+      return in_pieces(p.call->out.count,
+                       size_of(p.call->out.type) * static_cast<std::size_t>(size_));
     case Way::all_to_all:
-      return in_pieces(p.call->in.count / size_, size_of(p.call->in.type) * static_cast<std::size_t>(size_));
+      return in_pieces(p.call->in.count / size_,
+                       size_of(p.call->in.type) * static_cast<std::size_t>(size_));
     case Way::in_place_all_reduce:
     case Way::in_place_broadcast:
     case Way::in_place_all_gather:
@@ -108,9 +111,11 @@ std::size_t Engine::payload_bytes(const Progress& p, std::uint64_t i) const {
       return count(p.call->in.count, i) * size_of(p.call->in.type);
     case Way::reduce_scatter:
     case Way::scatter:
-      return count(p.call->out.count, i) * size_of(p.call->out.type) * static_cast<std::size_t>(size_);
+      return count(p.call->out.count, i) * size_of(p.call->out.type) *
+             static_cast<std::size_t>(size_);
     case Way::all_to_all:
-      return count(p.call->in.count / size_, i) * size_of(p.call->in.type) * static_cast<std::size_t>(size_);
+      return count(p.call->in.count / size_, i) * size_of(p.call->in.type) *
+             static_cast<std::size_t>(size_);
     case Way::in_place_all_reduce:
     case Way::in_place_broadcast:
     case Way::in_place_all_gather:
@@ -201,21 +206,24 @@ void Engine::read(Progress& p) {
       return;
     case Way::broadcast:
       if (c.root.value() != self_)
-        copy_bytes(c.out.slice(piece_at(p, i), 0).data, payload(static_cast<int>(c.root.value()), step),
-                   bytes);
+        copy_bytes(c.out.slice(piece_at(p, i), 0).data,
+                   payload(static_cast<int>(c.root.value()), step), bytes);
       return;
     case Way::flat_all_reduce:
       for (int k = 0; k < size_; ++k)
         sources_[static_cast<std::size_t>(k)] = k == self_ ? c.in.data : payload(k, step);
-      return detail::reduce(c.out.type, c.reduction, c.out.data, sources_.data(), size_, c.out.count);
+      return detail::reduce(c.out.type, c.reduction, c.out.data, sources_.data(), size_,
+                            c.out.count);
     case Way::split_all_reduce: {
       const auto count = static_cast<std::int64_t>(bytes / size_of(c.out.type));
-      if (i % 2 == 0) {  // the own share of everyone's payload becomes, in the own payload, the result
+      if (i % 2 ==
+          0) {  // the own share of everyone's payload becomes, in the own payload, the result
         const Share share = share_of(self_, count, c.out.type);
         const auto offset = static_cast<std::size_t>(share.begin) * size_of(c.out.type);
-        for (int k = 0; k < size_; ++k) sources_[static_cast<std::size_t>(k)] = payload(k, step) + offset;
-        return detail::reduce(c.out.type, c.reduction, payload(self_, step) + offset, sources_.data(), size_,
-                              share.count);
+        for (int k = 0; k < size_; ++k)
+          sources_[static_cast<std::size_t>(k)] = payload(k, step) + offset;
+        return detail::reduce(c.out.type, c.reduction, payload(self_, step) + offset,
+                              sources_.data(), size_, share.count);
       }
       std::byte* out = c.out.slice(piece_at(p, i / 2), 0).data;
       for (int k = 0; k < size_; ++k) {
@@ -233,15 +241,18 @@ void Engine::read(Progress& p) {
       return;
     case Way::reduce_scatter: {
       const std::size_t block = bytes / static_cast<std::size_t>(size_);
-      for (int k = 0; k < size_; ++k) sources_[static_cast<std::size_t>(k)] = payload(k, step) + self * block;
-      return detail::reduce(c.out.type, c.reduction, c.out.slice(piece_at(p, i), 0).data, sources_.data(),
-                            size_, static_cast<std::int64_t>(block / size_of(c.out.type)));
+      for (int k = 0; k < size_; ++k)
+        sources_[static_cast<std::size_t>(k)] = payload(k, step) + self * block;
+      return detail::reduce(c.out.type, c.reduction, c.out.slice(piece_at(p, i), 0).data,
+                            sources_.data(), size_,
+                            static_cast<std::int64_t>(block / size_of(c.out.type)));
     }
     case Way::all_to_all: {
       const std::size_t block = bytes / static_cast<std::size_t>(size_);
       const std::int64_t apart = c.out.count / size_;
       for (int k = 0; k < size_; ++k)
-        copy_bytes(c.out.slice(k * apart + piece_at(p, i), 0).data, payload(k, step) + self * block, block);
+        copy_bytes(c.out.slice(k * apart + piece_at(p, i), 0).data, payload(k, step) + self * block,
+                   block);
       return;
     }
     case Way::reduce:
@@ -249,8 +260,9 @@ void Engine::read(Progress& p) {
       for (int k = 0; k < size_; ++k)
         sources_[static_cast<std::size_t>(k)] =
             k == self_ ? c.in.slice(piece_at(p, i), 0).data : payload(k, step);
-      return detail::reduce(c.in.type, c.reduction, c.out.slice(piece_at(p, i), 0).data, sources_.data(),
-                            size_, static_cast<std::int64_t>(bytes / size_of(c.in.type)));
+      return detail::reduce(c.in.type, c.reduction, c.out.slice(piece_at(p, i), 0).data,
+                            sources_.data(), size_,
+                            static_cast<std::int64_t>(bytes / size_of(c.in.type)));
     case Way::gather:
       if (c.root.value() != self_) return;
       for (int k = 0; k < size_; ++k)

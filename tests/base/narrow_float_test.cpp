@@ -23,9 +23,9 @@ double value_of(const Shape& shape, unsigned bits) {
   const int exponent = static_cast<int>(bits >> shape.mantissa) & ((1 << shape.exponent) - 1);
   const int bias = (1 << (shape.exponent - 1)) - 1;
   const bool negative = (bits >> (shape.exponent + shape.mantissa)) != 0;
-  double value = exponent == 0
-                     ? std::ldexp(digits, 1 - bias - shape.mantissa)
-                     : std::ldexp((1U << shape.mantissa) + digits, exponent - bias - shape.mantissa);
+  double value =
+      exponent == 0 ? std::ldexp(digits, 1 - bias - shape.mantissa)
+                    : std::ldexp((1U << shape.mantissa) + digits, exponent - bias - shape.mantissa);
   if (exponent == (1 << shape.exponent) - 1) {
     if (shape.has_infinity) value = digits == 0 ? INFINITY : NAN;
     if (!shape.has_infinity && digits == (1U << shape.mantissa) - 1) value = NAN;
@@ -47,7 +47,8 @@ void test_format(const Shape& shape) {
       continue;
     }
     REQUIRE(decoded == expected);
-    if (std::isinf(expected) && shape.mantissa == 2) continue;  // fp8: held at the largest, see below
+    if (std::isinf(expected) && shape.mantissa == 2)
+      continue;  // fp8: held at the largest, see below
     REQUIRE(Narrow{decoded} == stored);
     if (bits < all / 2 && std::isfinite(expected)) finite.push_back(expected);
   }
@@ -55,8 +56,11 @@ void test_format(const Shape& shape) {
   for (std::size_t i = 0; i + 1 < finite.size(); ++i) {
     const double middle = (finite[i] + finite[i + 1]) / 2;
     const auto lower = static_cast<unsigned>(i);
-    const auto stored = [](double value) { return unsigned{Narrow{static_cast<float>(value)}.bits}; };
-    if (static_cast<double>(static_cast<float>(middle)) != middle) continue;  // below what float32 has
+    const auto stored = [](double value) {
+      return unsigned{Narrow{static_cast<float>(value)}.bits};
+    };
+    if (static_cast<double>(static_cast<float>(middle)) != middle)
+      continue;  // below what float32 has
     REQUIRE(stored(middle) == (lower % 2 == 0 ? lower : lower + 1));
     REQUIRE(stored(std::nextafter(static_cast<float>(middle), 0.0F)) == lower);
     REQUIRE(stored(std::nextafter(static_cast<float>(middle), INFINITY)) == lower + 1);

@@ -1,5 +1,5 @@
-// A mesh with devices that outlives MPI: it ends its NCCL communicators by itself, and its later close says
-// why not.
+// A mesh with devices that outlives MPI: it ends its NCCL communicators by itself, and its later
+// close says why not.
 #include <cstdio>
 #include <optional>
 
@@ -10,10 +10,10 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   std::optional<rankmesh::Mesh> mesh;
   rankmesh::MeshOptions options;
-  options.names["tp"].isolated = {"side"};
+  options.names["tp"].duplicates = {"side"};
   mesh.emplace(MPI_COMM_WORLD, "tp=auto", options);
   const rankmesh::device::DeviceBuffer<float> value{4};
-  mesh->isolated("tp", "side").all_reduce(value.span(), mesh->isolated("tp", "side").stream());
+  mesh->duplicate("tp", "side").all_reduce(value.span(), mesh->duplicate("tp", "side").stream());
   MPI_Finalize();
   int errors = 0;
   try {

@@ -11,7 +11,8 @@ using namespace rankmesh;
 
 TEST_CASE("gathering and scattering along every axis on devices equals the host's") {
   using Values = std::vector<float>;
-  Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto",
+            ground::options()};
   auto& tp = mesh["tp"];
   const device::Stream stream = device::Stream::create();
   const auto n = static_cast<std::size_t>(tp.size());

@@ -48,7 +48,8 @@ void all_throw(const MeshOptions& options, const std::string& part) {
 TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
   const FakeNcclCounters before = counters();
   const FakeCudaCounters cuda_before = ground::cuda();
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
+            ground::options()};
   const MeshPlan& plan = mesh.plan();
   long led = 0;
   long held = 0;
@@ -80,8 +81,8 @@ TEST_CASE("devices can be left alone") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   CHECK(counters().inits == before.inits);
   const device::DeviceBuffer<float> buffer{1};
-  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("MeshOptions::devices is off"),
-                       NoDeviceError);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()),
+                       doctest::Contains("MeshOptions::devices is off"), NoDeviceError);
   mesh.close();
 }
 
@@ -103,7 +104,8 @@ TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
 }
 
 TEST_CASE(
-    "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's init") {
+    "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's "
+    "init") {
   if (size() < 2) return;
   const int reader = size() - 1;
   if (rank() == reader) setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
@@ -204,7 +206,8 @@ TEST_CASE("meshes of one process drive one device") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
-  if (ground::is_double()) all_throw<MismatchError>(other, "another mesh of this process drives device");
+  if (ground::is_double())
+    all_throw<MismatchError>(other, "another mesh of this process drives device");
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == mesh.device());
@@ -226,7 +229,8 @@ TEST_CASE("a mesh that is closed drives no device any more") {
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
-  if (size() < 2 || !ground::is_double() || std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr) return;
+  if (size() < 2 || !ground::is_double() || std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr)
+    return;
   int current = 0;
   (void)cudaGetDevice(&current);
   (void)cudaSetDevice(0);
@@ -241,7 +245,8 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
   (void)cudaSetDevice(current);
 }
 
-TEST_CASE("while another device is current no group is made and no stream, and no unique ID is lost") {
+TEST_CASE(
+    "while another device is current no group is made and no stream, and no unique ID is lost") {
   if (size() < 2 || !ground::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
@@ -344,7 +349,8 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
   wait_for_all();
 }
 
-TEST_CASE("an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
+TEST_CASE(
+    "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
   if (size() < 2 || !ground::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
@@ -362,15 +368,16 @@ TEST_CASE("an asynchronous error surfaces at the wait for its operation, though 
   wait_for_all();
 }
 
-TEST_CASE("a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
+TEST_CASE(
+    "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
   if (size() < 2 || !ground::is_double()) return;
   const FakeNcclCounters before = counters();
   const FakeCudaCounters cuda_before = ground::cuda();
   {
     MeshOptions options = short_timeout();
-    options.names["tp"].isolated = {"side"};
+    options.names["tp"].duplicates = {"side"};
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    (void)mesh.isolated("tp", "side").stream();
+    (void)mesh.duplicate("tp", "side").stream();
     const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
     if (rank() == 1) inject("async:name=tp,after=0,code=6");
     const auto fails = [&] {
@@ -419,6 +426,7 @@ TEST_CASE("abort is local and leaves every group broken") {
   mesh.abort();
   CHECK(counters().communicators == communicators);
   const device::DeviceBuffer<float> value{1};
-  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()), doctest::Contains("aborted"), ClosedError);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()), doctest::Contains("aborted"),
+                       ClosedError);
   wait_for_all();
 }

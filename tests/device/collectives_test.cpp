@@ -16,12 +16,14 @@ using rankmesh_test::size;
 
 namespace {
 
-constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                             ReduceOp::avg};
 
 template <class T>
 std::vector<T> values(Rank rank, std::int64_t n) {
   std::vector<T> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(static_cast<T>(1 + (rank.value() * 7 + i * 3) % 3));
+  for (std::int64_t i = 0; i < n; ++i)
+    result.push_back(static_cast<T>(1 + (rank.value() * 7 + i * 3) % 3));
   return result;
 }
 
@@ -94,12 +96,12 @@ void test_movement(GroupCoordinator& group, const device::Stream& stream, std::i
 
   DeviceBuffer<T> received{un};
   group.send_recv(source.span(), next, received.span(), prev, 0, stream);
-  CHECK(received.download(stream) == values<T>(group.prev(), n));
+  CHECK(received.download(stream) == values<T>(group.prev_rank(), n));
   if (size > 1) {
     if (group.is_first()) group.send(source.span(), next, 0, stream);
     if (group.rank_in_group() == RankInGroup{1}) {
       group.recv(received.span(), prev, 0, stream);
-      CHECK(received.download(stream) == values<T>(group.first(), n));
+      CHECK(received.download(stream) == values<T>(group.first_rank(), n));
     }
   }
   stream.wait(Deadline{Deadline::Duration{30}});

@@ -28,7 +28,8 @@ DeviceBuffer<float> on_device(const std::vector<float>& host) {
 
 std::vector<float> values(std::int64_t seed, std::size_t n) {
   std::vector<float> result(n);
-  for (std::size_t i = 0; i < n; ++i) result[i] = static_cast<float>(seed * 100 + static_cast<int>(i % 97));
+  for (std::size_t i = 0; i < n; ++i)
+    result[i] = static_cast<float>(seed * 100 + static_cast<int>(i % 97));
   return result;
 }
 
@@ -41,7 +42,8 @@ std::vector<float> downloaded(const Tensor& tensor, StreamRef stream) {
 
 }  // namespace
 
-TEST_CASE("stages exchange in both directions as one batch, on the open pipeline and around the ring") {
+TEST_CASE(
+    "stages exchange in both directions as one batch, on the open pipeline and around the ring") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=auto,dp=2" : "pp=auto", ground::options()};
   auto& pp = mesh["pp"];
   const std::int64_t self = pp.rank_in_group().value();
@@ -51,7 +53,8 @@ TEST_CASE("stages exchange in both directions as one batch, on the open pipeline
     if (ring && n == 1) continue;
     CAPTURE(ring);
     exchange::StageExchange stages{pp, {.ring = ring}};
-    const auto activations = on_device(values(self, 300)), gradients = on_device(values(self + 50, 300));
+    const auto activations = on_device(values(self, 300)),
+               gradients = on_device(values(self + 50, 300));
     const auto from_prev = on_device(values(-1, 300)), from_next = on_device(values(-2, 300));
     std::vector<int> mine{static_cast<int>(self)}, theirs{-1};  // host memory along with it
     // Backward first, then forward: in a ring of two both lead to one rank.
@@ -100,14 +103,17 @@ TEST_CASE("a tensor dictionary of host and device memory is broadcast, and sent 
     fill("odd", {tp.size() + 1}, seed + 1);
     fill("own", {tp.size(), 2}, own);
     fill("empty", {0}, 0);
-    dict.add("lengths", Tensor::allocate(DataType::int64, {tp.size()})).host<std::int64_t>()[0] = seed;
+    dict.add("lengths", Tensor::allocate(DataType::int64, {tp.size()})).host<std::int64_t>()[0] =
+        seed;
     return dict;
   };
   const auto check = [&](TensorDict& dict, std::int64_t seed, std::int64_t own) {
     REQUIRE(dict.size() == 5);
     CHECK(dict["hidden"].kind() == MemoryKind::device);
-    CHECK(downloaded(dict["hidden"], stream) == values(seed, static_cast<std::size_t>(tp.size() * 6)));
-    CHECK(downloaded(dict["odd"], stream) == values(seed + 1, static_cast<std::size_t>(tp.size() + 1)));
+    CHECK(downloaded(dict["hidden"], stream) ==
+          values(seed, static_cast<std::size_t>(tp.size() * 6)));
+    CHECK(downloaded(dict["odd"], stream) ==
+          values(seed + 1, static_cast<std::size_t>(tp.size() + 1)));
     CHECK(downloaded(dict["own"], stream) == values(own, static_cast<std::size_t>(tp.size() * 2)));
     CHECK(dict["empty"].count() == 0);
     CHECK(dict["lengths"].host<std::int64_t>()[0] == seed);
@@ -122,7 +128,7 @@ TEST_CASE("a tensor dictionary of host and device memory is broadcast, and sent 
   if (pp.is_first()) dict = filled(3, rank());
   if (!pp.is_first()) exchange::recv_tensor_dict(pp, dict, prev, options);
   if (!pp.is_last()) exchange::send_tensor_dict(pp, dict, next, options);
-  check(dict, 3, pp.first().value());
+  check(dict, 3, pp.first_rank().value());
   if (!pp.is_first()) CHECK(dict["hidden"].device<float>().data() == before);  // used again
   stream.wait(Deadline{Deadline::Duration{30}});
   mesh.close();
@@ -156,14 +162,16 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
   mesh.close();
 }
 
-TEST_CASE("a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
+TEST_CASE(
+    "a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
   if (size() % 2 != 0 || size() < 4 || !ground::is_double()) return;
   for (const bool dp_first : {false, true}) {
     MeshOptions options = ground::options();
     if (dp_first) options.names["dp"].priority = -1;
     Mesh mesh{MPI_COMM_WORLD, size() % 4 == 0 ? "pp=2,dp=auto,tp=2" : "pp=1,dp=auto,tp=2", options};
     const Stream stream = Stream::create();
-    // On one stream of the double the operations run in the order of issue; only one order gives this result.
+    // On one stream of the double the operations run in the order of issue; only one order gives
+    // this result.
     const auto value = on_device({1});
     {
       NcclGroup together{mesh};
@@ -174,7 +182,8 @@ TEST_CASE("a batch is issued by priority: tp before pp before dp, whatever the o
       stream.wait(Deadline{Deadline::Duration{30}});
     }
     CHECK(value.download(stream)[0] == static_cast<float>(mesh["dp"].size() * mesh["pp"].size()));
-    // Everybody's own number, summed over dp and then taken from the first of tp, or the other way round.
+    // Everybody's own number, summed over dp and then taken from the first of tp, or the other way
+    // round.
     const auto own = on_device({static_cast<float>(1 + rank() % 2)});
     NcclGroup together{mesh};
     mesh["dp"].all_reduce(own.span(), stream, ReduceOp::prod);

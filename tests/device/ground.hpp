@@ -1,4 +1,5 @@
-// What the device suite stands on: the CPU double, one device shared by all ranks, or a device per rank.
+// What the device suite stands on: the CPU double, one device shared by all ranks, or a device per
+// rank.
 #pragma once
 
 #include <dlfcn.h>

@@ -49,7 +49,8 @@ using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
 
-TEST_CASE("a batch goes out together: sends before receives, over several groups, in one launch each") {
+TEST_CASE(
+    "a batch goes out together: sends before receives, over several groups, in one launch each") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
@@ -59,7 +60,8 @@ TEST_CASE("a batch goes out together: sends before receives, over several groups
   const FakeNcclCounters before = ground::nccl();
   NcclGroup together{mesh};
   if (tp.size() > 1) {
-    tp.send(mine.span(), next, 0, stream);  // everybody sends first: one by one this would wait for ever
+    tp.send(mine.span(), next, 0,
+            stream);  // everybody sends first: one by one this would wait for ever
     tp.recv(received.span(), prev, 0, stream);
   }
   mesh["dp"].all_reduce(sum.span(), stream);
@@ -73,7 +75,8 @@ TEST_CASE("a batch goes out together: sends before receives, over several groups
     CHECK(ground::nccl().launches - before.launches ==
           (tp.size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0));
   if (tp.size() > 1)
-    CHECK(received.download(stream) == std::vector{static_cast<std::int32_t>(tp.prev().value())});
+    CHECK(received.download(stream) ==
+          std::vector{static_cast<std::int32_t>(tp.prev_rank().value())});
   CHECK(sum.download(stream) == std::vector{static_cast<std::int32_t>(mesh["dp"].size())});
   tp.all_reduce(host);
   stream.wait(Deadline{Deadline::Duration{30}});
@@ -102,7 +105,8 @@ TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work
   mesh.close();
 }
 
-TEST_CASE("a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
+TEST_CASE(
+    "a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const auto one = on_device<float>({1});
   try {
@@ -139,9 +143,10 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   }
   CHECK(value.download(stream) == std::vector{expected});
   if (size() > 1) {
-    CHECK_THROWS_WITH_AS(mesh.close(),
-                         doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
-                         MismatchError);
+    CHECK_THROWS_WITH_AS(
+        mesh.close(),
+        doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
+        MismatchError);
     CHECK(!mesh.is_closed());
     tp.all_reduce(value.span(), stream);  // it goes on working
     stream.wait(Deadline{Deadline::Duration{30}});
@@ -151,7 +156,8 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   mesh.close();
 }
 
-TEST_CASE("a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
+TEST_CASE(
+    "a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
   if (!ground::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
   const Stream stream = Stream::create();
@@ -251,9 +257,9 @@ TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
   CHECK(value.download(StreamRef{}).at(static_cast<std::size_t>(rank())) ==
         10 * ranks * static_cast<float>(rank()) + ranks * (ranks - 1) / 2);
   if (size() > 1)
-    CHECK_THROWS_AS(
-        mesh["tp"].reduce_scatter(value.span(), DeviceSpan<float>{value.data() + (rank() + 1) % size(), 1}),
-        UsageError);
+    CHECK_THROWS_AS(mesh["tp"].reduce_scatter(
+                        value.span(), DeviceSpan<float>{value.data() + (rank() + 1) % size(), 1}),
+                    UsageError);
   mesh.close();
 }
 
@@ -286,14 +292,17 @@ TEST_CASE("half types are reduced and moved") {
     tp.all_reduce(value.span());
     for (const T& sum : value.download(StreamRef{}))
       CHECK(sum.bits == numbers.at(static_cast<std::size_t>(size())));
-    const auto largest = on_device<T>(std::vector<T>{T{numbers.at(static_cast<std::size_t>(rank()))}});
+    const auto largest =
+        on_device<T>(std::vector<T>{T{numbers.at(static_cast<std::size_t>(rank()))}});
     tp.all_reduce(largest.span(), ReduceOp::max);
-    CHECK(largest.download(StreamRef{}).front().bits == numbers.at(static_cast<std::size_t>(size() - 1)));
+    CHECK(largest.download(StreamRef{}).front().bits ==
+          numbers.at(static_cast<std::size_t>(size() - 1)));
   };
   if (size() <= 8) {
-    check.operator()<Half>(0x3c00, {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800});
-    check.operator()<BrainHalf>(0x3f80,
-                                {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100});
+    check.operator()<Half>(
+        0x3c00, {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800});
+    check.operator()<BrainHalf>(
+        0x3f80, {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100});
   }
   const std::vector<Eighth> eighths(2, Eighth{static_cast<std::uint8_t>(0x38 + rank() % 4)});
   const auto mine = on_device(eighths);
@@ -306,7 +315,8 @@ TEST_CASE("half types are reduced and moved") {
 }
 
 TEST_CASE(
-    "asynchronous operations run on the group's stream, behind the caller's; the caller's waits, the host "
+    "asynchronous operations run on the group's stream, behind the caller's; the caller's waits, "
+    "the host "
     "need not") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
   const Stream stream = Stream::create();
@@ -370,8 +380,8 @@ TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator o
   if (size() < 3) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const long before = ground::nccl().communicators;
-  // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one global
-  // order.
+  // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one
+  // global order.
   std::vector<int> mine{rank(), (rank() + size() - 1) % size()};
   std::ranges::sort(mine);
   std::vector<std::vector<Rank>> pairs;
@@ -380,7 +390,8 @@ TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator o
   for (const auto& group : groups) {
     const auto value = on_device<std::int32_t>({rank()});
     group->all_reduce(value.span());
-    const auto expected = static_cast<std::int32_t>(group->first().value() + group->last().value());
+    const auto expected =
+        static_cast<std::int32_t>(group->first_rank().value() + group->last_rank().value());
     CHECK(value.download(StreamRef{}) == std::vector{expected});
   }
   for (const auto& group : groups) mesh.close(*group);

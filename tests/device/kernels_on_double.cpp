@@ -1,5 +1,5 @@
-// The launchers of kernels on the CPU double, which runs no kernels: their host implementations, queued on
-// the stream.
+// The launchers of kernels on the CPU double, which runs no kernels: their host implementations,
+// queued on the stream.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace {
 void queue(std::function<void()> work, StreamRef stream) {
   auto kept = std::make_unique<std::function<void()>>(std::move(work));
   const auto run = [](void* data) {
-    const std::unique_ptr<std::function<void()>> function{static_cast<std::function<void()>*>(data)};
+    const std::unique_ptr<std::function<void()>> function{
+        static_cast<std::function<void()>*>(data)};
     (*function)();
   };
   check(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), run, kept.get()),

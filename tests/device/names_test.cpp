@@ -29,7 +29,9 @@ void check_sum(GroupCoordinator& group) {
   CHECK(value.download(StreamRef{}) == std::vector<float>{expected});
 }
 
-std::string square() { return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"; }
+std::string square() {
+  return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp";
+}
 
 }  // namespace
 
@@ -57,12 +59,12 @@ TEST_CASE("several unique IDs per communicator, made by ranks that are spread ov
 TEST_CASE("names that are split from a parent take no unique ID") {
   MeshOptions options = ground::options();
   options.names["tp"].split_from = "all";
-  options.names["dp"] = {.split_from = "all", .share_resources = true, .isolated = {"side"}};
+  options.names["dp"] = {.split_from = "all", .share_resources = true, .duplicates = {"side"}};
   const FakeNcclCounters before = ground::nccl();
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   long made = ground::nccl().unique_ids - before.unique_ids;
   for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
-  check_sum(mesh.isolated("dp", "side"));
+  check_sum(mesh.duplicate("dp", "side"));
   if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
     CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
   mesh.close();
@@ -103,8 +105,8 @@ TEST_CASE("a split that fails on one rank: all throw, all undo") {
   options.names["tp"].split_from = "all";
   const long before = ground::nccl().communicators;
   if (rank() == 1) ground::inject("init:name=tp,code=3");
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}), doctest::Contains("split of 'tp'"),
-                       MismatchError);
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}),
+                       doctest::Contains("split of 'tp'"), MismatchError);
   if (rank() == 1) ground::inject("");
   CHECK(ground::nccl().communicators == before);
 }
@@ -119,7 +121,8 @@ TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
   const bool is_shared = size() % 2 != 0;  // tp is all, which is eager
   const DeviceBuffer<float> one{1};
   if (!is_shared) {
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(one.span()), doctest::Contains("is not open"), NoDeviceError);
+    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(one.span()), doctest::Contains("is not open"),
+                         NoDeviceError);
     CHECK(mesh["tp"].bootstrap() == nullptr);
   }
   mesh.open({"tp", "dp"});
@@ -132,7 +135,9 @@ TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
   CHECK(ground::nccl().communicators == before);
 }
 
-TEST_CASE("two ranks that open names in different order are told at once, and can do it right afterwards") {
+TEST_CASE(
+    "two ranks that open names in different order are told at once, and can do it right "
+    "afterwards") {
   if (size() % 2 != 0) return;
   MeshOptions options = ground::short_timeout();
   options.names["tp"].lazy = true;
@@ -189,19 +194,19 @@ TEST_CASE("a partial name that is split from another is opened by all ranks of t
   mesh.close();
 }
 
-TEST_CASE("isolated communicators are the same group on another communicator") {
+TEST_CASE("duplicates communicators are the same group on another communicator") {
   MeshOptions options = ground::options();
-  options.names["tp"].isolated = {"side", "third"};
+  options.names["tp"].duplicates = {"side", "third"};
   const FakeNcclCounters before = ground::nccl();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   if (ground::is_double())
     CHECK(ground::nccl().communicators - before.communicators ==
           static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
-  GroupCoordinator& side = mesh.isolated("tp", "side");
+  GroupCoordinator& side = mesh.duplicate("tp", "side");
   CHECK(side.name() == "tp[side]");
   CHECK(side.ranks() == mesh["tp"].ranks());
   check_sum(side);
-  check_sum(mesh.isolated("tp", "third"));
+  check_sum(mesh.duplicate("tp", "third"));
   check_sum(mesh["tp"]);
   std::vector<int> host{1};
   side.all_reduce(host);
@@ -212,8 +217,8 @@ TEST_CASE("isolated communicators are the same group on another communicator") {
     MPI_Comm_compare(side.native_mpi(), mesh["tp"].native_mpi(), &result);
     CHECK(result == MPI_CONGRUENT);
   }
-  CHECK_THROWS_WITH_AS(mesh.isolated("tp", "zz"), doctest::Contains("no isolated communicator 'zz'"),
-                       UnknownName);
+  CHECK_THROWS_WITH_AS(mesh.duplicate("tp", "zz"),
+                       doctest::Contains("no duplicates communicator 'zz'"), UnknownName);
   mesh.close();
 }
 
@@ -248,13 +253,16 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   mesh.close();
 }
 
-TEST_CASE("a second thread that issues for the device, in whichever mesh, is refused before NCCL sees it") {
+TEST_CASE(
+    "a second thread that issues for the device, in whichever mesh, is refused before NCCL sees "
+    "it") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   device::DeviceBuffer<std::int32_t> values{std::vector<std::int32_t>{1}};
   if (size() > 1) {
-    const device::Claim::Issuing other{device::Claim{*mesh.device()}};  // as if in another thread's operation
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(values.span()), doctest::Contains("two threads issue"),
-                         UsageError);
+    const device::Claim::Issuing other{
+        device::Claim{*mesh.device()}};  // as if in another thread's operation
+    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(values.span()),
+                         doctest::Contains("two threads issue"), UsageError);
   }
   mesh["tp"].all_reduce(values.span());
   CHECK(values.download(StreamRef{}) == std::vector<std::int32_t>{size()});
@@ -296,6 +304,6 @@ TEST_CASE("options differ between ranks: found before anything is made") {
   if (size() < 2) return;
   MeshOptions options = ground::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}), doctest::Contains("options of names"),
-                       MismatchError);
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
+                       doctest::Contains("options of names"), MismatchError);
 }

@@ -46,7 +46,8 @@ bool is_nothing_left(const FakeNcclCounters& before) {
 }  // namespace
 
 TEST_CASE(
-    "symmetric device memory is zeroed, registered with the names' communicators, and goes with the mesh") {
+    "symmetric device memory is zeroed, registered with the names' communicators, and goes with "
+    "the mesh") {
   const FakeNcclCounters before = ground::nccl();
   const FakeCudaCounters cuda_before = ground::cuda();
   Mesh mesh{MPI_COMM_WORLD, grid(), ground::options()};
@@ -60,7 +61,8 @@ TEST_CASE(
     const FakeNcclCounters now = ground::nccl();
     CHECK(now.memory - before.memory == (version >= 21900 ? 1 : 0));
     CHECK(now.windows - before.windows == (version >= 22700 ? groups : 0));
-    CHECK(now.registrations - before.registrations == (version >= 21900 && version < 22700 ? groups : 0));
+    CHECK(now.registrations - before.registrations ==
+          (version >= 21900 && version < 22700 ? groups : 0));
   }
   fill(memory, static_cast<float>(rank() + 1));
   auto& tp = mesh["tp"];
@@ -75,30 +77,34 @@ TEST_CASE(
   CHECK(mesh.allocate_symmetric<std::int8_t, MemoryKind::device>(0, {}).size() == 0);
   const auto stream = device::Stream::create();
   cudaLaunchHostFunc(
-      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); }, nullptr);
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); },
+      nullptr);
   tp.all_reduce(memory, stream);  // is still under way when close() begins, which waits for it
   mesh.close();
   CHECK(is_nothing_left(before));
   CHECK(ground::cuda().allocations == cuda_before.allocations);
 }
 
-TEST_CASE("symmetric device memory that ranks ask for differently, or that one has not got, is nobody's") {
+TEST_CASE(
+    "symmetric device memory that ranks ask for differently, or that one has not got, is "
+    "nobody's") {
   if (size() == 1) return;
   const FakeNcclCounters before = ground::nccl();
   MeshOptions options = ground::options();
   options.names["dp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=auto,tp=1", options};
   const FakeNcclCounters open = ground::nccl();
-  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"pp"})), UnknownName);
+  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"pp"})),
+                  UnknownName);
   CHECK_THROWS_WITH_AS(
       ((void)mesh.allocate_symmetric<float, MemoryKind::device>(rank() == 0 ? 4 : 5, {"tp"})),
       doctest::Contains("bytes of symmetric memory"), MismatchError);
   CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"dp"})),
                        doctest::Contains("not open"), MismatchError);
   const std::size_t too_much = std::size_t{1} << 40;
-  CHECK_THROWS_WITH_AS(
-      ((void)mesh.allocate_symmetric<float, MemoryKind::device>(rank() == 0 ? too_much : 4, {"tp"})),
-      doctest::Contains("rank 0"), MismatchError);
+  CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(
+                           rank() == 0 ? too_much : 4, {"tp"})),
+                       doctest::Contains("rank 0"), MismatchError);
   CHECK(ground::nccl().memory == open.memory);
   mesh.open({"dp"});
   const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(4, {"dp"});
@@ -107,7 +113,8 @@ TEST_CASE("symmetric device memory that ranks ask for differently, or that one h
   CHECK(values_of(memory)[3] == static_cast<float>(mesh["dp"].size()));
   mesh.close();
   CHECK(is_nothing_left(before));
-  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})), ClosedError);
+  CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),
+                  ClosedError);
 }
 
 TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {
@@ -119,7 +126,8 @@ TEST_CASE("a window that fails on one rank ends on all, and breaks the groups th
                        doctest::Contains("injected: a window"), MismatchError);
   ground::inject("");
   const DeviceBuffer<float> buffer{1};
-  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("broken"), ClosedError);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("broken"),
+                       ClosedError);
   mesh.close();
   CHECK(ground::nccl().communicators == before.communicators);
   CHECK(ground::nccl().memory == before.memory);

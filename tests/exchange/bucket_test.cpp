@@ -29,14 +29,16 @@ TEST_CASE("buffers of many sizes and types become sums, round after round") {
       }
       mesh.progress();
     }
-    // 3+0+5+8 fill one, 1 is followed by one that does not fit, 100, then the integers; 2+7 wait for wait().
+    // 3+0+5+8 fill one, 1 is followed by one that does not fit, 100, then the integers; 2+7 wait
+    // for wait().
     CHECK(bucket.issued() == 4);
     bucket.wait();
     CHECK(bucket.issued() == 0);
     const int ranks = size() * (size() + 1) / 2;
     for (std::size_t g = 0; g < gradients.size(); ++g)
       for (std::size_t i = 0; i < gradients[g].size(); ++i)
-        CHECK(gradients[g][i] == static_cast<float>(ranks * static_cast<int>(g * 10 + i) + round * size()));
+        CHECK(gradients[g][i] ==
+              static_cast<float>(ranks * static_cast<int>(g * 10 + i) + round * size()));
     CHECK(counts[3] == size() * (size() - 1) / 2);
   }
   bucket.wait();  // a round of nothing is no round
@@ -70,7 +72,8 @@ TEST_CASE("what the members add must be the same, in the first round and in thos
   Bucket other{dp};
   other.add(rank() == 1 ? a : b);
   other.add(rank() == 1 ? b : a);
-  CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("other buffers on other ranks"), MismatchError);
+  CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("other buffers on other ranks"),
+                       MismatchError);
 
   Bucket bucket{dp, {.bytes = 1 << 10}};
   bucket.add(a);
@@ -82,6 +85,7 @@ TEST_CASE("what the members add must be the same, in the first round and in thos
   two.add(a);
   two.wait();
   two.add(b);
-  CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first one had 2"), UsageError);
+  CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first one had 2"),
+                       UsageError);
   mesh.close();
 }

@@ -27,7 +27,9 @@ Bytes message(std::uint64_t number, std::size_t n) {
 }
 
 std::size_t length_of(int number) {  // some of many chunks, more than there are slots
-  return static_cast<std::size_t>(number % 50 == 49 ? 5000 : number % 5 == 4 ? number : number % 40);
+  return static_cast<std::size_t>(number % 50 == 49 ? 5000
+                                  : number % 5 == 4 ? number
+                                                    : number % 40);
 }
 
 // Of segments: rankmesh-PROCESS-...
@@ -35,7 +37,9 @@ std::ptrdiff_t files_in_shm() {
   std::ptrdiff_t n = 0;
   for (const auto& file : std::filesystem::directory_iterator{"/dev/shm"}) {
     const std::string name = file.path().filename().string();
-    n += name.starts_with("rankmesh-") && std::isdigit(static_cast<unsigned char>(name[9])) != 0 ? 1 : 0;
+    n += name.starts_with("rankmesh-") && std::isdigit(static_cast<unsigned char>(name[9])) != 0
+             ? 1
+             : 0;
   }
   return n;
 }
@@ -88,7 +92,9 @@ TEST_CASE("several queues on one group at once, and one that moves") {
   CHECK_THROWS_AS(moved.is_writer() ? moved.write({}) : (void)moved.read(), ClosedError);
 }
 
-TEST_CASE("a late reader is named, and the queue goes on when it comes; so is a writer that says nothing") {
+TEST_CASE(
+    "a late reader is named, and the queue goes on when it comes; so is a writer that says "
+    "nothing") {
   if (size() < 2) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
@@ -123,7 +129,8 @@ TEST_CASE("a late reader is named, and the queue goes on when it comes; so is a 
   // In the middle of a message it cannot go on.
   if (queue.is_writer() && queue.local_readers() > 0) {
     CHECK_THROWS_AS(queue.write(message(7, 20 << 10), soon), TimeoutError);
-    CHECK_THROWS_WITH_AS(queue.write(message(8, 1), soon), doctest::Contains("is broken"), ClosedError);
+    CHECK_THROWS_WITH_AS(queue.write(message(8, 1), soon), doctest::Contains("is broken"),
+                         ClosedError);
   }
   tp.barrier();
   mesh.close();

@@ -1,4 +1,5 @@
-// Random steps of expert dispatch, and what one process makes of them. Used on host and on device memory.
+// Random steps of expert dispatch, and what one process makes of them. Used on host and on device
+// memory.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,7 +25,9 @@ using exchange::ExpertRoute;
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-inline std::string mesh_text() { return rankmesh_test::size() % 2 == 0 ? "dp=2,ep=auto" : "dp=1,ep=auto"; }
+inline std::string mesh_text() {
+  return rankmesh_test::size() % 2 == 0 ? "dp=2,ep=auto" : "dp=1,ep=auto";
+}
 
 // The same on every rank of a group; the numbers of tokens are all ranks'.
 struct Shape {
@@ -81,13 +84,15 @@ inline Reference make_reference(const Shape& shape, std::mt19937& random) {
     std::vector<float> weights;
     std::vector<std::int64_t> chosen(at(shape.experts)), filled(shape.slots.size());
     for (std::int64_t i = 0; i < shape.tokens[at(r)] * shape.top_k; ++i) {
-      ids.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(shape.experts + 1)) - 1);
+      ids.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(shape.experts + 1)) -
+                    1);
       weights.push_back(static_cast<float>(random() % 64) / 32.0F - 0.5F);
       Choice choice{r, i / shape.top_k, -1};
       if (ids.back() >= 0) {
         const auto& replicas = slots_of[at(ids.back())];
         choice.slot = replicas[at(r + chosen[at(ids.back())]++) % replicas.size()];
-        if (shape.options.capacity && ++filled[at(choice.slot)] > *shape.options.capacity) choice.slot = -1;
+        if (shape.options.capacity && ++filled[at(choice.slot)] > *shape.options.capacity)
+          choice.slot = -1;
       }
       reference.choices[at(r)].push_back(choice);
     }
@@ -112,7 +117,8 @@ T expert_value(T value, std::int32_t logical) {
 }
 
 template <class T, class Ground>
-void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, const Ground& ground) {
+void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random,
+               const Ground& ground) {
   const std::int64_t n = ep.size(), self = ep.rank_in_group().value(), h = shape.hidden;
   const std::int64_t k = shape.top_k, tokens = shape.tokens[at(self)];
   const Reference reference = make_reference(shape, random);
@@ -123,8 +129,8 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
   const auto& ids = reference.ids[at(self)];
   const ExpertRoute route = ground.route(dispatcher, ids, k);
   CHECK(route.tokens() == tokens);
-  CHECK(route.dropped() ==
-        std::ranges::count_if(reference.choices[at(self)], [](const Choice& c) { return c.slot < 0; }));
+  CHECK(route.dropped() == std::ranges::count_if(reference.choices[at(self)],
+                                                 [](const Choice& c) { return c.slot < 0; }));
 
   std::vector<T> in;
   for (std::int64_t t = 0; t < tokens; ++t)
@@ -142,7 +148,9 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
     const std::int64_t first = route.offsets()[at(e)];
     if (!shape.options.capacity) return first + static_cast<std::int64_t>(a);
     std::int64_t nth = 0;
-    while (static_cast<std::int64_t>(a) > nth && arrivals[a - at(nth) - 1]->rank == arrivals[a]->rank) ++nth;
+    while (static_cast<std::int64_t>(a) > nth &&
+           arrivals[a - at(nth) - 1]->rank == arrivals[a]->rank)
+      ++nth;
     return first + arrivals[a]->rank * *shape.options.capacity + nth;
   };
   std::vector<T> expected(rows.size(), T{0});
@@ -150,18 +158,20 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
     const auto& arrivals = reference.arrivals[at(self * local + e)];
     CHECK(route.offsets()[at(e)] % shape.options.alignment == 0);
     CHECK(route.experts()[at(e)] == shape.slots[at(self * local + e)]);
-    CHECK(route.counts()[at(e)] == (shape.options.capacity ? n * *shape.options.capacity
-                                                           : static_cast<std::int64_t>(arrivals.size())));
+    CHECK(route.counts()[at(e)] == (shape.options.capacity
+                                        ? n * *shape.options.capacity
+                                        : static_cast<std::int64_t>(arrivals.size())));
     for (std::size_t a = 0; a < arrivals.size(); ++a) {
       const std::int64_t rank = arrivals[a]->rank, row = row_of(e, a);
       for (std::int64_t i = 0; i < h; ++i)
         expected[at(row * h + i)] = token_value<T>(rank, arrivals[a]->token, i);
     }
   }
-  CHECK(std::ranges::equal(rows, expected,
-                           [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
+  CHECK(std::ranges::equal(
+      rows, expected, [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
 
-  // A row per choice comes where the choice's token came: here its number, as the backward pass needs it.
+  // A row per choice comes where the choice's token came: here its number, as the backward pass
+  // needs it.
   std::vector<T> numbered, numbers_expected(at(route.rows()), T{0});
   for (std::int64_t i = 0; i < tokens * k; ++i) numbered.push_back(token_value<T>(self, i, 3));
   for (std::int64_t e = 0; e < local; ++e) {
@@ -177,8 +187,9 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
   dispatcher.dispatch_choices(route, ground.view(numbered_there), ground.view(numbers_there),
                               ground.stream());
   const std::vector<T> numbers = ground.get(numbers_there);
-  CHECK(std::ranges::equal(numbers, numbers_expected,
-                           [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
+  CHECK(std::ranges::equal(numbers, numbers_expected, [](T a, T b) {
+    return static_cast<float>(a) == static_cast<float>(b);
+  }));
 
   for (std::int64_t e = 0; e < local; ++e)
     for (std::int64_t i = route.offsets()[at(e)] * h; i < route.offsets()[at(e + 1)] * h; ++i)
@@ -188,8 +199,8 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
     const auto& results_there = ground.put(rows);
     const auto& weights_there = ground.put(reference.weights[at(self)]);
     auto out_there = typename Ground::template Memory<T>(at(tokens * h));
-    dispatcher.combine(route, ground.view(results_there), ground.view(weights_there), ground.view(out_there),
-                       ground.stream());
+    dispatcher.combine(route, ground.view(results_there), ground.view(weights_there),
+                       ground.view(out_there), ground.stream());
     const std::vector<T> out = ground.get(out_there);
     bool agrees = true;
     for (std::int64_t t = 0; t < tokens; ++t)
@@ -200,9 +211,11 @@ void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random, c
           const Choice& choice = reference.choices[at(self)][at(j)];
           if (choice.slot < 0) continue;
           sum += static_cast<Sum>(reference.weights[at(self)][at(j)]) *
-                 static_cast<Sum>(expert_value(token_value<T>(self, t, i), shape.slots[at(choice.slot)]));
+                 static_cast<Sum>(
+                     expert_value(token_value<T>(self, t, i), shape.slots[at(choice.slot)]));
         }
-        agrees = agrees && static_cast<Sum>(out[at(t * h + i)]) == static_cast<Sum>(static_cast<T>(sum));
+        agrees =
+            agrees && static_cast<Sum>(out[at(t * h + i)]) == static_cast<Sum>(static_cast<T>(sum));
       }
     CHECK(agrees);
   }

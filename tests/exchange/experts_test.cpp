@@ -96,19 +96,23 @@ TEST_CASE("a capacity drops the last tokens, and shapes do not depend on the cho
   const std::vector<float> tokens{1, 2, 3, 4, 5, 6};
   std::vector<float> rows(static_cast<std::size_t>(crowded.rows()), -1.0F);
   dispatcher.dispatch(crowded, tokens, rows);
-  if (ep.is_first()) CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<float>{3, 0, 0});
+  if (ep.is_first())
+    CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<float>{3, 0, 0});
   std::vector<float> out(6, -1.0F);
   dispatcher.combine(crowded, rows, std::vector<float>(6, 1.0F), out);
   CHECK(out == std::vector<float>{1, 2, 3, 4, 0, 0});
   mesh.close();
 }
 
-TEST_CASE("a new map holds from the next route on; tokens of a redundant expert are spread over its slots") {
+TEST_CASE(
+    "a new map holds from the next route on; tokens of a redundant expert are spread over its "
+    "slots") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   const auto n = static_cast<std::int32_t>(ep.size());
   ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(n, n)};
-  const std::vector<std::int32_t> hot(static_cast<std::size_t>(2 * n), 0);  // every token wants expert 0
+  const std::vector<std::int32_t> hot(static_cast<std::size_t>(2 * n),
+                                      0);  // every token wants expert 0
   const ExpertRoute before = dispatcher.route(hot, 1);
   CHECK(before.rows() == (ep.is_first() ? 2 * n * n : 0));
   // Two slots per rank: its own expert, and a copy of expert 0.
@@ -132,7 +136,8 @@ TEST_CASE("a new map holds from the next route on; tokens of a redundant expert 
   mesh.close();
 }
 
-TEST_CASE("misuse of an expert dispatcher is refused; ranks that differ are found out on every rank") {
+TEST_CASE(
+    "misuse of an expert dispatcher is refused; ranks that differ are found out on every rank") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   const auto n = ep.size();
@@ -141,12 +146,14 @@ TEST_CASE("misuse of an expert dispatcher is refused; ranks that differ are foun
   CHECK_THROWS_AS((ExpertMap{{0, 1, -1}, 2, 2}), UsageError);  // slots that cannot be shared
   CHECK_THROWS_AS((void)ExpertMap::contiguous(0, 2), UsageError);
   CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n + 1)}), UsageError);
-  CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = 0}}), UsageError);
+  CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = 0}}),
+                  UsageError);
   if (n > 1) {
     const std::int64_t mine = ep.is_last() ? 9 : 8;
     CHECK_THROWS_WITH_AS((ExpertDispatcher{ep, ExpertMap::contiguous(mine, n)}),
                          doctest::Contains("different expert maps"), MismatchError);
-    CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = mine}}), MismatchError);
+    CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n), {.alignment = mine}}),
+                    MismatchError);
   }
   ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(4, n)};
   CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 4}, 1), UsageError);

@@ -21,14 +21,16 @@ TEST_CASE("every rank runs every step, with tokens or without, until all are don
   Lockstep lockstep{dp, {.sizes = {2, 4, 8}, .multiple = 5}};
   // Each rank has requests of its own; some have none at all, and some pause between.
   std::mt19937 random{static_cast<unsigned>(dp.rank_in_group().value())};
-  std::int64_t left = dp.rank_in_group().value() % 3 == 2 ? 0 : 30 + static_cast<std::int64_t>(random() % 30);
+  std::int64_t left =
+      dp.rank_in_group().value() % 3 == 2 ? 0 : 30 + static_cast<std::int64_t>(random() % 30);
   const std::vector<std::int64_t> mine{left};
   std::vector<std::int64_t> everything(1);
   dp.all_reduce(mine, everything);
   std::int64_t seen = 0;
   std::int64_t steps = 0, dummies = 0;
   while (true) {
-    const std::int64_t batch = random() % 4 == 0 ? 0 : std::min<std::int64_t>(left, 1 + random() % 12);
+    const std::int64_t batch =
+        random() % 4 == 0 ? 0 : std::min<std::int64_t>(left, 1 + random() % 12);
     const std::int32_t mode = static_cast<std::int32_t>(random() % 3);
     const Step step = lockstep.agree({.tokens = batch, .mode = mode, .is_done = left == batch});
     if (step.is_last) break;
@@ -66,7 +68,8 @@ TEST_CASE("a done rank idles on while others work, and a group without work ends
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   Lockstep lockstep{mesh["dp"]};
   for (int s = 0; s <= size(); ++s) {  // rank r has one token in steps 0 .. r-1
-    const Step step = lockstep.agree({.tokens = s < rank() ? 1 : 0, .mode = 7, .is_done = s >= rank() - 1});
+    const Step step =
+        lockstep.agree({.tokens = s < rank() ? 1 : 0, .mode = 7, .is_done = s >= rank() - 1});
     CHECK(step.is_last == (s >= size() - 1));
     CHECK(step.padded == (s < size() - 1 ? 1 : 0));
     CHECK(step.mode == (s < size() - 1 ? 7 : 0));
@@ -93,13 +96,16 @@ TEST_CASE("what does not fit together is found on all ranks, by the same all_red
     return;
   }
   Lockstep sizes{dp, {.multiple = dp.is_first() ? 2 : 3}};
-  CHECK_THROWS_WITH_AS((void)sizes.agree({}), doctest::Contains("pad to different sizes"), MismatchError);
+  CHECK_THROWS_WITH_AS((void)sizes.agree({}), doctest::Contains("pad to different sizes"),
+                       MismatchError);
   Lockstep one{dp}, two{dp};
   (void)one.agree({});
   if (dp.is_first()) {
-    CHECK_THROWS_WITH_AS((void)one.agree({}), doctest::Contains("in different steps: 0 to 1"), MismatchError);
+    CHECK_THROWS_WITH_AS((void)one.agree({}), doctest::Contains("in different steps: 0 to 1"),
+                         MismatchError);
   } else {
-    CHECK_THROWS_WITH_AS((void)two.agree({}), doctest::Contains("in different steps: 0 to 1"), MismatchError);
+    CHECK_THROWS_WITH_AS((void)two.agree({}), doctest::Contains("in different steps: 0 to 1"),
+                         MismatchError);
   }
   mesh.close();
 }

@@ -23,7 +23,8 @@ Bytes bytes(std::int64_t seed, std::size_t n) {
 }
 
 // Around the length that fits the first part.
-constexpr std::size_t lengths[] = {0, 1, exchange::short_message, exchange::short_message + 1, 70001};
+constexpr std::size_t lengths[] = {0, 1, exchange::short_message, exchange::short_message + 1,
+                                   70001};
 
 }  // namespace
 
@@ -44,7 +45,8 @@ TEST_CASE("messages of any length are broadcast, sent and gathered") {
     }
     CHECK(exchange::all_gather_messages(tp, bytes(rank(), n)).back() == bytes(size() - 1, n));
     if (size() < 2) continue;
-    if (rank() % 2 == 0 && rank() + 1 < size()) exchange::send_message(tp, bytes(rank(), n), next, 3);
+    if (rank() % 2 == 0 && rank() + 1 < size())
+      exchange::send_message(tp, bytes(rank(), n), next, 3);
     if (rank() % 2 == 1) CHECK(exchange::recv_message(tp, prev, 3) == bytes(rank() - 1, n));
   }
   mesh.close();
@@ -61,12 +63,12 @@ TEST_CASE("what is no message is refused, without making room for it") {
     exchange::send_message(tp, bytes(0, 999), 1, 3);
   }
   if (rank() == 1) {
-    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1), doctest::Contains("does not begin as one"),
-                         DataError);
-    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2), doctest::Contains("received 12 bytes"),
-                         UsageError);
-    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998), doctest::Contains("the limit is 998"),
-                         DataError);
+    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1),
+                         doctest::Contains("does not begin as one"), DataError);
+    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2),
+                         doctest::Contains("received 12 bytes"), UsageError);
+    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998),
+                         doctest::Contains("the limit is 998"), DataError);
   }
   mesh.close();
 }
@@ -78,12 +80,12 @@ TEST_CASE("a sender that fails tells its receivers") {
   const std::int64_t last = tp.size() - 1;
   const auto* mine = tp.is_last() ? &failure : nullptr;
   Bytes message;
-  CHECK_THROWS_WITH_AS(exchange::broadcast_message(tp, message, last, mine), doctest::Contains("no paper"),
-                       DataError);
-  CHECK_THROWS_WITH_AS((void)exchange::gather_messages(tp, message, 0, mine), doctest::Contains("no paper"),
-                       DataError);
-  CHECK_THROWS_WITH_AS((void)exchange::all_gather_messages(tp, message, mine), doctest::Contains("no paper"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(exchange::broadcast_message(tp, message, last, mine),
+                       doctest::Contains("no paper"), DataError);
+  CHECK_THROWS_WITH_AS((void)exchange::gather_messages(tp, message, 0, mine),
+                       doctest::Contains("no paper"), DataError);
+  CHECK_THROWS_WITH_AS((void)exchange::all_gather_messages(tp, message, mine),
+                       doctest::Contains("no paper"), DataError);
   tp.barrier();
   mesh.close();
 }

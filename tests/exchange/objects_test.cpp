@@ -44,7 +44,8 @@ EngineStep engine_step(std::int64_t seed, int requests) {
   EngineStep result;
   result.number = seed;
   result.is_prefill = seed % 2 == 0;
-  for (int i = 0; i < requests; ++i) result.requests.push_back("request-" + std::to_string(seed * 1000 + i));
+  for (int i = 0; i < requests; ++i)
+    result.requests.push_back("request-" + std::to_string(seed * 1000 + i));
   result.sampling["temperature"] = std::vector<float>(static_cast<std::size_t>(requests), 0.5F);
   result.extra = std::string{"x"};
   result.following = std::make_unique<EngineStep>();
@@ -90,8 +91,8 @@ TEST_CASE("objects are broadcast, sent and gathered") {
     EngineStep mine = tp.is_last() ? engine_step(7, requests) : EngineStep{};
     exchange::broadcast_object(tp, mine, root);
     CHECK(mine == engine_step(7, requests));
-    const auto gathered =
-        exchange::gather_objects(tp, engine_step(tp.rank_in_group().value(), requests + rank()), root);
+    const auto gathered = exchange::gather_objects(
+        tp, engine_step(tp.rank_in_group().value(), requests + rank()), root);
     REQUIRE(std::ssize(gathered) == (tp.is_last() ? tp.size() : 0));
     for (std::size_t r = 0; r < gathered.size(); ++r)
       CHECK(gathered[r].number == static_cast<std::int64_t>(r));
@@ -100,7 +101,8 @@ TEST_CASE("objects are broadcast, sent and gathered") {
       CHECK(all[static_cast<std::size_t>(r)] == std::to_string(tp.ranks().at(r).value()));
     if (tp.size() < 2) continue;
     if (tp.is_first()) exchange::send_object(tp, engine_step(5, requests), tp.size() - 1, 9);
-    if (tp.is_last()) CHECK(exchange::recv_object<EngineStep>(tp, 0, 9) == engine_step(5, requests));
+    if (tp.is_last())
+      CHECK(exchange::recv_object<EngineStep>(tp, 0, 9) == engine_step(5, requests));
   }
   mesh.close();
 }
@@ -109,14 +111,15 @@ TEST_CASE("an object that cannot be serialised fails on every member") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   Refuses refuses;
-  CHECK_THROWS_WITH_AS(exchange::broadcast_object(tp, refuses, 0), doctest::Contains("not for others"),
-                       DataError);
-  CHECK_THROWS_WITH_AS((void)exchange::gather_objects(tp, refuses, 0), doctest::Contains("not for others"),
-                       DataError);
-  if (size() > 1 && tp.is_first()) CHECK_THROWS_AS(exchange::send_object(tp, refuses, 1), DataError);
+  CHECK_THROWS_WITH_AS(exchange::broadcast_object(tp, refuses, 0),
+                       doctest::Contains("not for others"), DataError);
+  CHECK_THROWS_WITH_AS((void)exchange::gather_objects(tp, refuses, 0),
+                       doctest::Contains("not for others"), DataError);
+  if (size() > 1 && tp.is_first())
+    CHECK_THROWS_AS(exchange::send_object(tp, refuses, 1), DataError);
   if (rank() == 1)
-    CHECK_THROWS_WITH_AS((void)exchange::recv_object<Refuses>(tp, 0), doctest::Contains("not for others"),
-                         DataError);
+    CHECK_THROWS_WITH_AS((void)exchange::recv_object<Refuses>(tp, 0),
+                         doctest::Contains("not for others"), DataError);
   tp.barrier();
   mesh.close();
 }
@@ -158,7 +161,8 @@ TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and n
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     Bytes changed = good;
-    for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = static_cast<std::byte>(random());
+    for (int k = 0; k < 3; ++k)
+      changed[random() % changed.size()] = static_cast<std::byte>(random());
     try {
       (void)exchange::from_bytes<EngineStep>(changed);
     } catch (const DataError&) {
@@ -182,6 +186,8 @@ TEST_CASE("the format is cereal's own: what its archive has written in either by
     exchange::from_bytes(std::as_bytes(std::span{text}), values);
     CHECK(values == std::tuple{std::vector<double>{1.5, -2}, std::string{"ab"}, true});
   }
-  CHECK(exchange::from_bytes<std::vector<Empty>>(exchange::to_bytes(std::vector<Empty>(5))).size() == 5);
+  CHECK(
+      exchange::from_bytes<std::vector<Empty>>(exchange::to_bytes(std::vector<Empty>(5))).size() ==
+      5);
   CHECK(exchange::from_bytes<Celsius>(exchange::to_bytes(Celsius{36.6})).degrees == 36.6);
 }

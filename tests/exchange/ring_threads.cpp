@@ -1,5 +1,5 @@
-// The control queue's protocol over threads, so that ThreadSanitizer sees both sides of it: a writer and 1 to
-// 7 readers, messages of all lengths, small rings.
+// The control queue's protocol over threads, so that ThreadSanitizer sees both sides of it: a
+// writer and 1 to 7 readers, messages of all lengths, small rings.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,8 +14,12 @@ namespace {
 
 constexpr std::uint64_t messages = 150000;
 
-std::size_t length_of(std::uint64_t message) { return message % 11 == 0 ? message % 1500 : message % 40; }
-std::byte byte_of(std::uint64_t message, std::size_t i) { return static_cast<std::byte>(message * 31 + i); }
+std::size_t length_of(std::uint64_t message) {
+  return message % 11 == 0 ? message % 1500 : message % 40;
+}
+std::byte byte_of(std::uint64_t message, std::size_t i) {
+  return static_cast<std::byte>(message * 31 + i);
+}
 
 void fail(const char* what, std::uint64_t message) {
   std::fprintf(stderr, "message %llu: %s\n", static_cast<unsigned long long>(message), what);

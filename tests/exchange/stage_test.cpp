@@ -40,8 +40,8 @@ TEST_CASE("all four moves at once, of large buffers, on the open pipeline and ar
     const auto gradients = values(self, 2);
     auto got_activations = values(self, -1);
     auto got_gradients = values(self, -2);
-    stages.run(
-        {to_prev(gradients), to_next(activations), from_prev(got_activations), from_next(got_gradients)});
+    stages.run({to_prev(gradients), to_next(activations), from_prev(got_activations),
+                from_next(got_gradients)});
     const bool has_prev = ring || self > 0;
     const bool has_next = ring || self + 1 < n;
     CHECK(got_activations == (has_prev ? values((self + n - 1) % n, 1) : values(self, -1)));

@@ -76,7 +76,9 @@ TEST_CASE("a dictionary is broadcast, and memory that fits is used again") {
   // Metadata of more than one part.
   TensorDict many;
   for (int i = 0; i < (rank() == root ? 100 : 0); ++i)
-    fill<float>(many.add("tensor number " + std::to_string(i), Tensor::allocate(DataType::float32, {i})), i);
+    fill<float>(
+        many.add("tensor number " + std::to_string(i), Tensor::allocate(DataType::float32, {i})),
+        i);
   exchange::broadcast_tensor_dict(tp, many, root);
   REQUIRE(many.size() == 100);
   CHECK(many["tensor number 99"].host<float>()[98] == static_cast<float>((98 * 7 + 99) % 101));
@@ -90,7 +92,8 @@ TEST_CASE("from stage to stage, whole and in slices that the next stage gathers"
   auto& tp = mesh["tp"];
   for (const bool sliced : {false, true}) {
     CAPTURE(sliced);
-    exchange::TensorDictOptions options{.all_gather = sliced ? &tp : nullptr, .whole = {"own"}, .tag = 5};
+    exchange::TensorDictOptions options{
+        .all_gather = sliced ? &tp : nullptr, .whole = {"own"}, .tag = 5};
     TensorDict dict;
     if (!pp.is_first()) exchange::recv_tensor_dict(pp, dict, prev, options);
     if (pp.is_first()) {
@@ -101,7 +104,7 @@ TEST_CASE("from stage to stage, whole and in slices that the next stage gathers"
     if (!pp.is_last()) exchange::send_tensor_dict(pp, dict, next, options);
     TensorDict expected = tensors(2);
     fill<float>(expected.add("own", Tensor::allocate(DataType::float32, {tp.size(), 3})),
-                static_cast<int>(pp.first().value()));
+                static_cast<int>(pp.first_rank().value()));
     check_equal(dict, std::move(expected));
   }
   mesh.close();
@@ -114,7 +117,8 @@ TEST_CASE("the sender's and the receiver's slices must be of one group size") {
   TensorDict dict;
   if (pp.is_first()) exchange::send_tensor_dict(pp, dict, next, {.all_gather = &mesh["tp"]});
   if (pp.is_last())
-    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(pp, dict, prev), doctest::Contains("slices"), DataError);
+    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(pp, dict, prev), doctest::Contains("slices"),
+                         DataError);
   mesh.close();
 }
 
@@ -126,8 +130,8 @@ TEST_CASE("metadata that is none is refused") {
   if (rank() == 0) exchange::send_message(tp, garbage, 1);
   TensorDict dict;
   if (rank() == 1)
-    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(tp, dict, 0), doctest::Contains("no description"),
-                         DataError);
+    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(tp, dict, 0),
+                         doctest::Contains("no description"), DataError);
   mesh.close();
 }
 
@@ -140,10 +144,11 @@ TEST_CASE("tensors say what they are") {
   CHECK_THROWS_WITH_AS((void)Tensor::refer(memory, {7}),
                        doctest::Contains("has 7 elements, the memory has 6"), UsageError);
   CHECK_THROWS_AS((void)Tensor::allocate(DataType::int8, {-1, 0}), UsageError);
-  CHECK_THROWS_AS((void)Tensor::allocate(DataType::float64, {std::int64_t{1} << 40, std::int64_t{1} << 21}),
-                  UsageError);
-  CHECK_THROWS_WITH_AS((void)tensor.host<float>(), doctest::Contains("int32 in host memory is asked for"),
-                       UsageError);
+  CHECK_THROWS_AS(
+      (void)Tensor::allocate(DataType::float64, {std::int64_t{1} << 40, std::int64_t{1} << 21}),
+      UsageError);
+  CHECK_THROWS_WITH_AS((void)tensor.host<float>(),
+                       doctest::Contains("int32 in host memory is asked for"), UsageError);
   TensorDict dict;
   dict.add("a", Tensor{});
   CHECK_THROWS_AS(dict.add("a", Tensor{}), UsageError);

@@ -54,22 +54,26 @@ void check_family(const GroupFamily& family, std::int64_t world) {
   std::multiset<std::int64_t> seen;
   for (const std::int64_t g : some_of(family.group_count(), world)) {
     const RankSet ranks = family.group(g);
-    require(!ranks.empty() && ranks.size() <= family.group_size(), "size of a group", family.name());
+    require(!ranks.empty() && ranks.size() <= family.group_size(), "size of a group",
+            family.name());
     require(!family.is_uniform() || ranks.size() == family.group_size(), "uniform", family.name());
     for (const std::int64_t k : some_of(ranks.size(), world)) {
       const Rank rank = ranks.at(k);
       require(rank.value() >= 0 && rank.value() < world, "a rank outside the world", family.name());
       const GroupIndex place{g, rankmesh::RankInGroup{k}};
       const auto places = family.find_all(rank);
-      require(std::ranges::find(places, place) != places.end(), "find_all loses a place", family.name());
-      require(is_overlapping || family.find(rank) == place, "find is no inverse of group", family.name());
+      require(std::ranges::find(places, place) != places.end(), "find_all loses a place",
+              family.name());
+      require(is_overlapping || family.find(rank) == place, "find is no inverse of group",
+              family.name());
       seen.insert(rank.value());
     }
     const auto found = family.find_group(ranks);
     require(is_overlapping || found == g, "find_group is no inverse of group", family.name());
   }
   if (!is_partition || world > small_world) return;
-  require(static_cast<std::int64_t>(seen.size()) == world, "a partition misses ranks", family.name());
+  require(static_cast<std::int64_t>(seen.size()) == world, "a partition misses ranks",
+          family.name());
   for (std::int64_t rank = 0; rank < world; ++rank)
     require(seen.count(rank) == 1, "a partition has a rank twice", family.name());
 }
@@ -84,21 +88,24 @@ void check_rank(const MeshPlan& plan, Rank rank) {
   require(memberships.size() == places, "memberships", plan.describe(rank));
   for (const auto& m : memberships) {
     require(m.ranks.at(m.place.rank_in_group.value()) == rank, "membership", plan.describe(rank));
-    require(plan.leader(m.family, m.place.group).value() < m.ranks.size(), "leader", plan.describe(rank));
+    require(plan.leader(m.family, m.place.group).value() < m.ranks.size(), "leader",
+            plan.describe(rank));
   }
   for (const auto& use : plan.communicators(rank))
-    require(use.ranks.size() > 1 && use.ranks.contains(rank) && !use.families.empty(), "communicators",
-            plan.describe(rank));
+    require(use.ranks.size() > 1 && use.ranks.contains(rank) && !use.families.empty(),
+            "communicators", plan.describe(rank));
 }
 
 // Reports are made for any plan, and those that say they cost nothing per rank do.
 void check_reports(const MeshPlan& plan) {
   namespace report = rankmesh::report;
   require(!report::show_text(plan, {}).empty() && !report::show_json(plan, {}).empty(), "show");
-  require(!report::explain_order_text(plan).empty() && !report::explain_order_json(plan).empty(), "order");
+  require(!report::explain_order_text(plan).empty() && !report::explain_order_json(plan).empty(),
+          "order");
   const Rank last = plan.world_size() - 1;
   require(!report::rank_text(plan, last, nullptr).empty(), "rank");
-  require(!report::explain_rank_text(plan, last).empty() && !report::explain_rank_json(plan, last).empty(),
+  require(!report::explain_rank_text(plan, last).empty() &&
+              !report::explain_rank_json(plan, last).empty(),
           "explain");
   if (plan.world_size() > small_world) return;
   std::vector<report::NamedFamily> families;
@@ -109,7 +116,8 @@ void check_reports(const MeshPlan& plan) {
   }
   std::size_t written = 0;
   for (const auto format : {report::Format::text, report::Format::json, report::Format::csv})
-    report::write_groups(plan.world_size(), families, format, [&](auto piece) { written += piece.size(); });
+    report::write_groups(plan.world_size(), families, format,
+                         [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);
   require(counts.groups == groups && counts.distinct_groups <= groups, "count");
@@ -119,10 +127,12 @@ void check_reports(const MeshPlan& plan) {
 void check_plan(const MeshSpec& spec, const MeshPlan& plan) {
   require(plan.world_size() > 0, "the size of the world");
   for (const GroupFamily& family : plan.families()) check_family(family, plan.world_size());
-  for (const std::int64_t rank : some_of(plan.world_size(), plan.world_size())) check_rank(plan, rank);
+  for (const std::int64_t rank : some_of(plan.world_size(), plan.world_size()))
+    check_rank(plan, rank);
   for (std::size_t f = 0; f < plan.families().size(); ++f)
     if (plan.needs_creation(f))
-      require(plan.families()[f].group_size() > 1, "a split for groups of one", plan.families()[f].name());
+      require(plan.families()[f].group_size() > 1, "a split for groups of one",
+              plan.families()[f].name());
   check_reports(plan);
   const std::string file = spec.to_toml();
   const MeshSpec as_file = MeshSpec::parse_toml(file, "printed.toml");

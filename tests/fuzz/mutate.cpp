@@ -1,5 +1,5 @@
-// Mutations that keep the shape of a mesh: another number, an item more, fewer or elsewhere. Bytes alone
-// seldom get past "the sizes do not multiply to the world".
+// Mutations that keep the shape of a mesh: another number, an item more, fewer or elsewhere. Bytes
+// alone seldom get past "the sizes do not multiply to the world".
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -11,9 +11,9 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-constexpr std::string_view numbers[] = {"1",  "1",  "2",  "2",  "3",  "4",    "6",     "8",         "12",
-                                        "16", "24", "32", "48", "64", "auto", "-1",    "0",         "5",
-                                        "7",  "72", "96", "36", "18", "128",  "65536", "1073741824"};
+constexpr std::string_view numbers[] = {
+    "1",  "1",    "2",  "2", "3", "4", "6",  "8",  "12", "16", "24",  "32",    "48",
+    "64", "auto", "-1", "0", "5", "7", "72", "96", "36", "18", "128", "65536", "1073741824"};
 constexpr std::string_view separators = ",;|*x.-\n#\"[]";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -61,8 +61,8 @@ void change(std::string& text, std::minstd_rand& random) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
   std::minstd_rand random{seed};
   random.discard(1);
   if (random() % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);

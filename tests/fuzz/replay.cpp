@@ -1,4 +1,5 @@
-// Runs a target over its kept corpus, without libFuzzer: one input per line, with \n, \\ and \xNN escaped.
+// Runs a target over its kept corpus, without libFuzzer: one input per line, with \n, \\ and \xNN
+// escaped.
 #include <cstdio>
 #include <fstream>
 #include <string>

@@ -19,11 +19,13 @@ void require(bool holds, const char* what) {
 
 void check(const RouteTable& table) {
   const std::string text = table.to_string();
-  require(RouteTable::parse(text, RouteSource::code, "again").to_string() == text, "does not read back");
+  require(RouteTable::parse(text, RouteSource::code, "again").to_string() == text,
+          "does not read back");
   RouteTable whole = table;
   whole.append(RouteTable::defaults());
   for (std::size_t o = 0; o < operation_count; ++o) {
-    const RouteQuery query{.operation = static_cast<Operation>(o), .bytes = 0, .type = TypeClass::floating};
+    const RouteQuery query{
+        .operation = static_cast<Operation>(o), .bytes = 0, .type = TypeClass::floating};
     const auto segments = whole.resolve({"tp", 4, 1}, query);
     std::int64_t end = 0;
     for (const RouteSegment& segment : segments) {

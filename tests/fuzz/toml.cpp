@@ -2,7 +2,8 @@
 #include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::check_input({reinterpret_cast<const char*>(data), size},
-                    [](std::string_view text) { return rankmesh::MeshSpec::parse_toml(text, "mesh.toml"); });
+  fuzz::check_input({reinterpret_cast<const char*>(data), size}, [](std::string_view text) {
+    return rankmesh::MeshSpec::parse_toml(text, "mesh.toml");
+  });
   return 0;
 }

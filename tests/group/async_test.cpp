@@ -1,4 +1,5 @@
-// Operations that are under way: the same results as the blocking forms, in any order of completion.
+// Operations that are under way: the same results as the blocking forms, in any order of
+// completion.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +21,9 @@ std::vector<std::int64_t> values(std::int64_t seed, std::int64_t n) {
   return result;
 }
 
-std::string layout() { return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"; }
+std::string layout() {
+  return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp";
+}
 
 }  // namespace
 
@@ -78,7 +81,7 @@ TEST_CASE("every asynchronous operation gives what the blocking one gives") {
         Work to = group.send_async(mine, next, 5);
         from.wait();
         to.wait();
-        CHECK(got == values(group.prev().value(), count));
+        CHECK(got == values(group.prev_rank().value(), count));
       }
     }
   }
@@ -87,8 +90,9 @@ TEST_CASE("every asynchronous operation gives what the blocking one gives") {
 
 TEST_CASE("thousands of operations on several names, completed in any order") {
   Mesh mesh{MPI_COMM_WORLD, layout()};
-  std::mt19937 same{11};                                  // what is issued: the same on every rank
-  std::mt19937 own{static_cast<unsigned>(100 + rank())};  // what is waited for: everybody's own business
+  std::mt19937 same{11};  // what is issued: the same on every rank
+  std::mt19937 own{
+      static_cast<unsigned>(100 + rank())};  // what is waited for: everybody's own business
   const char* names[] = {"dp", "tp", "all"};
   struct Operation {
     Work work;
@@ -127,7 +131,8 @@ TEST_CASE("thousands of operations on several names, completed in any order") {
     } else {
       operation.out.resize(operation.in.size() * static_cast<std::size_t>(group.size()));
       for (const Rank member : group.ranks())
-        std::ranges::copy(values(member.value() + i, count), std::back_inserter(operation.expected));
+        std::ranges::copy(values(member.value() + i, count),
+                          std::back_inserter(operation.expected));
       operation.work = group.all_gather_async(operation.in, operation.out);
     }
     if (own() % 5 == 0) mesh.progress();
@@ -143,8 +148,8 @@ TEST_CASE("a container that is moved in is kept, and given back") {
   std::vector<double> gradients(3, 1.0);
   auto work = tp.all_reduce_async(std::move(gradients));
   CHECK(work.take() == std::vector<double>(3, static_cast<double>(size())));
-  auto gathered =
-      tp.all_gather_async(std::vector<int>{rank()}, std::vector<int>(static_cast<std::size_t>(size())));
+  auto gathered = tp.all_gather_async(std::vector<int>{rank()},
+                                      std::vector<int>(static_cast<std::size_t>(size())));
   const auto all = gathered.take();
   for (int r = 0; r < size(); ++r) CHECK(all[static_cast<std::size_t>(r)] == r);
   std::vector<int> out(1);

@@ -17,8 +17,8 @@ std::int64_t volume(const Shape4& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
 }
 
-// Calls use(index in the whole array, member, index in its block) for every element; indices are digit by
-// digit, as the definition has it.
+// Calls use(index in the whole array, member, index in its block) for every element; indices are
+// digit by digit, as the definition has it.
 template <class Use>
 void for_each_element(const Shape4& block, std::size_t axis, std::int64_t members, Use&& use) {
   Shape4 whole = block;
@@ -47,13 +47,15 @@ void test_axis(GroupCoordinator& group, const Shape4& shape, std::size_t k) {
   const auto size = static_cast<std::size_t>(volume(shape));
   CAPTURE(k);
   CAPTURE(size);
-  const Axis axis{shape, k % 2 == 0 ? static_cast<std::int64_t>(k)
-                                    : static_cast<std::int64_t>(k) - static_cast<std::int64_t>(shape.size())};
+  const Axis axis{
+      shape, k % 2 == 0 ? static_cast<std::int64_t>(k)
+                        : static_cast<std::int64_t>(k) - static_cast<std::int64_t>(shape.size())};
   std::vector<T> block, whole(size * static_cast<std::size_t>(n)), sums(size);
   for (std::size_t i = 0; i < size; ++i) block.push_back(element<T>(self, i));
   for_each_element(shape, k, n, [&](std::size_t i, std::int64_t member, std::size_t inside) {
     whole[i] = element<T>(member, inside);
-    if (member == self) sums[inside] = static_cast<T>(static_cast<float>(whole[i]) * static_cast<float>(n));
+    if (member == self)
+      sums[inside] = static_cast<T>(static_cast<float>(whole[i]) * static_cast<float>(n));
   });
 
   std::vector<T> out(whole.size());
@@ -76,7 +78,8 @@ void test_axis(GroupCoordinator& group, const Shape4& shape, std::size_t k) {
 
   group.reduce_scatter(whole, part, axis);
   CHECK(part == sums);
-  CHECK(group.reduce_scatter_async(std::vector<T>{whole}, std::vector<T>(size), axis).take() == sums);
+  CHECK(group.reduce_scatter_async(std::vector<T>{whole}, std::vector<T>(size), axis).take() ==
+        sums);
 }
 
 }  // namespace
@@ -87,8 +90,8 @@ TEST_CASE("gathering and scattering along every axis, whatever the way of waitin
     if (polled) options.deadline = Deadline::Duration{60};
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     auto& tp = mesh["tp"];
-    for (const Shape4& shape : {Shape4{5}, Shape4{2, 3}, Shape4{3, 1, 4}, Shape4{2, 3, 2, 2}, Shape4{1, 7},
-                                Shape4{0, 3}, Shape4{3, 0, 2}})
+    for (const Shape4& shape : {Shape4{5}, Shape4{2, 3}, Shape4{3, 1, 4}, Shape4{2, 3, 2, 2},
+                                Shape4{1, 7}, Shape4{0, 3}, Shape4{3, 0, 2}})
       for (std::size_t k = 0; k < shape.size(); ++k) {
         test_axis<std::int32_t>(tp, shape, k);
         test_axis<double>(tp, shape, k);
@@ -106,16 +109,18 @@ TEST_CASE("shapes and axes that do not fit are refused") {
   CHECK_THROWS_AS((Axis{{2, -3}, 0}), UsageError);
   std::vector<int> block(6);
   std::vector<int> whole(static_cast<std::size_t>(6 * tp.size()));
-  CHECK_THROWS_WITH_AS(tp.all_gather(block, whole, Axis({2, 4}, 1)), doctest::Contains("along an axis"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_gather(block, whole, Axis({2, 4}, 1)),
+                       doctest::Contains("along an axis"), UsageError);
   CHECK_THROWS_AS(tp.all_gather(block, block, Axis({2, 3}, 1)), UsageError);
   if (tp.size() > 1)  // the own block of another axis is no stretch of the whole
-    CHECK_THROWS_AS(
-        tp.all_gather(std::span{whole}.subspan(static_cast<std::size_t>(6 * tp.rank_in_group().value()), 6),
-                      whole, Axis({2, 3}, 1)),
-        UsageError);
-  Call call{
-      .operation = Operation::all_gather, .in = calls::input(block), .out = buffer_of(whole), .rows = 4};
+    CHECK_THROWS_AS(tp.all_gather(std::span{whole}.subspan(
+                                      static_cast<std::size_t>(6 * tp.rank_in_group().value()), 6),
+                                  whole, Axis({2, 3}, 1)),
+                    UsageError);
+  Call call{.operation = Operation::all_gather,
+            .in = calls::input(block),
+            .out = buffer_of(whole),
+            .rows = 4};
   CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("rows"), UsageError);
   mesh.close();
 }

@@ -25,10 +25,12 @@ Values message(std::int64_t from, std::int64_t to, std::int64_t count) {
 }
 
 // Blocks in a buffer of `total` elements; what lies between them stays -1.
-Values laid_out(const Blocks& blocks, std::int64_t total, const std::function<Values(std::int64_t)>& block) {
+Values laid_out(const Blocks& blocks, std::int64_t total,
+                const std::function<Values(std::int64_t)>& block) {
   Values result(index(total), -1);
   for (std::size_t k = 0; k < blocks.counts().size(); ++k)
-    std::ranges::copy(block(static_cast<std::int64_t>(k)), result.begin() + blocks.displacements()[k]);
+    std::ranges::copy(block(static_cast<std::int64_t>(k)),
+                      result.begin() + blocks.displacements()[k]);
   return result;
 }
 
@@ -53,7 +55,8 @@ Shape shape(std::mt19937& random, std::int64_t n, bool has_gaps) {
 }  // namespace
 
 TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"};
+  Mesh mesh{MPI_COMM_WORLD,
+            size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp"};
   std::mt19937 random{5};
   for (int round = 0; round < 12; ++round) {
     auto& group = mesh[round % 3 == 0 ? "dp" : round % 3 == 1 ? "tp" : "all"];
@@ -75,7 +78,8 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
     CHECK(out == whole);
     // In place: the own block of out.
     std::ranges::fill(out, -1);
-    const auto own_block = std::span{out}.subspan(index(blocks.displacements()[index(self)]), index(own));
+    const auto own_block =
+        std::span{out}.subspan(index(blocks.displacements()[index(self)]), index(own));
     std::ranges::copy(block_of(self), own_block.begin());
     group.all_gather_v(own_block, out, blocks);
     CHECK(out == whole);
@@ -141,9 +145,11 @@ TEST_CASE("blocks that do not fit are refused") {
   Values out(index(2 * tp.size()));
   tp.all_gather_v(in, out, counts);
   Values small(index(2 * tp.size() - 1));
-  CHECK_THROWS_WITH_AS(tp.all_gather_v(in, small, counts), doctest::Contains("lies outside"), UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_gather_v(in, small, counts), doctest::Contains("lies outside"),
+                       UsageError);
   if (tp.size() > 1) CHECK_THROWS_AS(tp.all_gather_v(out, out, counts), UsageError);
   counts.push_back(1);
-  CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"), UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"),
+                       UsageError);
   mesh.close();
 }

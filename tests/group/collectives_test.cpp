@@ -1,4 +1,5 @@
-// Every operation of a coordinator against a plain reference, over groups of a mesh, counts and chunk sizes.
+// Every operation of a coordinator against a plain reference, over groups of a mesh, counts and
+// chunk sizes.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -49,7 +50,8 @@ T reduced(const RankSet& ranks, std::int64_t i, ReduceOp op) {
   return op == ReduceOp::avg ? static_cast<T>(result / static_cast<T>(ranks.size())) : result;
 }
 
-constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                             ReduceOp::avg};
 
 template <class T>
 void test_reductions(GroupCoordinator& group, std::int64_t n) {
@@ -71,7 +73,8 @@ void test_reductions(GroupCoordinator& group, std::int64_t n) {
     const RankInGroup root = group.size() - 1;
     std::vector<T> at_root(static_cast<std::size_t>(n), T{9});
     group.reduce(in, at_root, root, op);
-    CHECK(at_root == (group.is_last() ? expected : std::vector<T>(static_cast<std::size_t>(n), T{9})));
+    CHECK(at_root ==
+          (group.is_last() ? expected : std::vector<T>(static_cast<std::size_t>(n), T{9})));
     auto mine = in;
     group.reduce(mine, root, op);
     CHECK(mine == (group.is_last() ? expected : in));
@@ -120,7 +123,8 @@ void test_movement(GroupCoordinator& group, std::int64_t n) {
 
   std::vector<T> to_all;
   for (std::int64_t to = 0; to < size; ++to)
-    for (std::int64_t i = 0; i < n; ++i) to_all.push_back(static_cast<T>(k * 1000 + to * 10 + i % 10));
+    for (std::int64_t i = 0; i < n; ++i)
+      to_all.push_back(static_cast<T>(k * 1000 + to * 10 + i % 10));
   std::vector<T> from_all(all);
   group.all_to_all(to_all, from_all);
   for (std::int64_t from = 0; from < size; ++from)
@@ -129,15 +133,15 @@ void test_movement(GroupCoordinator& group, std::int64_t n) {
 
   std::vector<T> received(un);
   group.send_recv(mine, next, received, prev, 5);
-  CHECK(received == values<T>(group.prev(), n));
+  CHECK(received == values<T>(group.prev_rank(), n));
   if (size > 1) {  // a chain
-    std::vector<T> passed = values<T>(group.first(), n);
+    std::vector<T> passed = values<T>(group.first_rank(), n);
     if (!group.is_first()) {
       std::ranges::fill(passed, 0);
       group.recv(passed, prev);
     }
     if (!group.is_last()) group.send(passed, next);
-    CHECK(passed == values<T>(group.first(), n));
+    CHECK(passed == values<T>(group.first_rank(), n));
   }
   group.barrier();
 }
@@ -212,7 +216,8 @@ TEST_CASE("bytes of any kind of range travel") {
   tp.all_reduce(std::span{vector}.subspan(1, 2));
   CHECK(vector[0] == 1.0F);
   CHECK(vector[1] == static_cast<float>(tp.size()));
-  std::vector<std::byte> bytes(3, std::byte{static_cast<unsigned char>(tp.rank_in_group().value())});
+  std::vector<std::byte> bytes(3,
+                               std::byte{static_cast<unsigned char>(tp.rank_in_group().value())});
   tp.broadcast(bytes, 0);
   CHECK(bytes[2] == std::byte{0});
   double one = 1;

@@ -1,5 +1,5 @@
-// Errors instead of undefined behaviour. Every check happens before anything is sent, so ranks may fail
-// alone.
+// Errors instead of undefined behaviour. Every check happens before anything is sent, so ranks may
+// fail alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,10 +18,12 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   std::vector<int> two(2);
   std::vector<int> three(3);
   std::vector<int> wide(static_cast<std::size_t>(2 * n + 2));
-  CHECK_THROWS_WITH_AS(tp.all_reduce(two, three), doctest::Contains("out has 3 elements, 2 are wanted"),
-                       UsageError);
-  CHECK_THROWS_AS(tp.all_gather(two, std::vector<int>(static_cast<std::size_t>(2 * n + 1))), UsageError);
-  CHECK_THROWS_AS(tp.reduce_scatter(std::vector<int>(static_cast<std::size_t>(2 * n + 1)), two), UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_reduce(two, three),
+                       doctest::Contains("out has 3 elements, 2 are wanted"), UsageError);
+  CHECK_THROWS_AS(tp.all_gather(two, std::vector<int>(static_cast<std::size_t>(2 * n + 1))),
+                  UsageError);
+  CHECK_THROWS_AS(tp.reduce_scatter(std::vector<int>(static_cast<std::size_t>(2 * n + 1)), two),
+                  UsageError);
   if (tp.is_first()) {
     CHECK_THROWS_AS(tp.gather(two, three, 0), UsageError);
     CHECK_THROWS_AS(tp.scatter(three, two, 0), UsageError);
@@ -29,7 +31,8 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   CHECK_THROWS_WITH_AS(tp.broadcast(two, n), doctest::Contains("the root is"), UsageError);
   CHECK_THROWS_AS(tp.broadcast(two, -1), UsageError);
   CHECK_THROWS_AS(tp.send(two, n), UsageError);
-  CHECK_THROWS_WITH_AS(tp.send(two, tp.rank_in_group()), doctest::Contains("the caller itself"), UsageError);
+  CHECK_THROWS_WITH_AS(tp.send(two, tp.rank_in_group()), doctest::Contains("the caller itself"),
+                       UsageError);
   if (n > 1) {
     CHECK_THROWS_AS(tp.send(two, next, -1), UsageError);
     CHECK_THROWS_AS(tp.send(two, next, 16384), UsageError);
@@ -39,8 +42,8 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   }
   const std::span<int> more{wide};
   const std::span<int> all = more.first(static_cast<std::size_t>(2 * n));
-  CHECK_THROWS_WITH_AS(tp.all_reduce(more.first(2), more.subspan(1, 2)), doctest::Contains("overlap"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_reduce(more.first(2), more.subspan(1, 2)),
+                       doctest::Contains("overlap"), UsageError);
   if (n > 1) {
     CHECK_THROWS_AS(tp.all_gather(all.subspan(1, 2), all), UsageError);  // not the own block
     CHECK_THROWS_AS(tp.reduce_scatter(all, all.subspan(0, 2)), UsageError);
@@ -73,9 +76,9 @@ TEST_CASE("who and where") {
   CHECK(mesh.coordinate("dp") == Coordinate{r / tp_size});
   CHECK(dp.is_first() == (r < tp_size));
   CHECK(dp.is_last() == (r >= size - tp_size));
-  CHECK(dp.first() == Rank{r % tp_size});
-  CHECK(dp.next() == Rank{(r + tp_size) % size});
-  CHECK(dp.prev() == Rank{(r + size - tp_size) % size});
+  CHECK(dp.first_rank() == Rank{r % tp_size});
+  CHECK(dp.next_rank() == Rank{(r + tp_size) % size});
+  CHECK(dp.prev_rank() == Rank{(r + size - tp_size) % size});
   if (const char* launcher = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK"))
     CHECK(dp.local_rank() == std::atoi(launcher));
   int comm_size = 0;
@@ -116,9 +119,10 @@ TEST_CASE("records are checked as the functions are") {
                        doctest::Contains("in is float64, out is float32"), UsageError);
   Buffer on_device = buffer_of(floats);
   on_device.kind = MemoryKind::device;
-  CHECK_THROWS_AS(
-      tp.run({.operation = Operation::all_reduce, .in = buffer_of(floats).as_input(), .out = on_device}),
-      Error);
+  CHECK_THROWS_AS(tp.run({.operation = Operation::all_reduce,
+                          .in = buffer_of(floats).as_input(),
+                          .out = on_device}),
+                  Error);
   const Blocks one{std::vector<std::int64_t>{1}};
   if (tp.size() > 1)
     CHECK_THROWS_AS(tp.run({.operation = Operation::all_gather,
@@ -135,7 +139,8 @@ TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
   const auto n = static_cast<std::size_t>(tp.size());
   std::vector<int> in(n), out(n);
   const Blocks ones{std::vector<std::int64_t>(n, 1)};
-  Call call{.operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
+  Call call{
+      .operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
   call.in_blocks = &ones;
   CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("out has no blocks"), UsageError);
   call.in_blocks = nullptr;
@@ -172,7 +177,8 @@ TEST_CASE("blocks of different sizes, as records") {
     std::vector<int> expected(static_cast<std::size_t>(end), -1);
     for (std::int64_t r = 0; r < n; ++r)
       for (std::int64_t i = 0; i < r; ++i)
-        expected[static_cast<std::size_t>(places[static_cast<std::size_t>(r)] + i)] = static_cast<int>(r);
+        expected[static_cast<std::size_t>(places[static_cast<std::size_t>(r)] + i)] =
+            static_cast<int>(r);
     const std::vector<int> mine(static_cast<std::size_t>(k), static_cast<int>(k));
     std::vector<int> all(static_cast<std::size_t>(end), -1);
     tp.run({.operation = Operation::all_gather,
@@ -241,9 +247,10 @@ TEST_CASE("a message of another length is an error, however it is waited for") {
     std::vector<int> two(2);
     if (tp.is_first()) tp.send(std::vector<int>{7}, 1);
     if (tp.rank_in_group() == RankInGroup{1})
-      CHECK_THROWS_WITH_AS(tp.recv(two, 0),
-                           doctest::Contains("received 4 bytes from rank 0 in the group, 8 were wanted"),
-                           UsageError);
+      CHECK_THROWS_WITH_AS(
+          tp.recv(two, 0),
+          doctest::Contains("received 4 bytes from rank 0 in the group, 8 were wanted"),
+          UsageError);
     tp.barrier();
     mesh.close();
   }

@@ -14,7 +14,8 @@ using rankmesh_test::size;
 
 namespace {
 
-constexpr std::array every_op{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+constexpr std::array every_op{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                              ReduceOp::avg};
 
 // Sixteenths: sums of a few are exact in float32, and most of them are not in the narrow type.
 template <class T>
@@ -49,7 +50,8 @@ T narrow_reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
   return T{op == ReduceOp::avg ? result / static_cast<float>(ranks) : result};
 }
 
-// Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may come of it.
+// Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may
+// come of it.
 template <class T>
 bool agree(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op) {
   return std::ranges::equal(is, expected, [&](T a, T b) {
@@ -140,7 +142,8 @@ TEST_CASE("an average of integers is the sum, divided and truncated toward zero"
   const auto n = static_cast<std::int32_t>(tp.size());
   // Sums of -(2n - 1), 2n - 1 and 0.
   const bool first = tp.is_first();
-  std::vector<std::int32_t> values{first ? -(2 * n - 1) : 0, first ? 2 * n - 1 : 0, first ? n - 1 : -1};
+  std::vector<std::int32_t> values{first ? -(2 * n - 1) : 0, first ? 2 * n - 1 : 0,
+                                   first ? n - 1 : -1};
   tp.all_reduce(values, ReduceOp::avg);
   CHECK(values == std::vector<std::int32_t>{-1, 1, 0});
   mesh.close();

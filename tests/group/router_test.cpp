@@ -30,7 +30,9 @@ class Recorder final : public Transport {
   Recorder(std::string name, std::int64_t largest, std::vector<std::string>& log)
       : name_{std::move(name)}, largest_{largest}, log_{log} {}
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] bool supports(const Call& call) const override { return call.out.bytes() <= largest_; }
+  [[nodiscard]] bool supports(const Call& call) const override {
+    return call.out.bytes() <= largest_;
+  }
   void run(const Call& call) override {
     log_.push_back(name_ + " " + std::string{to_string(call.operation)});
   }
@@ -47,7 +49,8 @@ class Recorder final : public Transport {
 
 // Rank 1 of a group of three that never sends anything.
 struct Fixture {
-  explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30, std::int32_t nodes = 1) {
+  explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30,
+                   std::int32_t nodes = 1) {
     services->rank = Rank{1};
     services->routes = RouteTable::parse(routes, RouteSource::code, "test");
     services->routes.append(
@@ -75,7 +78,8 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("sizes decide, on the byte, and explain says the same") {
-  Fixture f{"tp.all_reduce:0-64=shm; tp.all_reduce:64-256=mpi; tp.all_gather:0-96=shm; *.*:half=shm"};
+  Fixture f{
+      "tp.all_reduce:0-64=shm; tp.all_reduce:64-256=mpi; tp.all_gather:0-96=shm; *.*:half=shm"};
   std::vector<float> values(1000);
   for (const std::size_t n : {0, 1, 15, 16, 17, 63, 64, 1000}) {
     CAPTURE(n);
@@ -86,7 +90,8 @@ TEST_CASE("sizes decide, on the byte, and explain says the same") {
     (void)f.group->all_reduce_async(std::span{values.data(), n});
     CHECK(f.last() == (n < 16 ? "shm start all_reduce" : "mpi start all_reduce"));
   }
-  // Bytes are those of the largest buffer: three blocks of 28 bytes are below 96, three of 32 are not.
+  // Bytes are those of the largest buffer: three blocks of 28 bytes are below 96, three of 32 are
+  // not.
   f.group->all_gather(std::span{values.data(), 7}, std::span{values.data() + 500, 21});
   CHECK(f.last() == "shm all_gather");
   f.group->all_gather(std::span{values.data(), 8}, std::span{values.data() + 500, 24});
@@ -166,7 +171,8 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->send(part(0, 4), 1), UsageError);
   CHECK_THROWS_AS(f.group->send(part(0, 4), 0, -1), UsageError);
   CHECK_THROWS_AS(f.group->recv(part(0, 4), 3), UsageError);
-  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(0, 4), RankInGroup{1}), UsageError);  // rank 0's block
+  CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(0, 4), RankInGroup{1}),
+                  UsageError);  // rank 0's block
   CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 3), RankInGroup{1}), UsageError);
   CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 4), RankInGroup{3}), UsageError);
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(4, 12)), UsageError);
@@ -186,14 +192,16 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   f.group->reduce_scatter(part(0, 12), part(12, 4));
   f.group->reduce_scatter(part(4, 12), part(0, 4));
   f.group->scatter(part(0, 12), part(4, 4), RankInGroup{1});
-  f.group->scatter(part(0, 1), part(0, 4), RankInGroup{0});  // in is ignored elsewhere than at the root
+  f.group->scatter(part(0, 1), part(0, 4),
+                   RankInGroup{0});  // in is ignored elsewhere than at the root
   f.group->all_to_all(part(0, 12), part(12, 12));
   f.group->all_to_all(part(0, 12), part(0, 12));
   f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with itself, in place
   CHECK(f.log.size() == sent + 12);
   // A broken group carries nothing, whatever the call.
   f.channel->broken = "a test broke it";
-  CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"), ClosedError);
+  CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"),
+                       ClosedError);
   CHECK_THROWS_AS(f.group->barrier(), ClosedError);
   CHECK_THROWS_AS(f.group->broadcast(part(0, 4), RankInGroup{0}), ClosedError);
   CHECK_THROWS_AS(f.group->reduce(part(0, 4), part(8, 4), RankInGroup{0}), ClosedError);
@@ -229,7 +237,9 @@ void compare(Fixture& f, std::mt19937& random) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(random() % n); };
   auto& g = *f.group;
   const std::size_t n = below(4), triple = 3 * n;
-  const auto sometimes_more = [&](std::size_t count) { return below(5) == 0 ? count + below(3) : count; };
+  const auto sometimes_more = [&](std::size_t count) {
+    return below(5) == 0 ? count + below(3) : count;
+  };
   const auto at = [&](std::size_t count) {  // near each other often enough
     return std::span<T>{memory.data() + 20 + below(4) * (below(2) == 0 ? n : 7), count};
   };
@@ -249,12 +259,16 @@ void compare(Fixture& f, std::mt19937& random) {
   };
   check(calls::broadcast(single, root, {}), [&] { g.broadcast(single, root); });
   check(calls::all_reduce(single, also_single, op, {}), [&] { g.all_reduce(single, also_single); });
-  check(calls::reduce(single, also_single, root, op, {}), [&] { g.reduce(single, also_single, root); });
+  check(calls::reduce(single, also_single, root, op, {}),
+        [&] { g.reduce(single, also_single, root); });
   check(calls::two(Operation::all_gather, single, whole, {}), [&] { g.all_gather(single, whole); });
   check(calls::reduce_scatter(whole, single, op, {}), [&] { g.reduce_scatter(whole, single); });
-  check(calls::rooted(Operation::gather, single, whole, root, {}), [&] { g.gather(single, whole, root); });
-  check(calls::rooted(Operation::scatter, whole, single, root, {}), [&] { g.scatter(whole, single, root); });
-  check(calls::two(Operation::all_to_all, whole, also_whole, {}), [&] { g.all_to_all(whole, also_whole); });
+  check(calls::rooted(Operation::gather, single, whole, root, {}),
+        [&] { g.gather(single, whole, root); });
+  check(calls::rooted(Operation::scatter, whole, single, root, {}),
+        [&] { g.scatter(whole, single, root); });
+  check(calls::two(Operation::all_to_all, whole, also_whole, {}),
+        [&] { g.all_to_all(whole, also_whole); });
   check(calls::send(single, other, tag, {}), [&] { g.send(single, other, tag); });
   check(calls::recv(single, other, tag, {}), [&] { g.recv(single, other, tag); });
   check(calls::send_recv(single, root, also_single, other, tag, {}),
@@ -265,7 +279,8 @@ void compare(Fixture& f, std::mt19937& random) {
 
 TEST_CASE("random calls: the short way refuses and routes as the long one, whatever the type") {
   for (const std::string_view routes :
-       {"*.*:0-24=shm", "*.*:float=shm", "*.*:half=shm; *.*:0-8:int=shm", "*.*:0-inf=shm; *.*=mpi"}) {
+       {"*.*:0-24=shm", "*.*:float=shm", "*.*:half=shm; *.*:0-8:int=shm",
+        "*.*:0-inf=shm; *.*=mpi"}) {
     CAPTURE(routes);
     Fixture f{routes};
     std::mt19937 random{7};
@@ -283,7 +298,8 @@ TEST_CASE("random calls: the short way refuses and routes as the long one, whate
     };
     const auto by_table = [&](DataType type) {
       const auto bytes = static_cast<std::int64_t>(4 * size_of(type));
-      return f.group->explain(Operation::broadcast, bytes, MemoryKind::host, type).transport + " broadcast";
+      return f.group->explain(Operation::broadcast, bytes, MemoryKind::host, type).transport +
+             " broadcast";
     };
     CHECK(served(whole) == by_table(DataType::int32));
     CHECK(served(real) == by_table(DataType::float32));

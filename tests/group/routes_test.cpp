@@ -17,7 +17,8 @@ TEST_CASE("explain names the transport, the rule and its source") {
   const RouteExplanation small = tp.explain(Operation::all_reduce, 32767);
   if (size() == 1) {
     CHECK(small.transport == "local");
-    CHECK(small.to_string() == "tp.all_reduce of 32767 bytes on the host: local, a group of one copies");
+    CHECK(small.to_string() ==
+          "tp.all_reduce of 32767 bytes on the host: local, a group of one copies");
     mesh.close();
     return;
   }
@@ -25,7 +26,8 @@ TEST_CASE("explain names the transport, the rule and its source") {
   CHECK(small.rule == "tp.all_reduce:host:0-32K=mpi");
   CHECK(small.origin == "MeshOptions::routes");
   CHECK(tp.explain(Operation::all_reduce, 32768).origin == "default");
-  CHECK(tp.explain(Operation::all_reduce, -1).origin == "default");  // no size: rules by size do not match
+  CHECK(tp.explain(Operation::all_reduce, -1).origin ==
+        "default");  // no size: rules by size do not match
   CHECK(tp.explain(Operation::broadcast, -1).rule == "*.broadcast=mpi");
   CHECK(tp.explain(Operation::barrier, 0).to_string().find(", by '*.") != std::string::npos);
   const RouteExplanation on_device = tp.explain(Operation::all_reduce, 8, MemoryKind::device);
@@ -54,14 +56,16 @@ TEST_CASE("bad routes are refused alike on every rank") {
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "dp.*=mpi"}}), SpecError);
 }
 
-TEST_CASE("rules for a name hold for its isolated communicators, not for dynamic groups of that name") {
+TEST_CASE(
+    "rules for a name hold for its duplicates communicators, not for dynamic groups of that name") {
   if (size() == 1) return;
-  Mesh mesh{
-      MPI_COMM_WORLD, "tp=auto", {.names = {{"tp", {.isolated = {"side"}}}}, .routes = "tp.barrier=mpi"}};
+  Mesh mesh{MPI_COMM_WORLD,
+            "tp=auto",
+            {.names = {{"tp", {.duplicates = {"side"}}}}, .routes = "tp.barrier=mpi"}};
   std::vector<Rank> all;
   for (int r = 0; r < size(); ++r) all.emplace_back(r);
   const auto dynamic = mesh.new_group(all, "tp");
-  CHECK(mesh.isolated("tp", "side").explain(Operation::barrier, 0).rule == "tp.barrier=mpi");
+  CHECK(mesh.duplicate("tp", "side").explain(Operation::barrier, 0).rule == "tp.barrier=mpi");
   CHECK(dynamic->explain(Operation::barrier, 0).origin == "default");
   mesh.close();
 }

@@ -50,9 +50,10 @@ struct Case {
   bool in_place;
 };
 
-constexpr Operation operations[] = {Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
-                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
-                                    Operation::reduce,     Operation::gather,         Operation::scatter};
+constexpr Operation operations[] = {
+    Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
+    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
+    Operation::reduce,     Operation::gather,         Operation::scatter};
 constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                    ReduceOp::avg};
 
@@ -70,7 +71,8 @@ Case random_case(Random& same, std::int64_t members, bool large) {
 
 template <class T>
 void fill(std::span<T> values, unsigned seed) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>((seed * 7 + i * 3) % 3 + 1);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>((seed * 7 + i * 3) % 3 + 1);
 }
 
 // The call over memory that is there: `a` and `b` hold count x members elements.
@@ -125,8 +127,8 @@ void compare(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, un
 }
 
 template <class T>
-void compare_symmetric(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, unsigned seed,
-                       SymmetricSpan<T> a, SymmetricSpan<T> b) {
+void compare_symmetric(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c,
+                       unsigned seed, SymmetricSpan<T> a, SymmetricSpan<T> b) {
   CAPTURE(to_string(c.operation));
   CAPTURE(c.count);
   CAPTURE(c.in_place);
@@ -194,7 +196,8 @@ TEST_CASE("shared memory gives what MPI gives: operations, types, sizes, groups"
   shared.close();
 }
 
-TEST_CASE("symmetric memory: used in place, in any stretch of it, by groups that are listed and others") {
+TEST_CASE(
+    "symmetric memory: used in place, in any stretch of it, by groups that are listed and others") {
   Mesh shared{MPI_COMM_WORLD, layout()};
   Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
   const auto count = static_cast<std::size_t>(3 * size() + 20011 * 1 + 1001 * size());
@@ -213,9 +216,11 @@ TEST_CASE("symmetric memory: used in place, in any stretch of it, by groups that
     CAPTURE(name);
     for (int i = 0; i < (size() > 8 ? 8 : size() > 4 ? 20 : 40); ++i) {
       Case c = random_case(same, shared[name].size(), false);
-      if (i % 8 == 0 && (c.operation == Operation::all_reduce || c.operation == Operation::broadcast))
+      if (i % 8 == 0 &&
+          (c.operation == Operation::all_reduce || c.operation == Operation::broadcast))
         c.count = 20011;
-      if (c.count * shared[name].size() > static_cast<std::int64_t>(count) - 3 * size()) c.count = 1;
+      if (c.count * shared[name].size() > static_cast<std::int64_t>(count) - 3 * size())
+        c.count = 1;
       const auto seed = static_cast<unsigned>(rank() * 11 + i);
       if (i % 3 == 0 && (c.operation != Operation::all_reduce || c.op != ReduceOp::prod))
         compare_symmetric(shared[name], plain[name], c, seed, c16, d16);
@@ -249,9 +254,9 @@ TEST_CASE("symmetric memory is refused where it means nothing") {
   other.close();
 }
 
-// What is issued, and in which order, is the same on all ranks; what is waited for, and how, is everybody's
-// own business. Some groups use shared memory, some MPI, some change by size; blocking operations and
-// messages between members come in between.
+// What is issued, and in which order, is the same on all ranks; what is waited for, and how, is
+// everybody's own business. Some groups use shared memory, some MPI, some change by size; blocking
+// operations and messages between members come in between.
 TEST_CASE("asynchronous operations over shared memory and MPI at once, completed in any order") {
   MeshOptions options =
       routed("tp.*:host=shm; all.all_reduce:host:0-200=shm; all.barrier:host=shm; all.*:host=mpi");
@@ -264,7 +269,9 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
     std::vector<std::int64_t> in, out, expected;
   };
   std::deque<Item> flying;
-  const auto value = [](std::int64_t r, int i, std::int64_t k) { return (r * 131 + i * 17 + k) % 1009; };
+  const auto value = [](std::int64_t r, int i, std::int64_t k) {
+    return (r * 131 + i * 17 + k) % 1009;
+  };
   const auto finish = [&](std::size_t i) {
     Item& item = flying[i];
     switch (own() % 3) {
@@ -312,7 +319,8 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
       }
       case 4:
         item.out.resize(item.in.size());
-        for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(group.prev().value(), i, k));
+        for (std::int64_t k = 0; k < n; ++k)
+          item.expected.push_back(value(group.prev_rank().value(), i, k));
         if (same() % 2 == 0)
           group.send_recv(item.in, next, item.out, prev, i % 100);
         else
@@ -336,10 +344,12 @@ TEST_CASE("groups made while the mesh lives, and groups of half types, use MPI")
   if (size() > 1) {
     CHECK(mesh["tp"].explain(Operation::all_reduce, 8).transport ==
           (mesh.placement().node_count() == 1 ? "shm" : "mpi"));
-    CHECK(mesh["tp"].explain(Operation::all_reduce, 8, MemoryKind::host, DataType::bfloat16).transport ==
-          "mpi");
+    CHECK(mesh["tp"]
+              .explain(Operation::all_reduce, 8, MemoryKind::host, DataType::bfloat16)
+              .transport == "mpi");
     CHECK(mesh["tp"].explain(Operation::send_recv, -1).transport == "mpi");
-    CHECK(mesh["tp"].explain(Operation::all_gather, -1).transport == "mpi");  // blocks of different sizes
+    CHECK(mesh["tp"].explain(Operation::all_gather, -1).transport ==
+          "mpi");  // blocks of different sizes
   }
   std::vector<Rank> everybody;
   for (int r = 0; r < size(); ++r) everybody.emplace_back(r);

@@ -93,8 +93,8 @@ TEST_CASE("a function of the program's reduces in group order, whatever the way 
     MeshOptions options;
     options.largest_count = polled ? 3 : 1 << 20;
     if (polled) options.deadline = Deadline::Duration{60};
-    Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "all=auto",
-              options};
+    Mesh mesh{MPI_COMM_WORLD,
+              rankmesh_test::size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "all=auto", options};
     test_products(mesh["all"]);
     if (rankmesh_test::size() % 2 == 0) test_products(mesh["tp"]);
     mesh.close();

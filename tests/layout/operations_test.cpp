@@ -23,7 +23,9 @@ using Given = std::vector<std::pair<std::string, Coordinate>>;
 
 Layout cube() { return Layout::row_major(Sizes{{"pp", 2}, {"dp", 3}, {"tp", 4}}); }
 
-Layout part(const Layout& layout, const Names& names, Rank through) { return slice(layout, names, through); }
+Layout part(const Layout& layout, const Names& names, Rank through) {
+  return slice(layout, names, through);
+}
 
 std::string joined(const std::vector<Layout>& parts, Rank through) {
   return concatenate(parts, through).ranks().to_string();
@@ -34,13 +36,15 @@ std::string joined(const std::vector<Layout>& parts, Rank through) {
 TEST_CASE("concatenate joins what a rank sees along several dimensions") {
   const Layout whole = cube();
   const Rank rank = 17;  // pp=1, dp=1, tp=1
-  const Layout pp = part(whole, {"pp"}, rank), dp = part(whole, {"dp"}, rank), tp = part(whole, {"tp"}, rank);
+  const Layout pp = part(whole, {"pp"}, rank), dp = part(whole, {"dp"}, rank),
+               tp = part(whole, {"tp"}, rank);
   struct Row {
     std::vector<Layout> parts;
     Names same_slice;
   };
   for (const Row& row :
-       {Row{{dp, tp}, {"dp", "tp"}}, Row{{tp, dp}, {"tp", "dp"}}, Row{{tp, pp, dp}, {"tp", "pp", "dp"}},
+       {Row{{dp, tp}, {"dp", "tp"}}, Row{{tp, dp}, {"tp", "dp"}},
+        Row{{tp, pp, dp}, {"tp", "pp", "dp"}},
         Row{{part(whole, {"dp", "tp"}, rank), pp}, {"dp", "tp", "pp"}}, Row{{dp}, {"dp"}}}) {
     CHECK(concatenate(row.parts, rank) == part(whole, row.same_slice, rank));
     CHECK(concatenate(row.parts, rank).ranks().contains(rank));
@@ -52,11 +56,12 @@ TEST_CASE("concatenate refuses parts that are not of one mesh, or cross") {
   const Layout whole = cube();
   const Layout dp = part(whole, {"dp"}, 0), tp = part(whole, {"tp"}, 0);
   CHECK_THROWS_WITH_AS((void)joined({}, 0), doctest::Contains("no layout is given"), UsageError);
-  CHECK_THROWS_WITH_AS((void)joined({dp, dp}, 0), doctest::Contains("'dp' stands twice"), UsageError);
+  CHECK_THROWS_WITH_AS((void)joined({dp, dp}, 0), doctest::Contains("'dp' stands twice"),
+                       UsageError);
   CHECK_THROWS_AS((void)joined({dp, tp}, 5), rankmesh::NotMember);
   const Layout flat = flatten(whole, Names{"dp", "tp"}, "dp_tp");
-  CHECK_THROWS_WITH_AS((void)joined({part(flat, {"dp_tp"}, 0), tp}, 0), doctest::Contains("the parts cross"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS((void)joined({part(flat, {"dp_tp"}, 0), tp}, 0),
+                       doctest::Contains("the parts cross"), UsageError);
   const auto table = rankmesh::RankTable::make({0, 2, 1, 3});
   const Layout permuted = Layout::row_major(Sizes{{"x", 4}}, 0, table);
   CHECK_THROWS_WITH_AS((void)joined({tp, permuted}, 0), doctest::Contains("tables of ranks differ"),
@@ -72,12 +77,13 @@ TEST_CASE("a sub-mesh is the ranks that share coordinates") {
   CHECK_THROWS_AS((void)sub_mesh(whole, Given{{"zz", 0}}), rankmesh::UnknownName);
   CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 2}}), doctest::Contains("outside 0..1"),
                        UsageError);
-  CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 0}, {"pp", 0}}), doctest::Contains("given twice"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 0}, {"pp", 0}}),
+                       doctest::Contains("given twice"), UsageError);
 }
 
 TEST_CASE("a sub-mesh of a plan keeps the names that run along what is left") {
-  auto plan = rankmesh::MeshSpec::parse("pp=2,dp=2,tp=4 | pp=2,edp=1,ep=8 ; mp=pp*tp, dense=dp*tp").plan();
+  auto plan =
+      rankmesh::MeshSpec::parse("pp=2,dp=2,tp=4 | pp=2,edp=1,ep=8 ; mp=pp*tp, dense=dp*tp").plan();
   plan.set_options("tp", {.priority = 3});
   const auto stage = sub_mesh(plan, Given{{"pp", 1}});
   CHECK(stage.world_size() == 16);
@@ -126,7 +132,8 @@ TEST_CASE("ends are the first and the last along a dimension") {
   CHECK(lists(ends("embd", plan.views().front(), "pp")) == lists(plan.groups("embd")));
 }
 
-TEST_CASE("random meshes: slices concatenate to the slice of all their names, sub-meshes partition") {
+TEST_CASE(
+    "random meshes: slices concatenate to the slice of all their names, sub-meshes partition") {
   std::mt19937 random{29};
   for (int round = 0; round < 200; ++round) {
     Sizes sizes;

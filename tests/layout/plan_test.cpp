@@ -59,7 +59,8 @@ TEST_CASE("order of members and of listing can be chosen") {
   CHECK(lists(GroupFamily::of("x", layout, members, listing)) == Lists{{0, 4, 1, 5}, {2, 6, 3, 7}});
   const std::size_t member[] = {1};
   const std::size_t swapped[] = {2, 0};
-  CHECK(lists(GroupFamily::of("y", layout, member, swapped)) == Lists{{0, 2}, {4, 6}, {1, 3}, {5, 7}});
+  CHECK(lists(GroupFamily::of("y", layout, member, swapped)) ==
+        Lists{{0, 2}, {4, 6}, {1, 3}, {5, 7}});
   const std::size_t incomplete[] = {2};
   CHECK_THROWS_AS(GroupFamily::of("z", layout, member, incomplete), rankmesh::UsageError);
 }
@@ -108,7 +109,8 @@ TEST_CASE("equal groups share one communicator, groups of one need none") {
   for (std::size_t f = 0; f < creates.size(); ++f) CHECK(plan.needs_creation(f) == creates[f]);
 }
 
-TEST_CASE("a partial name whose groups exist already is served by them; one that does not is created") {
+TEST_CASE(
+    "a partial name whose groups exist already is served by them; one that does not is created") {
   const MeshPlan base = plan_of({{"dp", 2}, {"tp", 2}});
   const std::vector<Rank> first{0, 1};
   const std::vector<Rank> ends{0, 3};
@@ -124,8 +126,9 @@ TEST_CASE("a partial name whose groups exist already is served by them; one that
 
 TEST_CASE("options decide which equal groups share a communicator") {
   const MeshPlan base = plan_of({{"dp", 2}, {"cp", 1}, {"tp", 2}});
-  MeshPlan plan{4, base.views(), {base.groups("dp"), base.groups("tp"), base.groups_of_product("dp*tp")}};
-  plan.set_options("dp", {.isolated = {"side"}});
+  MeshPlan plan{
+      4, base.views(), {base.groups("dp"), base.groups("tp"), base.groups_of_product("dp*tp")}};
+  plan.set_options("dp", {.duplicates = {"side"}});
   plan.set_options("tp", {.split_from = "dp*tp"});
   CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}),
                        doctest::Contains("is split itself"), rankmesh::SpecError);
@@ -133,14 +136,15 @@ TEST_CASE("options decide which equal groups share a communicator") {
   CHECK(options(4).can_share(options(4)));
   CHECK(!options(4).can_share(options(8)));
   CHECK(rankmesh::GroupOptions{.lazy = true}.can_share({}));
-  CHECK(plan.options_text() == "dp(isolated=side) tp(split_from=dp*tp)");
+  CHECK(plan.options_text() == "dp(duplicates=side) tp(split_from=dp*tp)");
 }
 
 TEST_CASE("options that mean nothing are refused") {
   MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
   using rankmesh::GroupOptions;
   const auto refused = [&](const GroupOptions& options, const char* reason) {
-    CHECK_THROWS_WITH_AS(plan.set_options("dp", options), doctest::Contains(reason), rankmesh::SpecError);
+    CHECK_THROWS_WITH_AS(plan.set_options("dp", options), doctest::Contains(reason),
+                         rankmesh::SpecError);
   };
   refused({.split_from = "dp"}, "its parent 'dp' is split itself");
   refused({.split_from = "pp"}, "group 0,2 is no part of one group of 'pp'");
@@ -149,7 +153,7 @@ TEST_CASE("options that mean nothing are refused") {
   refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is more than max_ctas");
   refused({.max_ctas = 0}, "0 CTAs");
   refused({.cga_cluster_size = 9}, "cga_cluster_size is 9");
-  refused({.isolated = {"a", "a"}}, "stands twice");
+  refused({.duplicates = {"a", "a"}}, "stands twice");
   CHECK_THROWS_AS(plan.set_options("zz", {}), rankmesh::UnknownName);
   CHECK(plan.options_text().empty());
 }
@@ -194,7 +198,8 @@ TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
 // The sum of the coordinates is the largest number of 64 bits less one; found by a fuzz target.
 TEST_CASE("a leader is found in the largest mesh") {
   const MeshPlan plan = plan_of({{"dp", INT64_MAX}, {"a", 1}, {"b", 1}, {"c", 1}});
-  for (std::size_t f = 1; f < 4; ++f) CHECK(plan.leader(f, INT64_MAX - 1) == rankmesh::RankInGroup{0});
+  for (std::size_t f = 1; f < 4; ++f)
+    CHECK(plan.leader(f, INT64_MAX - 1) == rankmesh::RankInGroup{0});
 }
 
 TEST_CASE("the digest is fixed for all machines and releases") {
@@ -234,7 +239,8 @@ TEST_CASE("a layout on a part of the world, and one through a table") {
   CHECK(permuted.rank(where) == Rank{1});
 }
 
-TEST_CASE("random meshes: every dimension and product partitions the world, find inverts group and at") {
+TEST_CASE(
+    "random meshes: every dimension and product partitions the world, find inverts group and at") {
   std::mt19937 random{7};
   for (int round = 0; round < 300; ++round) {
     Sizes sizes;
@@ -244,7 +250,8 @@ TEST_CASE("random meshes: every dimension and product partitions the world, find
     const Layout layout = Layout::row_major(sizes);
     std::vector<std::size_t> members;
     std::vector<std::size_t> listing;
-    for (std::size_t d = 0; d < sizes.size(); ++d) (random() % 2 == 0 ? members : listing).push_back(d);
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      (random() % 2 == 0 ? members : listing).push_back(d);
     std::ranges::shuffle(members, random);
     std::ranges::shuffle(listing, random);
     const GroupFamily family = GroupFamily::of("x", layout, members, listing);

@@ -88,7 +88,8 @@ TEST_CASE("layouts and names of every kind are mapped rank by rank") {
     check_mapped(strided, map, map.map(strided, "grid."));
     CHECK(map.map(strided, "grid.").name() == "grid.x");
     CHECK(map.map(strided, "grid.").dimensions() == std::vector<std::string>{"grid.c", "grid.a"});
-    check_mapped(GroupFamily::ring("r", layout, 1), map, map.map(GroupFamily::ring("r", layout, 1)));
+    check_mapped(GroupFamily::ring("r", layout, 1), map,
+                 map.map(GroupFamily::ring("r", layout, 1)));
     std::vector<RankSet> lists;
     for (std::int64_t g = 0; g < strided.group_count(); ++g) lists.push_back(strided.group(g));
     const auto explicit_lists = GroupFamily::of("l", lists);
@@ -117,15 +118,16 @@ TEST_CASE("ranks that follow one step stay arithmetic, others share one table") 
       rankmesh::SpecError);
 }
 
-TEST_CASE("planning on a part of the world stays cheap: equal groups are found by arithmetic there too") {
+TEST_CASE(
+    "planning on a part of the world stays cheap: equal groups are found by arithmetic there too") {
   const Layout layout = Layout::row_major(Sizes{{"dp", 1 << 30}, {"one", 1}, {"tp", 4}});
   RankMap shifted{RankSet::range(5, layout.size())};
   const std::size_t tp[] = {2};
   const std::size_t both[] = {1, 2};
-  const rankmesh::MeshPlan plan{
-      layout.size() + 8,
-      {shifted.map(layout)},
-      {shifted.map(GroupFamily::of("tp", layout, tp)), shifted.map(GroupFamily::of("again", layout, both))}};
+  const rankmesh::MeshPlan plan{layout.size() + 8,
+                                {shifted.map(layout)},
+                                {shifted.map(GroupFamily::of("tp", layout, tp)),
+                                 shifted.map(GroupFamily::of("again", layout, both))}};
   CHECK(plan.groups("tp").coverage(plan.world_size()) == rankmesh::Coverage::partial);
   CHECK(plan.needs_creation(0));
   CHECK(!plan.needs_creation(1));  // a look at each of 2^30 groups would take minutes

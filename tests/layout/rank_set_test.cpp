@@ -13,7 +13,9 @@ using rankmesh::RankSet;
 
 namespace {
 
-RankSet strided(std::int64_t start, std::vector<Mode> modes) { return RankSet::strided(start, modes); }
+RankSet strided(std::int64_t start, std::vector<Mode> modes) {
+  return RankSet::strided(start, modes);
+}
 
 RankSet list(std::vector<std::int64_t> values) {
   const std::vector<Rank> ranks{values.begin(), values.end()};
@@ -78,7 +80,8 @@ TEST_CASE("what is no set of ranks is refused") {
   CHECK_THROWS_AS(strided(0, {{0, 1}}), rankmesh::UsageError);
   CHECK_THROWS_AS(strided(2, {{4, -1}}), rankmesh::UsageError);  // below rank 0
   CHECK_THROWS_AS(strided(0, {{4, 0}}), rankmesh::UsageError);
-  CHECK_THROWS_AS(strided(0, {{std::int64_t{1} << 40, std::int64_t{1} << 40}}), rankmesh::UsageError);
+  CHECK_THROWS_AS(strided(0, {{std::int64_t{1} << 40, std::int64_t{1} << 40}}),
+                  rankmesh::UsageError);
   CHECK_THROWS_AS(list({1, 2, 1}), rankmesh::SpecError);
   CHECK_THROWS_AS(list({-1, 2}), rankmesh::SpecError);
 }
@@ -95,7 +98,8 @@ TEST_CASE("irregular lists keep their order through a table") {
   CHECK(list({0, 3, 2, 5}).to_string() == "0,3,2,5");  // regular steps whose digits overlap
 }
 
-TEST_CASE("random sets: index_of inverts at, membership equals enumeration, modes are found again") {
+TEST_CASE(
+    "random sets: index_of inverts at, membership equals enumeration, modes are found again") {
   std::mt19937 random{20261121};
   for (int round = 0; round < 2000; ++round) {
     // Random mixed radix, shuffled, some strides negative, with gaps.
@@ -151,10 +155,11 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
     const char* reason;
   };
   for (const Bad& bad :
-       {Bad{"", 0, "expected a rank"}, Bad{"0-", 2, "expected a rank"}, Bad{"-1", 0, "expected a rank"},
-        Bad{"0 1", 2, "expected ','"}, Bad{"7-4", 2, "4 comes before 7"},
-        Bad{"0-8:3", 2, "8 is not reached from 0 in steps of 3"}, Bad{"0-4:0", 2, "steps of 0"},
-        Bad{"0,9223372036854775807", 2, "overflows"}, Bad{"1,0-99999999999", 15, "more than"}}) {
+       {Bad{"", 0, "expected a rank"}, Bad{"0-", 2, "expected a rank"},
+        Bad{"-1", 0, "expected a rank"}, Bad{"0 1", 2, "expected ','"},
+        Bad{"7-4", 2, "4 comes before 7"}, Bad{"0-8:3", 2, "8 is not reached from 0 in steps of 3"},
+        Bad{"0-4:0", 2, "steps of 0"}, Bad{"0,9223372036854775807", 2, "overflows"},
+        Bad{"1,0-99999999999", 15, "more than"}}) {
     CAPTURE(bad.text);
     try {
       (void)RankSet::parse(bad.text);
@@ -164,12 +169,18 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
       CHECK(error.message().find(bad.reason) != std::string::npos);
     }
   }
-  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"), rankmesh::SpecError);
+  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"),
+                       rankmesh::SpecError);
 }
 
 TEST_CASE("tables of dense and of scattered ranks") {
-  for (const std::vector<std::int64_t>& ranks :
-       {std::vector<std::int64_t>{}, {0}, {7}, {3, 1, 0, 2}, {5, 2, 0}, {1, 1000000, 5}, {0, INT64_MAX}}) {
+  for (const std::vector<std::int64_t>& ranks : {std::vector<std::int64_t>{},
+                                                 {0},
+                                                 {7},
+                                                 {3, 1, 0, 2},
+                                                 {5, 2, 0},
+                                                 {1, 1000000, 5},
+                                                 {0, INT64_MAX}}) {
     const auto table = rankmesh::RankTable::make(ranks);
     std::string text;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -195,14 +206,17 @@ TEST_CASE("tables of dense and of scattered ranks") {
 TEST_CASE("a divider divides like the processor") {
   std::mt19937_64 random;  // the same seed in every run
   for (int i = 0; i < 200000; ++i) {
-    const auto of_any_width = [&] { return static_cast<std::int64_t>(random() >> (1 + random() % 63)); };
+    const auto of_any_width = [&] {
+      return static_cast<std::int64_t>(random() >> (1 + random() % 63));
+    };
     const std::int64_t divisor = std::max<std::int64_t>(1, of_any_width());
     const std::int64_t dividend = of_any_width();
     REQUIRE(rankmesh::Divider{divisor}.quotient(dividend) == dividend / divisor);
   }
   for (const std::int64_t divisor :
        {std::int64_t{1}, std::int64_t{2}, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX})
-    for (const std::int64_t dividend : {std::int64_t{0}, divisor - 1, divisor, INT64_MAX - 1, INT64_MAX})
+    for (const std::int64_t dividend :
+         {std::int64_t{0}, divisor - 1, divisor, INT64_MAX - 1, INT64_MAX})
       REQUIRE(rankmesh::Divider{divisor}.quotient(dividend) == dividend / divisor);
 }
 

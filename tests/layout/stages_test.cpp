@@ -16,11 +16,13 @@ TEST_CASE("even layers, with and without virtual stages") {
     std::int64_t layers, stages, chunks, stage, chunk;
     Run run;
   };
-  for (const Row& row : {Row{8, 2, 4, 0, 3, {6, 1}}, Row{8, 2, 2, 0, 0, {0, 2}}, Row{8, 2, 2, 0, 1, {4, 2}},
-                         Row{8, 2, 2, 1, 0, {2, 2}}, Row{8, 2, 2, 1, 1, {6, 2}},
-                         Row{126, 1, 1, 0, 0, {0, 126}}, Row{32, 4, 1, 3, 0, {24, 8}}}) {
+  for (const Row& row :
+       {Row{8, 2, 4, 0, 3, {6, 1}}, Row{8, 2, 2, 0, 0, {0, 2}}, Row{8, 2, 2, 0, 1, {4, 2}},
+        Row{8, 2, 2, 1, 0, {2, 2}}, Row{8, 2, 2, 1, 1, {6, 2}}, Row{126, 1, 1, 0, 0, {0, 126}},
+        Row{32, 4, 1, 3, 0, {24, 8}}}) {
     CAPTURE(row.layers);
-    CHECK(StageLayers::even(row.layers, row.stages, row.chunks).run(row.stage, row.chunk) == row.run);
+    CHECK(StageLayers::even(row.layers, row.stages, row.chunks).run(row.stage, row.chunk) ==
+          row.run);
   }
   CHECK(StageLayers::even(32, 4).run(3).last() == 31);
 }
@@ -47,7 +49,8 @@ TEST_CASE("layers that do not divide are refused, with the number that does not 
   const auto refused = [](auto&& make, const char* reason) {
     CHECK_THROWS_WITH_AS((void)make(), doctest::Contains(reason), rankmesh::UsageError);
   };
-  refused([] { return StageLayers::even(30, 4); }, "30 layers cannot be divided by 4 pipeline stages");
+  refused([] { return StageLayers::even(30, 4); },
+          "30 layers cannot be divided by 4 pipeline stages");
   refused([] { return StageLayers::even(32, 4, 3); },
           "the 8 layers of a stage cannot be divided by 3 chunks");
   refused([] { return StageLayers::even(0, 1); }, "0 layers");
@@ -56,25 +59,28 @@ TEST_CASE("layers that do not divide are refused, with the number that does not 
   const std::int64_t counts[] = {1, -1, 2};
   refused([&] { return StageLayers::given(counts); }, "a chunk of -1 layers");
   refused([&] { return StageLayers::given(counts, 2); }, "3 numbers of layers for 2 chunks");
-  refused([] { return StageLayers::even(8, 2).run(2); }, "stage 2, chunk 0 of a pipeline with 2 stages of 1");
+  refused([] { return StageLayers::even(8, 2).run(2); },
+          "stage 2, chunk 0 of a pipeline with 2 stages of 1");
   refused([] { return StageLayers::even(8, 2).place(8); }, "layer 8 of 8");
 }
 
-TEST_CASE("random pipelines: every layer is in one run, place inverts run, runs follow one another") {
+TEST_CASE(
+    "random pipelines: every layer is in one run, place inverts run, runs follow one another") {
   std::mt19937 random{5};
   for (int round = 0; round < 300; ++round) {
     const std::int64_t stages = 1 + random() % 5, chunks = 1 + random() % 4;
     std::vector<std::int64_t> counts;
     for (std::int64_t r = 0; r < stages * chunks; ++r) counts.push_back(random() % 4);
-    const StageLayers layers = random() % 2 == 0
-                                   ? StageLayers::even(stages * chunks * (1 + random() % 5), stages, chunks)
-                                   : StageLayers::given(counts, chunks);
+    const StageLayers layers =
+        random() % 2 == 0 ? StageLayers::even(stages * chunks * (1 + random() % 5), stages, chunks)
+                          : StageLayers::given(counts, chunks);
     std::int64_t next = 0;
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
       for (std::int64_t stage = 0; stage < stages; ++stage) {
         const Run run = layers.run(stage, chunk);
         CHECK(run.first == next);
-        for (std::int64_t i = 0; i < run.count; ++i) CHECK(layers.place(next++) == Place{stage, chunk, i});
+        for (std::int64_t i = 0; i < run.count; ++i)
+          CHECK(layers.place(next++) == Place{stage, chunk, i});
       }
     CHECK(next == layers.layers());
   }

@@ -11,8 +11,9 @@ std::vector<MPI_Comm> gathers_seen;  // communicators of MPI_Igather, in the ord
 }  // namespace
 
 // In place of MPI's, which is called all the same.
-extern "C" int MPI_Igather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                           MPI_Datatype out_type, int root, MPI_Comm comm, MPI_Request* request) {
+extern "C" int MPI_Igather(const void* in, int in_count, MPI_Datatype in_type, void* out,
+                           int out_count, MPI_Datatype out_type, int root, MPI_Comm comm,
+                           MPI_Request* request) {
   gathers_seen.push_back(comm);
   return PMPI_Igather(in, in_count, in_type, out, out_count, out_type, root, comm, request);
 }
@@ -45,10 +46,12 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
     CHECK_THROWS_AS(mesh.progress(), UsageError);
     CHECK_THROWS_WITH_AS(works.front().wait(), doctest::Contains("waited for inside its NcclGroup"),
                          UsageError);
-    CHECK_THROWS_WITH_AS(mesh["pp"].barrier(), doctest::Contains("on host memory inside"), UsageError);
+    CHECK_THROWS_WITH_AS(mesh["pp"].barrier(), doctest::Contains("on host memory inside"),
+                         UsageError);
     CHECK_THROWS_WITH_AS(mesh["pp"].broadcast(pair, RankInGroup{0}),
                          doctest::Contains("on host memory inside"), UsageError);
-    CHECK_THROWS_WITH_AS(mesh["pp"].send(pair, next), doctest::Contains("on host memory inside"), UsageError);
+    CHECK_THROWS_WITH_AS(mesh["pp"].send(pair, next), doctest::Contains("on host memory inside"),
+                         UsageError);
     CHECK_THROWS_AS((NcclGroup{mesh}), UsageError);
     together.end();
     const MPI_Comm pp = mesh["pp"].native_mpi(), dp = mesh["dp"].native_mpi();

@@ -1,4 +1,5 @@
-// Ranks that differ, fail, come late or never come. Every wait here ends by a deadline that the test sets.
+// Ranks that differ, fail, come late or never come. Every wait here ends by a deadline that the
+// test sets.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -60,8 +61,9 @@ TEST_CASE("a rank with another mesh: all throw the same error, the outlier first
     Mesh{MPI_COMM_WORLD, rank() == last() ? "dp=auto" : "tp=auto"};
   });
   CHECK(contains(message, "mesh:\n    rank " + std::to_string(last()) + ": dp=auto"));
-  CHECK(contains(message, size() == 2 ? "\n    rank 0: tp=auto"
-                                      : "\n    ranks 0-" + std::to_string(last() - 1) + ": tp=auto"));
+  CHECK(contains(message, size() == 2
+                              ? "\n    rank 0: tp=auto"
+                              : "\n    ranks 0-" + std::to_string(last() - 1) + ": tp=auto"));
 }
 
 TEST_CASE("differences that leave the layout alone are found too") {
@@ -71,15 +73,17 @@ TEST_CASE("differences that leave the layout alone are found too") {
                    Mesh{MPI_COMM_WORLD, "tp=auto", options};
                  }),
                  "option deadline:"));
-  CHECK_NOTHROW((Mesh{MPI_COMM_WORLD,
-                      rank() == last() ? "tp=auto" : " tp = auto "}));  // written differently, the same mesh
+  CHECK_NOTHROW(
+      (Mesh{MPI_COMM_WORLD,
+            rank() == last() ? "tp=auto" : " tp = auto "}));  // written differently, the same mesh
 }
 
 TEST_CASE("a rank that cannot parse its mesh enters with its failure") {
   const std::string message = common_message<MismatchError>([] {
     Mesh{MPI_COMM_WORLD, rank() == last() ? "tp=auto,zz" : "tp=auto"};
   });
-  CHECK(contains(message, "rank " + std::to_string(last()) + " failed: mesh 'tp=auto,zz', position 10"));
+  CHECK(contains(message,
+                 "rank " + std::to_string(last()) + " failed: mesh 'tp=auto,zz', position 10"));
 }
 
 TEST_CASE("a rank that comes late is waited for") {
@@ -98,8 +102,8 @@ TEST_CASE("a rank that never comes is named, with its coordinates") {
       FAIL("no exception");
     } catch (const TimeoutError& error) {
       CHECK(error.missing() == std::vector<Rank>{last()});
-      CHECK(contains(error.message(),
-                     "missing rank " + std::to_string(last()) + " (tp=" + std::to_string(last()) + ")"));
+      CHECK(contains(error.message(), "missing rank " + std::to_string(last()) +
+                                          " (tp=" + std::to_string(last()) + ")"));
       CHECK(contains(error.message(), "within 0.5 s"));
     }
   }
@@ -152,10 +156,10 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
     FAIL("no exception");
   } catch (const TimeoutError& error) {
     CHECK(!contains(error.message(), "all of its ranks wait in it"));
-    int heard =
-        contains(error.message(), rank() == last() ? "waits in tp.all_reduce" : "waits in twin.all_reduce")
-            ? 1
-            : 0;
+    int heard = contains(error.message(),
+                         rank() == last() ? "waits in tp.all_reduce" : "waits in twin.all_reduce")
+                    ? 1
+                    : 0;
     MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(heard >= 1);
   }
@@ -184,7 +188,8 @@ TEST_CASE("collectives of two names in another order: the deadline names who wai
     message = error.message();
   }
   CHECK(contains(message, first.name() + ".all_reduce (step 1 of its group in shared memory)"));
-  // Who concludes first hears that its partner waits elsewhere; a partner that has left already is missing.
+  // Who concludes first hears that its partner waits elsewhere; a partner that has left already is
+  // missing.
   int heard = contains(message, "waits in") ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(heard >= 1);
@@ -222,13 +227,16 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
     // One token, one choice of each rank: everybody waits for everybody.
     std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
     std::iota(ids.begin(), ids.end(), 0);
-    static std::deque<std::vector<float>> lent;  // what never ends must live until the end of the process
+    static std::deque<std::vector<float>>
+        lent;  // what never ends must live until the end of the process
     auto& token = lent.emplace_back(1000, 1.0F);
     auto& rows = lent.emplace_back(ids.size() * token.size());
     auto& out = lent.emplace_back(token.size());
     const std::vector<float> weights(ids.size(), 1.0F);
     exchange::ExpertDispatcher experts{mesh["ep"], exchange::ExpertMap::contiguous(size(), size())};
-    const auto stays_away = [&](std::string_view step) { return step == missed && rank() == last(); };
+    const auto stays_away = [&](std::string_view step) {
+      return step == missed && rank() == last();
+    };
     try {
       if (!stays_away("route")) {
         const auto route = experts.route(ids, size());
@@ -245,10 +253,12 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
   }
 }
 
-TEST_CASE("a message that nobody sends, a broadcast whose root stays away: the deadline ends both") {
+TEST_CASE(
+    "a message that nobody sends, a broadcast whose root stays away: the deadline ends both") {
   MeshOptions options = short_timeout();
   options.deadline = Deadline::Duration{0.5};
-  static std::vector<std::vector<double>> lent;  // what never ends must live until the end of the process
+  static std::vector<std::vector<double>>
+      lent;  // what never ends must live until the end of the process
   for (const bool is_message : {true, false}) {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     auto& values = lent.emplace_back(100'000, 1.0);
@@ -277,7 +287,8 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
     } catch (const std::runtime_error&) {
     }
   } else {
-    CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("close of the mesh did not end"), TimeoutError);
+    CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("close of the mesh did not end"),
+                         TimeoutError);
     CHECK(mesh.is_closed());
     CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
   }
@@ -288,7 +299,8 @@ TEST_CASE("a name's own timeout ends the waits for its operations") {
   MeshOptions options;
   options.names["tp"].timeout = 1;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  static std::vector<std::vector<int>> lent;  // what never ends must live until the end of the process
+  static std::vector<std::vector<int>>
+      lent;  // what never ends must live until the end of the process
   auto& value = lent.emplace_back(1, 1);
   if (rank() != last()) {
     Work work = mesh["tp"].all_reduce_async(value);
@@ -298,10 +310,12 @@ TEST_CASE("a name's own timeout ends the waits for its operations") {
 }
 
 TEST_CASE(
-    "an asynchronous operation that one member leaves out: who waits is told, and the group is broken") {
+    "an asynchronous operation that one member leaves out: who waits is told, and the group is "
+    "broken") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
-  static std::vector<std::vector<int>> lent;  // what never ends must live until the end of the process
+  static std::vector<std::vector<int>>
+      lent;  // what never ends must live until the end of the process
   auto& value = lent.emplace_back(1, 1);
   if (rank() != last()) {
     Work work = tp.all_reduce_async(value);

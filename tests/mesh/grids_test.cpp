@@ -1,4 +1,5 @@
-// Several grids on one world, opened in one call: encoder and decoder of other shapes, ranks in neither.
+// Several grids on one world, opened in one call: encoder and decoder of other shapes, ranks in
+// neither.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -12,8 +13,8 @@ using rankmesh_test::size;
 
 namespace {
 
-// By the size of the world: ranks of the encoder, then those of the decoder, which lists its ranks backwards;
-// what is left is in no grid.
+// By the size of the world: ranks of the encoder, then those of the decoder, which lists its ranks
+// backwards; what is left is in no grid.
 int encoder_ranks() { return size() < 8 ? 2 : 4; }
 int decoder_ranks() { return size() == 8 ? 2 : size() == 12 ? 6 : size() - encoder_ranks(); }
 bool is_encoder() { return rank() < encoder_ranks(); }
@@ -21,7 +22,8 @@ bool is_decoder() { return !is_encoder() && rank() < encoder_ranks() + decoder_r
 
 MeshSpec two_grids() {
   std::string backwards;
-  for (int r = encoder_ranks() + decoder_ranks(); r-- > encoder_ranks();) backwards += fmt::format("{},", r);
+  for (int r = encoder_ranks() + decoder_ranks(); r-- > encoder_ranks();)
+    backwards += fmt::format("{},", r);
   backwards.pop_back();
   return MeshSpec::parse_toml(
       fmt::format(R"(
@@ -34,7 +36,7 @@ ranks = [{}]
 [groups]
 bridge = [[0, {}], [{}, 1]]
 [options.encoder.tp]
-isolated = ["side"]
+duplicates = ["side"]
 )",
                   encoder_ranks() - 1, backwards, encoder_ranks(), encoder_ranks() + 1),
       "two_grids.toml");
@@ -82,8 +84,8 @@ TEST_CASE("lists join the grids, and options reach a grid's names") {
   Mesh mesh{MPI_COMM_WORLD, two_grids()};
   if (mesh.plan().groups("bridge").find(rank())) check_group(mesh, "bridge");
   if (is_encoder()) {
-    CHECK(total_over(mesh.isolated("encoder.tp", "side"), 1) == 2);
-    CHECK(mesh.isolated("encoder.tp", "side").native_mpi() != mesh["encoder.tp"].native_mpi());
+    CHECK(total_over(mesh.duplicate("encoder.tp", "side"), 1) == 2);
+    CHECK(mesh.duplicate("encoder.tp", "side").native_mpi() != mesh["encoder.tp"].native_mpi());
     CHECK(mesh.coordinate("encoder.tp").value() == rank() % 2);
     CHECK_THROWS_AS((void)mesh.coordinate("decoder.tp"), NotMember);
   }
@@ -100,13 +102,15 @@ TEST_CASE("lists join the grids, and options reach a grid's names") {
 TEST_CASE("the same mesh on a permuted world, and behind other ranks") {
   std::string backwards;
   for (int r = size(); r-- > 0;) backwards += fmt::format("{}, ", r);
-  Mesh turned{MPI_COMM_WORLD,
-              MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_order = [" + backwards + "]", "turned")};
+  Mesh turned{
+      MPI_COMM_WORLD,
+      MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_order = [" + backwards + "]", "turned")};
   for (const char* name : {"dp", "tp"}) check_group(turned, name);
   CHECK(turned.coordinate("tp").value() == (size() - 1 - rank()) % 2);
   turned.close();
 
-  Mesh behind{MPI_COMM_WORLD, MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_offset = 2", "behind")};
+  Mesh behind{MPI_COMM_WORLD,
+              MeshSpec::parse_toml("mesh = 'dp=auto,tp=2'\nrank_offset = 2", "behind")};
   if (rank() >= 2) {
     for (const char* name : {"dp", "tp"}) check_group(behind, name);
     CHECK(behind["dp"].size() == (size() - 2) / 2);
@@ -119,7 +123,8 @@ TEST_CASE("the same mesh on a permuted world, and behind other ranks") {
 TEST_CASE("a file that is refused is refused on every rank") {
   CHECK_THROWS_WITH_AS(
       (Mesh{MPI_COMM_WORLD,
-            MeshSpec::parse_toml("[grids.a]\nmesh='tp=2'\nranks='0-1'\n[grids.b]\nmesh='tp=2'\nranks='1-2'",
-                                 "x.toml")}),
+            MeshSpec::parse_toml(
+                "[grids.a]\nmesh='tp=2'\nranks='0-1'\n[grids.b]\nmesh='tp=2'\nranks='1-2'",
+                "x.toml")}),
       doctest::Contains("x.toml:5: rank 1 is in the grids 'a' and 'b'"), SpecError);
 }

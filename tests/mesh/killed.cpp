@@ -1,5 +1,5 @@
-// killed RANK: a job in shared memory whose rank of that number is killed in the middle of it. Every rank
-// prints its process id first.
+// killed RANK: a job in shared memory whose rank of that number is killed in the middle of it.
+// Every rank prints its process id first.
 #include <unistd.h>
 
 #include <csignal>

@@ -193,7 +193,8 @@ TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
 }
 
-TEST_CASE("messages of the user's that wait on the communicator are left alone, whatever their tag") {
+TEST_CASE(
+    "messages of the user's that wait on the communicator are left alone, whatever their tag") {
   if (size() < 2) return;
   for (const int tag : {32764, 32765, 32766, 32767}) {
     const int sent = 42;
@@ -242,7 +243,8 @@ TEST_CASE("a partial name leaves ranks out, and serves those that it has") {
   if (rank() == 0 || rank() == size() - 1)
     CHECK(sum_of(mesh["embd"], 1) == 2);
   else
-    CHECK_THROWS_WITH_AS((void)mesh["embd"], doctest::Contains("is in no group of 'embd'"), NotMember);
+    CHECK_THROWS_WITH_AS((void)mesh["embd"], doctest::Contains("is in no group of 'embd'"),
+                         NotMember);
   CHECK(sum_of(mesh["pp"], 1) == size());
   mesh.close();
 }

@@ -28,10 +28,12 @@ TEST_CASE("show stays under 50 lines") {
   const std::string many_names = "a=2,b=2,c=2,d=2 ; " + listed(200, "n#=a*b", ", ");
   for (const std::string& mesh :
        {std::string{"tp=1"}, std::string{"dp=16,tp=8"}, std::string{"dp=17,tp=8"},
-        std::string{"dp=100000,tp=8"}, std::string{"a=1073741824"}, std::string{"a=9223372036854775807"},
-        listed(32, "d#=1", ","), listed(30, "d#=2", ","), listed(16, "a=4,b=4,v#=4", " | "),
-        listed(16, "v#=16", " | "), listed(16, "a=4,b=2,c=2,v#=1", " | "), many_names,
-        listed(31, "a_name_of_many_letters_that_nobody_would_ever_want_to_type_#=1", ",") + ",z=4"}) {
+        std::string{"dp=100000,tp=8"}, std::string{"a=1073741824"},
+        std::string{"a=9223372036854775807"}, listed(32, "d#=1", ","), listed(30, "d#=2", ","),
+        listed(16, "a=4,b=4,v#=4", " | "), listed(16, "v#=16", " | "),
+        listed(16, "a=4,b=2,c=2,v#=1", " | "), many_names,
+        listed(31, "a_name_of_many_letters_that_nobody_would_ever_want_to_type_#=1", ",") +
+            ",z=4"}) {
     CAPTURE(mesh);
     const auto result = shell(scratch, "meshinfo show '" + mesh + "'");
     CHECK(result.status == 0);
@@ -86,7 +88,8 @@ TEST_CASE("colour goes to a terminal only") {
   CHECK(shell_on_terminal(scratch, command).out.find('\x1b') != std::string::npos);
   CHECK(shell_on_terminal(scratch, command, {"NO_COLOR=1"}).out.find('\x1b') == std::string::npos);
   CHECK(shell_on_terminal(scratch, command + " | cat").out.find('\x1b') == std::string::npos);
-  CHECK(shell_on_terminal(scratch, command + " --format json").out.find('\x1b') == std::string::npos);
+  CHECK(shell_on_terminal(scratch, command + " --format json").out.find('\x1b') ==
+        std::string::npos);
   CHECK(shell_on_terminal(scratch, command + " -o f; cat f").out.find('\x1b') == std::string::npos);
 }
 
@@ -97,8 +100,11 @@ TEST_CASE("a file is written whole or not at all") {
   REQUIRE(shell(scratch, "meshinfo show tp=2 -o nowhere/f.json").status == 2);
   CHECK_FALSE(scratch.has("nowhere"));
   REQUIRE(shell(scratch, "mkdir d; meshinfo show tp=2 -o d").status == 2);
-  REQUIRE(shell(scratch, "meshinfo groups dp=65536,tp=8 -o f.json; test $(wc -l <f.json) = 1").status == 0);
-  CHECK(shell(scratch, "ls").out == "d\nf.json\nfiles\nmeshes\nspecs\n");  // nothing temporary stays
+  REQUIRE(
+      shell(scratch, "meshinfo groups dp=65536,tp=8 -o f.json; test $(wc -l <f.json) = 1").status ==
+      0);
+  CHECK(shell(scratch, "ls").out ==
+        "d\nf.json\nfiles\nmeshes\nspecs\n");  // nothing temporary stays
 }
 
 TEST_CASE("a link or a device in the place of the file stays what it is") {
@@ -116,7 +122,8 @@ TEST_CASE("version says what it stands on") {
   REQUIRE(lines.size() >= 2);
   CHECK(lines[0] == "rankmesh      " RANKMESH_EXPECTED_VERSION);
   CHECK(lines[1].starts_with("MPI           "));
-  if (lines[1].find("not found") != std::string::npos) return;  // built without MPI, so without all else
+  if (lines[1].find("not found") != std::string::npos)
+    return;  // built without MPI, so without all else
   REQUIRE(lines.size() == 5);
   CHECK(lines[2].starts_with("CUDA runtime  "));
   CHECK(lines[3].starts_with("CUDA driver   "));
@@ -149,7 +156,8 @@ TEST_CASE("junk of any size is refused in one short line") {
         "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo \"$(cat j)\"",
         "head -c 60000 /dev/zero | tr '\\0' 'x' >j; meshinfo rank \"$(cat j)\" tp=2",
         "head -c 1000000 /dev/urandom >j.toml; meshinfo show j.toml",
-        "(printf 'mesh = \"'; head -c 1000000 /dev/zero | tr '\\0' x; echo '\"') >j.toml; meshinfo show "
+        "(printf 'mesh = \"'; head -c 1000000 /dev/zero | tr '\\0' x; echo '\"') >j.toml; meshinfo "
+        "show "
         "j.toml"}) {
     CAPTURE(command);
     const auto result = shell(scratch, command);

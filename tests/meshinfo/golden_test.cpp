@@ -1,9 +1,11 @@
-// The command line as its users see it: golden/*.txt holds commands, their output and their exit status.
+// The command line as its users see it: golden/*.txt holds commands, their output and their exit
+// status.
 //
 //   $ meshinfo show tp=2        a /bin/sh command; what it prints (stdout, then stderr) follows
 //   ...
-//   {...}                       in such a line stands for any text (what libraries of several versions say)
-//   [exit 0]                    ends it; whatever stands before the next `$ ` is a comment
+//   {...}                       in such a line stands for any text (what libraries of several
+//   versions say) [exit 0]                    ends it; whatever stands before the next `$ ` is a
+//   comment
 //
 // RANKMESH_UPDATE_GOLDEN=1 rewrites the files with what is printed now; read the difference before
 // committing.

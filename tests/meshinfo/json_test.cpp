@@ -22,10 +22,12 @@ json parsed(const std::string& arguments) {
   REQUIRE(result.err == "");
   REQUIRE(result.status == 0);
   REQUIRE(json::accept(result.out));
-  std::map<int, std::set<std::string>> seen;  // by depth; the parser itself would drop a repeated key
+  std::map<int, std::set<std::string>>
+      seen;  // by depth; the parser itself would drop a repeated key
   return json::parse(result.out, [&](int depth, json::parse_event_t event, json& value) {
     if (event == json::parse_event_t::object_start) seen[depth + 1].clear();
-    if (event == json::parse_event_t::key) CHECK(seen[depth].insert(value.get<std::string>()).second);
+    if (event == json::parse_event_t::key)
+      CHECK(seen[depth].insert(value.get<std::string>()).second);
     return true;
   });
 }
@@ -52,7 +54,8 @@ TEST_CASE("groups: the schema, the names and row-major lists") {
     for (int t = 0; t < 4; ++t) pp.push_back({4 * d + t, 12 + 4 * d + t});
   for (int p = 0; p < 2; ++p)
     for (int t = 0; t < 4; ++t) dp.push_back({12 * p + t, 12 * p + 4 + t, 12 * p + 8 + t});
-  for (int first = 0; first < 24; first += 4) tp.push_back({first, first + 1, first + 2, first + 3});
+  for (int first = 0; first < 24; first += 4)
+    tp.push_back({first, first + 1, first + 2, first + 3});
   CHECK(document["groups"]["pp"] == json(pp));
   CHECK(document["groups"]["dp"] == json(dp));
   CHECK(document["groups"]["tp"] == json(tp));
@@ -95,7 +98,8 @@ TEST_CASE("rank: the schema, and coordinates of all views merged") {
 
 TEST_CASE("show: the schema, the views and the names") {
   const json document = parsed("show 'pp=2,dp=auto ; all=pp*dp' --world-size 8");
-  CHECK(keys(document) == Keys{"schema", "mesh", "world_size", "digest", "views", "names", "rank_0"});
+  CHECK(keys(document) ==
+        Keys{"schema", "mesh", "world_size", "digest", "views", "names", "rank_0"});
   CHECK(document["schema"] == "rankmesh.show/1");
   CHECK(document["mesh"] == "pp=2,dp=4");
   CHECK(document["world_size"] == 8);

@@ -87,8 +87,8 @@ TEST_CASE("groups and version: once") {
 TEST_CASE("an error is said once, with status 2") {
   const Scratch scratch;
   for (const std::string arguments :
-       {"show tp=3", "show tp=x", "groups dp=2,tp=2 --dim ep", "rank 4 tp=4", "show tp=4 --world-size 8",
-        "show --nosuch", "show tp=4 -o nowhere/f"}) {
+       {"show tp=3", "show tp=x", "groups dp=2,tp=2 --dim ep", "rank 4 tp=4",
+        "show tp=4 --world-size 8", "show --nosuch", "show tp=4 -o nowhere/f"}) {
     CAPTURE(arguments);
     const auto result = in_job(scratch, arguments);
     CHECK(result.out.find("meshinfo: ") == std::string::npos);
@@ -123,8 +123,8 @@ TEST_CASE("ranks with different meshes: one error that names both") {
 
 TEST_CASE("routes: the job's own coordinators say what serves, and why a rule does not") {
   const Scratch scratch;
-  const auto result =
-      in_job(scratch, "routes dp=2,tp=2 --format json", "RANKMESH_ROUTES='tp.all_reduce:0-32K=mpi' ");
+  const auto result = in_job(scratch, "routes dp=2,tp=2 --format json",
+                             "RANKMESH_ROUTES='tp.all_reduce:0-32K=mpi' ");
   CHECK(result.err == "");
   const auto json = nlohmann::json::parse(result.out);
   CHECK(json["schema"] == "rankmesh.routes/1");
@@ -167,7 +167,7 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   const auto is_near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * b; };
   CHECK(is_near(figures["algbw"], 512 / figures["time_us"].get<double>() / 1e3));
   CHECK(is_near(figures["busbw"], 1.5 * figures["algbw"].get<double>()));  // 2 (n - 1) / n
-  CHECK(json["tables"][2]["rows"][0]["size"] == 8);                        // 4 blocks of a whole element
+  CHECK(json["tables"][2]["rows"][0]["size"] == 8);  // 4 blocks of a whole element
   CHECK(json["tables"][2]["rows"][0]["count"] == 1);
 
   CHECK(in_job(scratch, "bench tp=4 -r 4 -e 8").status == 2);
@@ -179,7 +179,8 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
 
 TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules alone") {
   const Scratch scratch;
-  const auto result = in_job(scratch, "tune dp=2,tp=2 -e 16 -n 2 -w 1 --op all_reduce,barrier -o tuned.toml");
+  const auto result =
+      in_job(scratch, "tune dp=2,tp=2 -e 16 -n 2 -w 1 --op all_reduce,barrier -o tuned.toml");
   CHECK(result.err == "");
   CHECK(result.status == 0);
   CHECK(result.out == "");
@@ -191,7 +192,8 @@ TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules al
   CHECK(text.find("# tp.all_reduce 16: mpi ") != std::string::npos);
   CHECK(text.find("# dp.barrier 0: mpi ") != std::string::npos);
 
-  CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes").status == 0);
+  CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes")
+            .status == 0);
   CHECK(in_job(scratch, "routes dp=2,tp=2", "RANKMESH_ROUTES=@tuned.routes ").status == 0);
   CHECK(shell(scratch, "ls | grep tuned").out == "tuned.routes\ntuned.toml\n");
 }

@@ -24,11 +24,13 @@ using Clock = std::chrono::steady_clock;
 
 // Sanitizers are told by variables how to report; everything else would make runs differ.
 std::vector<std::string> clean_environment(const std::vector<std::string>& extra) {
-  std::vector<std::string> environment{std::string{"PATH="} + fs::path{MESHINFO_PATH}.parent_path().string() +
+  std::vector<std::string> environment{std::string{"PATH="} +
+                                           fs::path{MESHINFO_PATH}.parent_path().string() +
                                            ":" SCRIPTS_DIR ":/usr/bin:/bin",
                                        "LC_ALL=C", "HOME=/nonexistent"};
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "LD_LIBRARY_PATH"})
-    if (const char* value = std::getenv(name)) environment.push_back(std::string{name} + "=" + value);
+    if (const char* value = std::getenv(name))
+      environment.push_back(std::string{name} + "=" + value);
   environment.insert(environment.end(), extra.begin(), extra.end());
   return environment;
 }
@@ -57,7 +59,8 @@ void drain(pollfd* ends, std::string** texts, nfds_t count, pid_t child, int sec
   const auto end = Clock::now() + std::chrono::seconds{seconds};
   nfds_t open = count;
   while (open > 0) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0 || poll(ends, count, static_cast<int>(left)) < 0) {
       kill(-child, SIGKILL);
       break;
@@ -83,7 +86,8 @@ void drain(pollfd* ends, std::string** texts, nfds_t count, pid_t child, int sec
 
 Scratch::Scratch() {
   std::string pattern = (fs::temp_directory_path() / "rankmesh-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"cannot make a folder in " + pattern};
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw std::runtime_error{"cannot make a folder in " + pattern};
   path_ = pattern;
   fs::create_directory_symlink(EXAMPLE_MESHES_DIR, fs::path{path_} / "meshes");
   fs::create_directory_symlink(EXAMPLE_SPECS_DIR, fs::path{path_} / "specs");
@@ -102,8 +106,8 @@ std::string Scratch::read(const std::string& file) const {
   return {std::istreambuf_iterator<char>{stream}, {}};
 }
 
-Result shell(const Scratch& scratch, const std::string& command, const std::vector<std::string>& extra,
-             int seconds) {
+Result shell(const Scratch& scratch, const std::string& command,
+             const std::vector<std::string>& extra, int seconds) {
   const auto environment = clean_environment(extra);
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error{"no pipe"};

@@ -1,4 +1,5 @@
-// Runs meshinfo as a shell would, in an empty folder and with an environment of which nothing is inherited.
+// Runs meshinfo as a shell would, in an empty folder and with an environment of which nothing is
+// inherited.
 #pragma once
 
 #include <string>

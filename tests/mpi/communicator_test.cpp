@@ -82,12 +82,14 @@ TEST_CASE("owners move and null their source; handles that are dropped go at MPI
 }
 
 TEST_CASE("handles that are no intracommunicator are refused") {
-  CHECK_THROWS_WITH_AS(mpi::CommunicatorView{MPI_COMM_NULL}, doctest::Contains("MPI_COMM_NULL"), UsageError);
+  CHECK_THROWS_WITH_AS(mpi::CommunicatorView{MPI_COMM_NULL}, doctest::Contains("MPI_COMM_NULL"),
+                       UsageError);
   if (size() < 2) return;
   auto half = mpi::split(mpi::CommunicatorView{MPI_COMM_WORLD}, rank() % 2, rank());
   MPI_Comm inter = MPI_COMM_NULL;
   MPI_Intercomm_create(half.view().native(), 0, MPI_COMM_WORLD, rank() % 2 == 0 ? 1 : 0, 3, &inter);
-  CHECK_THROWS_WITH_AS(mpi::CommunicatorView{inter}, doctest::Contains("intercommunicator"), UsageError);
+  CHECK_THROWS_WITH_AS(mpi::CommunicatorView{inter}, doctest::Contains("intercommunicator"),
+                       UsageError);
   MPI_Comm_free(&inter);
   half.free();
 }

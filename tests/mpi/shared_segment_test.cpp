@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "rankmesh/mpi/shared_segment.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -17,14 +17,14 @@ namespace {
 
 struct Ground {
   mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
-  mpi::RollCall roll_call{own.view(), mpi::RollCall::Audience::own,
-                          [](Rank r) { return "rank " + std::to_string(r.value()); }};
-  mpi::RollCall::Step step{17, "the making of a segment", std::vector<int>(static_cast<std::size_t>(size()))};
+  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own,
+                      [](Rank r) { return "rank " + std::to_string(r.value()); }};
+  WaitPoint step{17, "the making of a segment", std::vector<int>(static_cast<std::size_t>(size()))};
 
   Ground() { std::iota(step.members.begin(), step.members.end(), 0); }
 
-  mpi::SharedSegment make(std::size_t bytes, mpi::SharedSegment::Way way, double seconds = 60) {
-    return {own.view(), bytes, roll_call, step, Deadline{Deadline::Duration{seconds}}, way};
+  SharedSegment make(std::size_t bytes, SharedSegment::Way way, double seconds = 60) {
+    return {own.view(), bytes, monitor, step, Deadline{Deadline::Duration{seconds}}, way};
   }
 };
 
@@ -45,7 +45,7 @@ int names_in_dev_shm() {
 
 TEST_CASE("all members see one another's writes, and no name is left") {
   Ground ground;
-  for (const auto way : {mpi::SharedSegment::Way::automatic, mpi::SharedSegment::Way::named}) {
+  for (const auto way : {SharedSegment::Way::automatic, SharedSegment::Way::named}) {
     // Only member 0's size counts.
     auto segment = ground.make(rank() == 0 ? 100000 : 1, way);
     CHECK(segment.size() == 100000);
@@ -57,7 +57,7 @@ TEST_CASE("all members see one another's writes, and no name is left") {
     CHECK(segment.data()[99999] == std::byte{0});
     CHECK(names_in_dev_shm() == 0);
 
-    mpi::SharedSegment moved{std::move(segment)};
+    SharedSegment moved{std::move(segment)};
     CHECK(!segment);  // NOLINT: that is the point
     CHECK(reinterpret_cast<std::atomic<int>*>(moved.data())[rank()].load() == rank() + 1);
     segment = std::move(moved);
@@ -67,10 +67,10 @@ TEST_CASE("all members see one another's writes, and no name is left") {
 
 TEST_CASE("more memory than there is fails on every member") {
   Ground ground;
-  CHECK_THROWS_WITH_AS(ground.make(std::size_t{1} << 46, mpi::SharedSegment::Way::named),
-                       doctest::Contains("member 0"), mpi::SharedMemoryError);
+  CHECK_THROWS_WITH_AS(ground.make(std::size_t{1} << 46, SharedSegment::Way::named),
+                       doctest::Contains("member 0"), SharedMemoryError);
   CHECK(names_in_dev_shm() == 0);
-  CHECK(ground.make(64, mpi::SharedSegment::Way::named).size() == 64);
+  CHECK(ground.make(64, SharedSegment::Way::named).size() == 64);
 }
 
 TEST_CASE("who does not come is named, and no name is left") {
@@ -78,7 +78,7 @@ TEST_CASE("who does not come is named, and no name is left") {
   Ground ground;
   if (rank() != size() - 1) {
     try {
-      (void)ground.make(64, mpi::SharedSegment::Way::named, 0.5);
+      (void)ground.make(64, SharedSegment::Way::named, 0.5);
       CHECK(false);
     } catch (const TimeoutError& error) {
       REQUIRE(error.missing().size() == 1);
@@ -86,8 +86,9 @@ TEST_CASE("who does not come is named, and no name is left") {
     }
   }
   CHECK(names_in_dev_shm() == 0);
-  // Its collectives are still under way on the communicator of this ground: the late member ends them.
+  // Its collectives are still under way on the communicator of this ground: the late member ends
+  // them.
   if (rank() == size() - 1)
-    CHECK_THROWS_AS((void)ground.make(64, mpi::SharedSegment::Way::named, 0.2), Error);
+    CHECK_THROWS_AS((void)ground.make(64, SharedSegment::Way::named, 0.2), Error);
   MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -14,9 +14,12 @@ using rankmesh::MeshSpec;
 
 namespace {
 
-rankmesh::MeshPlan plan_of(const Json& record) { return MeshSpec::parse(golden::mesh_string(record)).plan(); }
+rankmesh::MeshPlan plan_of(const Json& record) {
+  return MeshSpec::parse(golden::mesh_string(record)).plan();
+}
 
-// The names whose concatenation with '_' is `key`, in the order of the layout; names may hold '_' themselves.
+// The names whose concatenation with '_' is `key`, in the order of the layout; names may hold '_'
+// themselves.
 std::vector<std::string> names_in(std::string_view key, const Layout& layout) {
   std::vector<std::string> names;
   for (const auto& d : layout.dimensions()) {
@@ -54,15 +57,15 @@ void check_unflatten(const Layout& layout, const std::string& key, const Json& e
   const auto number_after = [&](const std::string& text) {
     return std::stoll(key.substr(key.find(text + "(") + text.size() + 1));
   };
-  const std::pair<std::string, std::int64_t> parts[] = {{name + "_out", number_after(name + "_out")},
-                                                        {name + "_in", number_after(name + "_in")}};
+  const std::pair<std::string, std::int64_t> parts[] = {
+      {name + "_out", number_after(name + "_out")}, {name + "_in", number_after(name + "_in")}};
   const Layout result = rankmesh::unflatten(layout, name, parts);
   CHECK(golden::lists(along(result, name + "_out")) == expected.at("out").get<Lists>());
   CHECK(golden::lists(along(result, name + "_in")) == expected.at("in").get<Lists>());
   const auto& out = result.dimensions()[result.find(name + "_out").value()];
   const auto& in = result.dimensions()[result.find(name + "_in").value()];
-  CHECK("(" + std::to_string(out.size) + ", " + std::to_string(in.size) + "):(" + std::to_string(out.stride) +
-            ", " + std::to_string(in.stride) + ")" ==
+  CHECK("(" + std::to_string(out.size) + ", " + std::to_string(in.size) + "):(" +
+            std::to_string(out.stride) + ", " + std::to_string(in.stride) + ")" ==
         expected.at("layout").get<std::string>());
   const std::string both[] = {name + "_in", name + "_out"};
   CHECK(rankmesh::flatten(result, both, name) == layout);
@@ -129,7 +132,8 @@ TEST_CASE("hypercommgrid: views") {
       }
       const auto plan = MeshSpec::parse(mesh).plan();
       for (const auto& [name, expected] : view.at("groups").items())
-        CHECK(golden::lists(plan.groups_of_product(golden::as_product(name))) == expected.get<Lists>());
+        CHECK(golden::lists(plan.groups_of_product(golden::as_product(name))) ==
+              expected.get<Lists>());
     }
   }
   CHECK(views == 12);

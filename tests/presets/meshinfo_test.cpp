@@ -25,7 +25,8 @@ Result run(const std::string& arguments) {
   std::FILE* const pipe = popen(fmt::format("'{}' {} 2>&1", meshinfo, arguments).c_str(), "r");
   REQUIRE(pipe != nullptr);
   char buffer[65536];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) result.output.append(buffer, n);
+  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
+    result.output.append(buffer, n);
   result.status = WEXITSTATUS(pclose(pipe));
   return result;
 }
@@ -57,8 +58,9 @@ TEST_CASE("meshinfo groups prints the records") {
     MESSAGE("skipped: meshinfo is not built");
     return;
   }
-  for (const char* file : {"megatron", "hypercommgrid", "vllm", "tensorrt_llm", "deepspeed", "colossalai",
-                           "torch_devicemesh", "sglang", "fastertransformer", "jax_hybrid"}) {
+  for (const char* file :
+       {"megatron", "hypercommgrid", "vllm", "tensorrt_llm", "deepspeed", "colossalai",
+        "torch_devicemesh", "sglang", "fastertransformer", "jax_hybrid"}) {
     const auto all = golden::records(file);
     for (std::size_t i = 0; i < all.size(); i += 37) check_record(all[i]);
   }

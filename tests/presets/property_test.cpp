@@ -65,10 +65,12 @@ std::string random_jax() {
 
 std::string random_tensorrt() {
   const std::int64_t tp = small(), cp = pick({1, 2, 3});
-  const char* const layout = cp > 1 ? random_source() % 2 == 0 ? "tp_fastest" : "cp_fastest" : "any";
-  return fmt::format("tensorrt_llm:layout={},tp={},pp={},cp={},moe_tp={},moe_ep={},moe_cluster={},cp_type={}",
-                     layout, tp, small(), cp, pick({-1, 1, 2}), pick({-1, 1, 2, 4}), pick({-1, 1, 2}),
-                     either("HELIX", "ULYSSES"));
+  const char* const layout =
+      cp > 1 ? random_source() % 2 == 0 ? "tp_fastest" : "cp_fastest" : "any";
+  return fmt::format(
+      "tensorrt_llm:layout={},tp={},pp={},cp={},moe_tp={},moe_ep={},moe_cluster={},cp_type={}",
+      layout, tp, small(), cp, pick({-1, 1, 2}), pick({-1, 1, 2, 4}), pick({-1, 1, 2}),
+      either("HELIX", "ULYSSES"));
 }
 
 struct Generator {
@@ -88,12 +90,13 @@ const Generator generators[] = {
     {"hypercommgrid",
      [] {
        const auto [sizes, names] = random_shape();
-       return fmt::format("hypercommgrid:shape={},dim_names={},rank_offset={}", sizes, names, pick({0, 3}));
+       return fmt::format("hypercommgrid:shape={},dim_names={},rank_offset={}", sizes, names,
+                          pick({0, 3}));
      }},
     {"vllm",
      [] {
-       return fmt::format("vllm:external_dp={},dp={},pp={},pcp={},tp={},dcp={}", pick({1, 2}), small(),
-                          small(), pick({1, 2}), pick({1, 2, 4, 6}), pick({1, 1, 2}));
+       return fmt::format("vllm:external_dp={},dp={},pp={},pcp={},tp={},dcp={}", pick({1, 2}),
+                          small(), small(), pick({1, 2}), pick({1, 2, 4, 6}), pick({1, 1, 2}));
      }},
     {"tensorrt_llm", random_tensorrt},
     {"deepspeed",
@@ -102,7 +105,9 @@ const Generator generators[] = {
        return fmt::format("deepspeed:kind=topology,axes={},dims={}", names, sizes);
      }},
     {"deepspeed",
-     [] { return fmt::format("deepspeed:kind=grid,pp={},mp={},dp={}", small(), small(), small()); }},
+     [] {
+       return fmt::format("deepspeed:kind=grid,pp={},mp={},dp={}", small(), small(), small());
+     }},
     {"deepspeed",
      [] {
        return fmt::format("deepspeed:kind=groups,world_size={},ep={},pp={},mp={},mp_mode={}",
@@ -119,20 +124,21 @@ const Generator generators[] = {
     {"deepspeed",
      [] {
        return fmt::format("deepspeed:kind=folding,world_size={},ep={},pp={},tp={},etp={}",
-                          pick({8, 12, 24, 36, 64}), pick({1, 2, 3, 4}), pick({1, 2, 3}), pick({1, 2, 3, 4}),
-                          pick({1, 2}));
+                          pick({8, 12, 24, 36, 64}), pick({1, 2, 3, 4}), pick({1, 2, 3}),
+                          pick({1, 2, 3, 4}), pick({1, 2}));
      }},
     {"colossalai", [] { return "colossalai:kind=mesh,shape=" + random_shape().first; }},
     {"colossalai",
      [] {
-       return fmt::format("colossalai:kind=hybrid,dp={},pp={},tp={},sp={},dp_outside={},ring_attn={}",
-                          small(), small(), small(), pick({1, 2}), either("true", "false"),
-                          either("true", "false"));
+       return fmt::format(
+           "colossalai:kind=hybrid,dp={},pp={},tp={},sp={},dp_outside={},ring_attn={}", small(),
+           small(), small(), pick({1, 2}), either("true", "false"), either("true", "false"));
      }},
     {"colossalai",
      [] {
-       return fmt::format("colossalai:kind=moe,moe_dp={},pp={},ep={},tp={},sp={},moe_dp_outside={}", small(),
-                          pick({1, 2}), small(), pick({1, 2}), pick({1, 2}), either("true", "false"));
+       return fmt::format("colossalai:kind=moe,moe_dp={},pp={},ep={},tp={},sp={},moe_dp_outside={}",
+                          small(), pick({1, 2}), small(), pick({1, 2}), pick({1, 2}),
+                          either("true", "false"));
      }},
     {"torch",
      [] {
@@ -145,10 +151,13 @@ const Generator generators[] = {
                           pick({4, 8, 12, 16}), pick({1, 2, 3}), pick({1, 2}), pick({1, 2, 4}),
                           pick({1, 2, 4}), pick({1, 2}));
      }},
-    {"fastertransformer", [] { return fmt::format("fastertransformer:tp={},pp={}", small(), small()); }},
+    {"fastertransformer",
+     [] { return fmt::format("fastertransformer:tp={},pp={}", small(), small()); }},
     {"jax", random_jax},
     {"llama3",
-     [] { return fmt::format("llama3:tp={},cp={},pp={},dp={}", small(), small(), small(), small()); }},
+     [] {
+       return fmt::format("llama3:tp={},cp={},pp={},dp={}", small(), small(), small(), small());
+     }},
 };
 
 // n-th and index-of undo each other, and a partition has every rank of the mesh once.

@@ -16,17 +16,18 @@ struct Prefix {
   std::string system, kind;
 };
 
-const std::map<std::string, Prefix> prefixes{{"trtllm", {"tensorrt_llm", ""}},
-                                             {"torch.DeviceMesh", {"torch", ""}},
-                                             {"jax.create_hybrid_device_mesh", {"jax", "hybrid"}},
-                                             {"deepspeed.ProcessTopology", {"deepspeed", "topology"}},
-                                             {"deepspeed.PipelineParallelGrid", {"deepspeed", "grid"}},
-                                             {"deepspeed.groups", {"deepspeed", "groups"}},
-                                             {"deepspeed.expert_ranks", {"deepspeed", "expert_ranks"}},
-                                             {"deepspeed.folding", {"deepspeed", "folding"}},
-                                             {"colossalai.ProcessGroupMesh", {"colossalai", "mesh"}},
-                                             {"colossalai.HybridParallelPlugin", {"colossalai", "hybrid"}},
-                                             {"colossalai.MoeHybridParallelPlugin", {"colossalai", "moe"}}};
+const std::map<std::string, Prefix> prefixes{
+    {"trtllm", {"tensorrt_llm", ""}},
+    {"torch.DeviceMesh", {"torch", ""}},
+    {"jax.create_hybrid_device_mesh", {"jax", "hybrid"}},
+    {"deepspeed.ProcessTopology", {"deepspeed", "topology"}},
+    {"deepspeed.PipelineParallelGrid", {"deepspeed", "grid"}},
+    {"deepspeed.groups", {"deepspeed", "groups"}},
+    {"deepspeed.expert_ranks", {"deepspeed", "expert_ranks"}},
+    {"deepspeed.folding", {"deepspeed", "folding"}},
+    {"colossalai.ProcessGroupMesh", {"colossalai", "mesh"}},
+    {"colossalai.HybridParallelPlugin", {"colossalai", "hybrid"}},
+    {"colossalai.MoeHybridParallelPlugin", {"colossalai", "moe"}}};
 
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();

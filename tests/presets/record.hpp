@@ -1,4 +1,5 @@
-// Golden records: what a system produces for a configuration, and the mesh string that asks for the same.
+// Golden records: what a system produces for a configuration, and the mesh string that asks for the
+// same.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ Lists lists(const rankmesh::GroupFamily& family);
 /// `tp` of `tp`, `tp*pp` of `tp-pp`, `0*2` of `0,2`.
 std::string as_product(std::string name);
 
-/// Families whose name a record may leave out, and the reason why lists differ; empty where all is equal.
+/// Families whose name a record may leave out, and the reason why lists differ; empty where all is
+/// equal.
 std::string difference(const Json& record, const rankmesh::MeshPlan& plan);
 
 }  // namespace golden

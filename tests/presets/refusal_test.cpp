@@ -49,7 +49,8 @@ const Case cases[] = {
     {"deepspeed:kind=grids", 15, "has no kind 'grids'"},
     {"deepspeed:kind=topology,axes=a.b,dims=2", 38, "1 sizes for 2 axes"},
     {"deepspeed:kind=groups,world_size=8,ep=3", 38, "cannot be divided by ep = 3"},
-    {"deepspeed:kind=groups,world_size=8,mp=2,use_data_before_expert=true", 63, "data before expert"},
+    {"deepspeed:kind=groups,world_size=8,mp=2,use_data_before_expert=true", 63,
+     "data before expert"},
     {"deepspeed:kind=folding,world_size=8,tp=3", 39, "cannot be divided by tp = 3"},
     {"colossalai:kind=hybrid,world_size=9,tp=2", 34, "cannot be divided by all sizes but 'dp' = 2"},
     {"torch:shape=2x2,dim_names=a.b,rank_map=0x1x2", 39, "3 ranks are listed for a mesh of 4"},
@@ -86,8 +87,10 @@ TEST_CASE("refusals") {
 
 TEST_CASE("the world is checked against the job") {
   CHECK_THROWS_AS((void)MeshSpec::parse("vllm:dp=2,tp=4").plan(16), rankmesh::SpecError);
-  CHECK_THROWS_AS((void)MeshSpec::parse("megatron:world_size=8,tp=2").plan(16), rankmesh::SpecError);
-  CHECK_THROWS_AS((void)MeshSpec::parse("megatron:tp=2,rank_offset=8").plan(8), rankmesh::SpecError);
+  CHECK_THROWS_AS((void)MeshSpec::parse("megatron:world_size=8,tp=2").plan(16),
+                  rankmesh::SpecError);
+  CHECK_THROWS_AS((void)MeshSpec::parse("megatron:tp=2,rank_offset=8").plan(8),
+                  rankmesh::SpecError);
   CHECK(MeshSpec::parse("vllm:tp=4").plan(16).coordinate(15, "dp").value() == 3);
   CHECK(MeshSpec::parse("vllm:external_dp=2,dp=2,tp=4").plan(16).world_size() == 16);
   CHECK(MeshSpec::parse("megatron:tp=2,rank_offset=8").plan(24).groups("tp").group(0).front() == 8);
@@ -111,12 +114,14 @@ TEST_CASE("derived names on a preset") {
 
 TEST_CASE("a million ranks are arithmetic") {
   const auto plan =
-      MeshSpec::parse("megatron:world_size=1048576,tp=8,pp=16,cp=2,ep=64,etp=1,num_dist_opt=4").plan();
+      MeshSpec::parse("megatron:world_size=1048576,tp=8,pp=16,cp=2,ep=64,etp=1,num_dist_opt=4")
+          .plan();
   CHECK(plan.groups("intra_dp_cp").group_count() == 8 * 16 * 4);
   for (const auto& family : plan.families()) CHECK(family.group(0).table() == nullptr);
   const auto p2p = MeshSpec::parse("deepspeed:kind=grid,pp=64,dp=1024,mp=16").plan();
   CHECK(p2p.groups("p2p").group(1048575).to_string() == "1048575,16383");
   CHECK(p2p.memberships(16383).size() == 6);
-  const auto tables = MeshSpec::parse("deepspeed:kind=groups,world_size=49152,mp=8,ep=4096,pp=4").plan();
+  const auto tables =
+      MeshSpec::parse("deepspeed:kind=groups,world_size=49152,mp=8,ep=4096,pp=4").plan();
   CHECK(tables.groups("expert").find(49151) == tables.groups("expert").find_all(49151).front());
 }

@@ -27,14 +27,14 @@ PlanCounts enumerated(const MeshPlan& plan) {
     const auto& family = plan.families()[f];
     const bool overlaps = family.coverage(plan.world_size()) == Coverage::overlapping;
     rankmesh::GroupOptions options = plan.options(f);
-    const auto isolated = std::exchange(options.isolated, {});
+    const auto duplicates = std::exchange(options.duplicates, {});
     options.lazy = false;
     const auto execute = [&](const std::vector<rankmesh::Rank>& ranks, const std::string& key) {
       if (executed.emplace(ranks, key).second)
         counts.unique_ids += plan.unique_ids(f, static_cast<std::int64_t>(ranks.size()));
     };
     counts.splits += plan.needs_creation(f) ? 1 : 0;
-    if (plan.has_communicators(f)) counts.splits += static_cast<std::int64_t>(isolated.size());
+    if (plan.has_communicators(f)) counts.splits += static_cast<std::int64_t>(duplicates.size());
     for (std::int64_t g = 0; g < family.group_count(); ++g) {
       const auto ranks = family.group(g).to_vector();
       ++counts.groups;
@@ -43,7 +43,7 @@ PlanCounts enumerated(const MeshPlan& plan) {
       distinct.insert(ranks);
       if (overlaps || ranks.size() < 2) continue;
       execute(ranks, options.to_string());
-      for (const std::string& key : isolated) execute(ranks, family.name() + "/" + key);
+      for (const std::string& key : duplicates) execute(ranks, family.name() + "/" + key);
     }
   }
   counts.distinct_groups = static_cast<std::int64_t>(distinct.size());
@@ -55,7 +55,8 @@ PlanCounts enumerated(const MeshPlan& plan) {
     communicators.push_back(static_cast<std::int64_t>(plan.communicators(r).size()));
   }
   counts.groups_per_rank = {std::ranges::min(groups), std::ranges::max(groups), true};
-  counts.communicators_per_rank = {std::ranges::min(communicators), std::ranges::max(communicators), true};
+  counts.communicators_per_rank = {std::ranges::min(communicators), std::ranges::max(communicators),
+                                   true};
   return counts;
 }
 
@@ -103,11 +104,14 @@ TEST_CASE("counts are those of an enumeration") {
 
 TEST_CASE("counts of random meshes are those of an enumeration") {
   std::mt19937 random{20240601};
-  const auto pick = [&](int from, int to) { return std::uniform_int_distribution{from, to}(random); };
+  const auto pick = [&](int from, int to) {
+    return std::uniform_int_distribution{from, to}(random);
+  };
   for (int round = 0; round < 60; ++round) {
     const int tp = 1 << pick(0, 2), pp = pick(1, 4), cp = pick(1, 2), dp = 1 << pick(0, 3);
     const auto text = "megatron:world_size=" + std::to_string(tp * pp * cp * dp) +
-                      ",tp=" + std::to_string(tp) + ",pp=" + std::to_string(pp) + ",cp=" + std::to_string(cp);
+                      ",tp=" + std::to_string(tp) + ",pp=" + std::to_string(pp) +
+                      ",cp=" + std::to_string(cp);
     CAPTURE(text);
     check_count(MeshSpec::parse_string(text).plan());
   }
@@ -118,15 +122,16 @@ TEST_CASE("options that keep equal groups apart are counted") {
   for (int round = 0; round < 40; ++round) {
     CAPTURE(round);
     MeshPlan plan =
-        MeshSpec::parse_string(round % 2 == 0 ? "megatron:world_size=32,tp=2,pp=2,cp=2,ep=2"
-                                              : "pp=2,dp=1,cp=4,tp=2 | pp=2,ep=8 ; dp_cp=dp*cp, mp=dp*cp*tp")
+        MeshSpec::parse_string(round % 2 == 0
+                                   ? "megatron:world_size=32,tp=2,pp=2,cp=2,ep=2"
+                                   : "pp=2,dp=1,cp=4,tp=2 | pp=2,ep=8 ; dp_cp=dp*cp, mp=dp*cp*tp")
             .plan();
     for (const auto& family : plan.families()) {
       rankmesh::GroupOptions options;
       if (random() % 3 == 0) options.max_ctas = 4;
       if (random() % 3 == 0) options.lazy = true;
       if (random() % 3 == 0) options.ranks_per_id = 4;
-      if (random() % 3 == 0) options.isolated = {"a", "b"};
+      if (random() % 3 == 0) options.duplicates = {"a", "b"};
       plan.set_options(family.name(), options);
     }
     check_count(plan);
@@ -147,7 +152,8 @@ TEST_CASE("lists that repeat themselves or others count once") {
 }
 
 TEST_CASE("a large world is counted by arithmetic") {
-  const PlanCounts counts = rankmesh::count(MeshSpec::parse_string("dp=1048576,pp=1024,tp=1024").plan());
+  const PlanCounts counts =
+      rankmesh::count(MeshSpec::parse_string("dp=1048576,pp=1024,tp=1024").plan());
   CHECK(counts.groups == 1048576 * 1024LL * 2 + 1048576);
   CHECK(counts.distinct_groups == counts.groups);
   CHECK(counts.communicators_per_rank == PlanCounts::PerRank{3, 3, true});
@@ -156,18 +162,19 @@ TEST_CASE("a large world is counted by arithmetic") {
 }
 
 TEST_CASE("Megatron-LM at 16,384 ranks") {
-  const PlanCounts counts =
-      rankmesh::count(MeshSpec::parse_string("megatron:world_size=16384,tp=8,pp=16,ep=64,etp=1").plan());
+  const PlanCounts counts = rankmesh::count(
+      MeshSpec::parse_string("megatron:world_size=16384,tp=8,pp=16,ep=64,etp=1").plan());
   CHECK(counts.groups == 41905);
   CHECK(counts.groups_of_one == 33792);
   CHECK(counts.distinct_groups == 22049);
   CHECK(counts.groups_per_rank == PlanCounts::PerRank{15, 17, true});
 }
 
-// Not the whole world, so that no name is a partition of it; found by a fuzz target, which waited for
-// minutes.
+// Not the whole world, so that no name is a partition of it; found by a fuzz target, which waited
+// for minutes.
 TEST_CASE("a huge mesh on a part of the world is counted at once") {
-  const std::string mesh = "megatron:world_size=1073741824,tp=4,pp=2,order=tp-pp-dp-ep,num_dist_opt=2";
+  const std::string mesh =
+      "megatron:world_size=1073741824,tp=4,pp=2,order=tp-pp-dp-ep,num_dist_opt=2";
   const auto whole = rankmesh::count(MeshSpec::parse(mesh).plan());
   const auto part = rankmesh::count(MeshSpec::parse(mesh + ",rank_offset=8").plan());
   CHECK(part.groups == whole.groups);

@@ -26,9 +26,10 @@ NameDiff named(const PlanDiff& diff, std::string_view name) {
 }  // namespace
 
 TEST_CASE("a thing does not differ from itself") {
-  for (const char* mesh : {"tp=1", "pp=2,dp=2,tp=4", "megatron:world_size=64,tp=2,pp=4,ep=2",
-                           "deepspeed:kind=grid,pp=2,dp=2,mp=2", "sglang:tp=8,attn_dp=2,attn_cp=2,moe_ep=4",
-                           "jax:mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1"}) {
+  for (const char* mesh :
+       {"tp=1", "pp=2,dp=2,tp=4", "megatron:world_size=64,tp=2,pp=4,ep=2",
+        "deepspeed:kind=grid,pp=2,dp=2,mp=2", "sglang:tp=8,attn_dp=2,attn_cp=2,moe_ep=4",
+        "jax:mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1"}) {
     CAPTURE(mesh);
     CHECK(diff(mesh, mesh).is_empty());
     CHECK(diff(mesh, mesh).changed_ranks == 0);
@@ -56,8 +57,8 @@ TEST_CASE("other groups, another order of groups, another order of ranks") {
   CHECK(swapped.changed_ranks == 16);
   CHECK(named(diff("a=2,b=2,tp=2", "b=2,a=2,tp=2 ; x=a*b"), "tp").change == NameChange::same);
   CHECK(
-      named(diff("a=2,b=2 ; x=a*b", "torch:shape=2x2,dim_names=b.a,rank_map=0x2x1x3 ; x=a*b"), "x").change ==
-      NameChange::order);
+      named(diff("a=2,b=2 ; x=a*b", "torch:shape=2x2,dim_names=b.a,rank_map=0x2x1x3 ; x=a*b"), "x")
+          .change == NameChange::order);
 }
 
 TEST_CASE("other worlds, and groups that live on in a larger one") {
@@ -70,7 +71,8 @@ TEST_CASE("other worlds, and groups that live on in a larger one") {
 }
 
 TEST_CASE("Megatron-LM's default order against Llama 3's, by arithmetic") {
-  const PlanDiff found = diff("megatron:world_size=16384,tp=8,cp=16,pp=16", "llama3:tp=8,cp=16,pp=16,dp=8");
+  const PlanDiff found =
+      diff("megatron:world_size=16384,tp=8,cp=16,pp=16", "llama3:tp=8,cp=16,pp=16,dp=8");
   CHECK(named(found, "tp").change == NameChange::same);
   CHECK(named(found, "cp").change != NameChange::groups);
   CHECK(named(found, "pp").change == NameChange::groups);
@@ -86,7 +88,9 @@ TEST_CASE("a world that nobody can look through is compared by arithmetic") {
 
 TEST_CASE("changed ranks are those whose groups have other members") {
   std::mt19937 random{7};
-  const auto pick = [&] { return std::to_string(1 << std::uniform_int_distribution{0, 2}(random)); };
+  const auto pick = [&] {
+    return std::to_string(1 << std::uniform_int_distribution{0, 2}(random));
+  };
   for (int round = 0; round < 100; ++round) {
     const std::string a = "a=" + pick() + ",b=" + pick() + ",c=" + pick();
     const std::string b = "b=" + pick() + ",a=" + pick() + ",c=" + pick();
@@ -98,7 +102,8 @@ TEST_CASE("changed ranks are those whose groups have other members") {
     for (const char* name : {"a", "b", "c"}) {
       const auto members = [&](const rankmesh::MeshPlan& plan, std::int64_t rank) {
         const auto place = plan.groups(name).find(rank);
-        auto list = place ? plan.groups(name).group(place->group).to_vector() : std::vector<rankmesh::Rank>{};
+        auto list = place ? plan.groups(name).group(place->group).to_vector()
+                          : std::vector<rankmesh::Rank>{};
         std::ranges::sort(list);
         return list;
       };

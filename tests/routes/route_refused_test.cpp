@@ -48,7 +48,8 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
       {"tp.send:0-32K=mpi", 0, "send has no rules by size"},
       {"tp.barrier:float=mpi", 0, "barrier carries no data"},
       {"tp.*=mpi; tp.all_reduce=mpi", 10, "the rule 'tp.all_reduce=mpi' can never match"},
-      {"tp.*=mpi; tp.all_reduce:0-32K=shm", 10, "the rule 'tp.all_reduce:0-32K=shm' can never match"},
+      {"tp.*=mpi; tp.all_reduce:0-32K=shm", 10,
+       "the rule 'tp.all_reduce:0-32K=shm' can never match"},
       {"*.*:0-8K=mpi; *.*:8K-inf=mpi; tp.all_reduce:4K-64K=shm", 30, "can never match"},
       {"*.*:host=shm; *.*:host:0-8=shm", 14, "can never match"},
   };
@@ -61,7 +62,8 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
       CAPTURE(error.message());
       CHECK(error.position() == bad.position);
       CHECK(error.message().starts_with("here: routes '"));
-      CHECK(error.message().find(", position " + std::to_string(bad.position) + ": ") != std::string::npos);
+      CHECK(error.message().find(", position " + std::to_string(bad.position) + ": ") !=
+            std::string::npos);
       CHECK(error.message().find(bad.reason) != std::string::npos);
       CHECK(error.message().size() < 300);
       CHECK(!error.hint().empty());
@@ -78,28 +80,33 @@ TEST_CASE("hints name what is near") {
     }
     return std::string{};
   };
-  CHECK(hint("*.all_reduc=mpi").starts_with("did you mean 'all_reduce'? operations are *: barrier, "));
+  CHECK(hint("*.all_reduc=mpi")
+            .starts_with("did you mean 'all_reduce'? operations are *: barrier, "));
   CHECK(hint("/tmp/tuned.routes") == "a file of rules is written @PATH");
   CHECK(hint("*.*=shn") == "did you mean 'shm'? transports are: mpi, shm, nccl");
 }
 
 TEST_CASE("in a text of several lines the line is said, and the position counts from its begin") {
-  CHECK_THROWS_WITH_AS((void)RouteTable::parse("*.*:0-8=shm\n# so far so good\n  *.*:host=ibv\n",
-                                               RouteSource::code, "x.toml:3"),
-                       doctest::Contains("x.toml:3, line 3: routes '  *.*:host=ibv', position 11: there is"),
-                       SpecError);
+  CHECK_THROWS_WITH_AS(
+      (void)RouteTable::parse("*.*:0-8=shm\n# so far so good\n  *.*:host=ibv\n", RouteSource::code,
+                              "x.toml:3"),
+      doctest::Contains("x.toml:3, line 3: routes '  *.*:host=ibv', position 11: there is"),
+      SpecError);
 }
 
 TEST_CASE("neither junk nor size is dangerous") {
-  CHECK_THROWS_AS((void)RouteTable::parse(std::string(100000, 'a'), RouteSource::code, "x"), SpecError);
+  CHECK_THROWS_AS((void)RouteTable::parse(std::string(100000, 'a'), RouteSource::code, "x"),
+                  SpecError);
   std::string many;
   for (int i = 0; i < 1001; ++i)
     many += "tp.all_reduce:" + std::to_string(i) + "-" + std::to_string(i + 1) + "=mpi\n";
   CHECK_THROWS_WITH_AS((void)RouteTable::parse(many, RouteSource::code, "x"),
                        doctest::Contains("more than 1000 rules"), SpecError);
-  CHECK_THROWS_AS((void)RouteTable::parse(std::string{"*.*\0=mpi", 8}, RouteSource::code, "x"), SpecError);
+  CHECK_THROWS_AS((void)RouteTable::parse(std::string{"*.*\0=mpi", 8}, RouteSource::code, "x"),
+                  SpecError);
   CHECK_THROWS_WITH_AS(
       (void)RouteTable::read("@/nowhere/at/all", RouteSource::environment, "RANKMESH_ROUTES"),
       doctest::Contains("cannot read the route file '/nowhere/at/all'"), SpecError);
-  CHECK_THROWS_AS((void)RouteTable::read("@/", RouteSource::environment, "RANKMESH_ROUTES"), SpecError);
+  CHECK_THROWS_AS((void)RouteTable::read("@/", RouteSource::environment, "RANKMESH_ROUTES"),
+                  SpecError);
 }

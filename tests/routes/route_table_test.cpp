@@ -13,7 +13,9 @@ using namespace rankmesh;
 
 namespace {
 
-RouteTable table_of(std::string_view text) { return RouteTable::parse(text, RouteSource::code, "test"); }
+RouteTable table_of(std::string_view text) {
+  return RouteTable::parse(text, RouteSource::code, "test");
+}
 
 // Which transport the table names first for a call of that size, and how many more would be asked.
 std::string first(const RouteTable& table, const RouteScope& scope, const RouteQuery& query) {
@@ -22,7 +24,8 @@ std::string first(const RouteTable& table, const RouteScope& scope, const RouteQ
   for (const RouteSegment& segment : table.resolve(scope, of_table)) {
     if (query.bytes && *query.bytes >= segment.bytes.end) continue;
     std::string text;
-    for (const std::size_t r : segment.rules) text += (text.empty() ? "" : ">") + table.rules()[r].transport;
+    for (const std::size_t r : segment.rules)
+      text += (text.empty() ? "" : ">") + table.rules()[r].transport;
     return text;
   }
   return "no segment";
@@ -57,13 +60,14 @@ TEST_CASE("rules print as they parse, in one canonical form") {
 }
 
 TEST_CASE("the first match wins; sizes are half open; what is not carried falls to the next") {
-  RouteTable table =
-      table_of("tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; tp.*:half=mpi; tp.*=shm");
+  RouteTable table = table_of(
+      "tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; tp.*:half=mpi; tp.*=shm");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   const RouteScope tp{"tp", 4, 1};
   const RouteScope dp{"dp", 4, 1};
   const auto all_reduce = [](std::int64_t bytes) {
-    return RouteQuery{.operation = Operation::all_reduce, .bytes = bytes, .type = TypeClass::floating};
+    return RouteQuery{
+        .operation = Operation::all_reduce, .bytes = bytes, .type = TypeClass::floating};
   };
   CHECK(first(table, tp, all_reduce(0)) == "shm>shm>mpi");
   CHECK(first(table, tp, all_reduce(32767)) == "shm>shm>mpi");
@@ -71,14 +75,17 @@ TEST_CASE("the first match wins; sizes are half open; what is not carried falls 
   CHECK(first(table, dp, all_reduce(8)) == "mpi");
   CHECK(first(table, {}, all_reduce(8)) == "mpi");
   // Without a size: rules by size are left out.
-  CHECK(first(table, tp, {.operation = Operation::all_reduce, .type = TypeClass::floating}) == "shm>mpi");
-  CHECK(first(table, tp, {.operation = Operation::all_gather, .bytes = 8, .type = TypeClass::half}) == "mpi");
+  CHECK(first(table, tp, {.operation = Operation::all_reduce, .type = TypeClass::floating}) ==
+        "shm>mpi");
+  CHECK(first(table, tp,
+              {.operation = Operation::all_gather, .bytes = 8, .type = TypeClass::half}) == "mpi");
   CHECK(first(table, tp, {.operation = Operation::barrier}) == "shm>mpi");
   CHECK(first(table, tp, {.kind = MemoryKind::device, .bytes = 8}) == "nccl");
 }
 
 TEST_CASE("rules tell groups apart by size and place") {
-  RouteTable table = table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");
+  RouteTable table =
+      table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   const RouteQuery query{.bytes = 8, .type = TypeClass::integer};
   CHECK(first(table, {"a", 2, 1}, query) == "shm>shm>mpi");
@@ -91,7 +98,8 @@ TEST_CASE("rules tell groups apart by size and place") {
 TEST_CASE("eager and captured calls are told apart") {
   RouteTable table = table_of("*.*:capture=nccl");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
-  RouteQuery query{.kind = MemoryKind::device, .bytes = 8, .type = TypeClass::half, .capture = true};
+  RouteQuery query{
+      .kind = MemoryKind::device, .bytes = 8, .type = TypeClass::half, .capture = true};
   CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 0);
   query.capture = false;
   CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 2);
@@ -107,8 +115,8 @@ TEST_CASE("random tables: segments hold what a linear search finds") {
       text += std::string{below(2) ? "tp" : "*"} + (below(2) ? ".*" : ".broadcast");
       if (below(3) > 0) {
         const int from = below(20);
-        text +=
-            ":" + std::to_string(from) + "-" + (below(4) > 0 ? std::to_string(from + 1 + below(20)) : "inf");
+        text += ":" + std::to_string(from) + "-" +
+                (below(4) > 0 ? std::to_string(from + 1 + below(20)) : "inf");
       }
       if (below(3) == 0) text += below(2) ? ":half" : ":int";
       text += below(2) ? "=shm\n" : "=mpi\n";
@@ -135,34 +143,39 @@ TEST_CASE("random tables: segments hold what a linear search finds") {
       for (std::size_t r = 0; r < table.rules().size(); ++r) {
         const RouteRule& rule = table.rules()[r];
         if (!rule.fits(scope) || rule.transport == "nccl" ||
-            (rule.operation && rule.operation != query.operation) || (rule.type && rule.type != query.type) ||
+            (rule.operation && rule.operation != query.operation) ||
+            (rule.type && rule.type != query.type) ||
             (rule.bytes && (bytes < rule.bytes->begin || bytes >= rule.bytes->end)))
           continue;
         found.push_back(r);
         if (rule.transport == "mpi") break;
       }
       for (const RouteSegment& segment : segments)
-        if (segment.bytes.begin <= bytes && bytes < segment.bytes.end) CHECK(segment.rules == found);
+        if (segment.bytes.begin <= bytes && bytes < segment.bytes.end)
+          CHECK(segment.rules == found);
     }
   }
 }
 
 TEST_CASE("code stands before the environment, that before the file, that before the defaults") {
-  const MeshSpec spec = MeshSpec::parse_toml("mesh = 'dp=2,tp=2'\nroutes = 'tp.barrier=mpi'", "x.toml");
+  const MeshSpec spec =
+      MeshSpec::parse_toml("mesh = 'dp=2,tp=2'\nroutes = 'tp.barrier=mpi'", "x.toml");
   setenv("RANKMESH_ROUTES", "tp.all_reduce=mpi", 1);
   const RouteTable table = routes_of(spec, spec.plan(), "tp.broadcast=mpi");
   unsetenv("RANKMESH_ROUTES");
-  CHECK(table.to_string() ==
-        "tp.broadcast=mpi; tp.all_reduce=mpi; tp.barrier=mpi; " + RouteTable::defaults().to_string());
-  const std::pair<RouteSource, const char*> sources[] = {{RouteSource::code, "MeshOptions::routes"},
-                                                         {RouteSource::environment, "RANKMESH_ROUTES"},
-                                                         {RouteSource::file, "x.toml:2"},
-                                                         {RouteSource::builtin, "default"}};
+  CHECK(table.to_string() == "tp.broadcast=mpi; tp.all_reduce=mpi; tp.barrier=mpi; " +
+                                 RouteTable::defaults().to_string());
+  const std::pair<RouteSource, const char*> sources[] = {
+      {RouteSource::code, "MeshOptions::routes"},
+      {RouteSource::environment, "RANKMESH_ROUTES"},
+      {RouteSource::file, "x.toml:2"},
+      {RouteSource::builtin, "default"}};
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(table.rules()[i].source == sources[i].first);
     CHECK(table.rules()[i].origin == sources[i].second);
   }
-  CHECK_THROWS_WITH_AS((void)routes_of(spec, spec.plan(), "tq.*=mpi"),
-                       doctest::Contains("the route 'tq.*=mpi' is for 'tq', which the mesh does not have"),
-                       SpecError);
+  CHECK_THROWS_WITH_AS(
+      (void)routes_of(spec, spec.plan(), "tq.*=mpi"),
+      doctest::Contains("the route 'tq.*=mpi' is for 'tq', which the mesh does not have"),
+      SpecError);
 }

@@ -29,7 +29,8 @@ TEST_CASE("stretches in which another transport wins become rules; where none do
   CHECK(text_of(tuned_rules("dp", Operation::broadcast, twice)) ==
         "dp.broadcast:host:0-64=shm; dp.broadcast:host:1K-4097=shm");
   CHECK(tuned_rules("tp", Operation::all_reduce, std::vector{timing(8, 1, 1)}).empty());
-  CHECK(tuned_rules("tp", Operation::all_reduce, std::vector{RouteTiming{8, {{"mpi", 1}}}}).empty());
+  CHECK(
+      tuned_rules("tp", Operation::all_reduce, std::vector{RouteTiming{8, {{"mpi", 1}}}}).empty());
   CHECK(tuned_rules("tp", Operation::all_reduce, {}).empty());
   CHECK(text_of(tuned_rules("tp", Operation::barrier, std::vector{timing(0, 1, 0.1)}, false)) ==
         "tp.barrier:host=shm");

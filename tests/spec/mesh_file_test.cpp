@@ -40,8 +40,8 @@ neighbours = ["0-1", "1-2"]
   CHECK(plan.groups("neighbours").coverage(6) == Coverage::overlapping);
   std::vector<std::string> names;
   for (const auto& family : plan.families()) names.push_back(family.name());
-  CHECK(names ==
-        std::vector<std::string>{"pp", "tp", "embd", "halves", "uneven", "neighbours"});  // the file's order
+  CHECK(names == std::vector<std::string>{"pp", "tp", "embd", "halves", "uneven",
+                                          "neighbours"});  // the file's order
 }
 
 TEST_CASE("an order of ranks, and a first rank") {
@@ -66,11 +66,13 @@ TEST_CASE("an order of ranks, and a first rank") {
   CHECK(spec_of("mesh = 'dp=2,tp=2'\nrank_offset = 8").plan(16).world_size() ==
         16);  // ranks behind it are in no group
   // The same as a system's own offset.
-  CHECK(spec_of("mesh = 'megatron:world_size=16,tp=2,pp=2,ep=2'\nrank_offset = 4").plan().digest() ==
-        MeshSpec::parse("megatron:world_size=16,tp=2,pp=2,ep=2,rank_offset=4").plan().digest());
   CHECK(
-      spec_of("mesh = 'megatron:tp=2'\nrank_offset = 4\nworld_size = 20").plan().groups("dp").group_size() ==
-      8);
+      spec_of("mesh = 'megatron:world_size=16,tp=2,pp=2,ep=2'\nrank_offset = 4").plan().digest() ==
+      MeshSpec::parse("megatron:world_size=16,tp=2,pp=2,ep=2,rank_offset=4").plan().digest());
+  CHECK(spec_of("mesh = 'megatron:tp=2'\nrank_offset = 4\nworld_size = 20")
+            .plan()
+            .groups("dp")
+            .group_size() == 8);
   CHECK(spec_of("mesh = 'vllm:tp=2'\nrank_offset = 4").plan().world_size() == 6);
 }
 
@@ -94,7 +96,8 @@ priority = -1
 )");
   CHECK(spec.world_size() == 34);
   CHECK(!spec.fits_string());
-  CHECK_THROWS_WITH_AS((void)spec.to_string(), doctest::Contains("a mesh string cannot say several grids"),
+  CHECK_THROWS_WITH_AS((void)spec.to_string(),
+                       doctest::Contains("a mesh string cannot say several grids"),
                        rankmesh::UnsupportedError);
   CHECK(spec.describe() ==
         "encoder: dp=2,tp=4 on 0-7, decoder: pp=3,dp=auto,tp=4 ; mp=pp*tp on 8-31, cross by lists");
@@ -123,8 +126,10 @@ TEST_CASE("grids may be written in any of TOML's ways; their order is the file's
     for (const auto& family : plan.families()) all += family.name() + " ";
     return all;
   };
-  CHECK(names("[grids.b]\nmesh='x=2'\nranks='0-1'\n[grids.a]\nmesh='x=2'\nranks='2-3'") == "b.x a.x ");
-  CHECK(names("grids = {b = {mesh='x=2', ranks='0-1'}, a = {mesh='x=2', ranks='2-3'}}") == "b.x a.x ");
+  CHECK(names("[grids.b]\nmesh='x=2'\nranks='0-1'\n[grids.a]\nmesh='x=2'\nranks='2-3'") ==
+        "b.x a.x ");
+  CHECK(names("grids = {b = {mesh='x=2', ranks='0-1'}, a = {mesh='x=2', ranks='2-3'}}") ==
+        "b.x a.x ");
   CHECK(names("grids.b.mesh='x=2'\ngrids.a.mesh='x=2'\ngrids.b.ranks='0-1'\ngrids.a.ranks='2-3'") ==
         "b.x a.x ");
 }
@@ -160,15 +165,16 @@ max_ctas = 4
 cga_cluster_size = 2
 traffic_class = 3
 timeout = 20
-isolated = ["overlap", "side"]
+duplicates = ["overlap", "side"]
 [options.tp]
 blocking = true
 )")
                         .plan();
   CHECK(plan.options_text() ==
-        "dp(split_from=all,share_resources,ranks_per_id=64,lazy,priority=-2,min_ctas=1,max_ctas=4,cga_"
+        "dp(split_from=all,share_resources,ranks_per_id=64,lazy,priority=-2,min_ctas=1,max_ctas=4,"
+        "cga_"
         "cluster_size=2,"
-        "traffic_class=3,timeout=20,isolated=overlap+side) tp(blocking)");
+        "traffic_class=3,timeout=20,duplicates=overlap+side) tp(blocking)");
   // Options and routes are no part of the digest, groups are.
   CHECK(plan.digest() == MeshSpec::parse("dp=4,tp=2 ; all=dp*tp").plan().digest());
   CHECK(spec_of("mesh = 'tp=2'\nroutes = 'tp.*: host = shm'").routes() == "tp.*: host = shm");

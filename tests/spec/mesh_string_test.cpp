@@ -40,11 +40,13 @@ TEST_CASE("auto is what is left of the world") {
   CHECK(plan.groups("mp").group(0).to_string() ==
         "0-7,128-135,256-263,384-391");  // order of the view, not of the writing
   CHECK(MeshSpec::parse("dp=auto|ep=8").world_size() == 8);
-  CHECK(MeshSpec::parse("auto=2,tp=auto").plan(4).groups("auto").group_size() == 2);  // a name like any other
+  CHECK(MeshSpec::parse("auto=2,tp=auto").plan(4).groups("auto").group_size() ==
+        2);  // a name like any other
 }
 
 TEST_CASE("the canonical string parses back to the same plan") {
-  for (const char* text : {"tp=8", "pp=2,dp=4,tp=8", "pp=4,dp=auto,tp=8|pp=4,edp=auto,ep=8;x=dp*tp,y=pp"}) {
+  for (const char* text :
+       {"tp=8", "pp=2,dp=4,tp=8", "pp=4,dp=auto,tp=8|pp=4,edp=auto,ep=8;x=dp*tp,y=pp"}) {
     const MeshSpec spec = MeshSpec::parse(text);
     const MeshSpec again = MeshSpec::parse(spec.to_string());
     CHECK(again.to_string() == spec.to_string());
@@ -97,8 +99,10 @@ TEST_CASE("bad strings are refused with position and reason") {
 }
 
 TEST_CASE("a world that does not fit is refused") {
-  CHECK(refusal("pp=2,tp=4", 16).message().find("is 8 ranks, the world has 16") != std::string::npos);
-  CHECK(refusal("pp=2,dp=auto", 7).message().find("7 ranks cannot be divided by 2") != std::string::npos);
+  CHECK(refusal("pp=2,tp=4", 16).message().find("is 8 ranks, the world has 16") !=
+        std::string::npos);
+  CHECK(refusal("pp=2,dp=auto", 7).message().find("7 ranks cannot be divided by 2") !=
+        std::string::npos);
   CHECK(refusal("dp=auto", 0).message().find("a world of 0 ranks") != std::string::npos);
 }
 

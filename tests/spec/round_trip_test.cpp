@@ -50,7 +50,7 @@ std::string random_options() {
   if (maybe()) text += "priority = " + std::to_string(below(5) - 2) + "\n";
   if (maybe()) text += "ranks_per_id = " + std::to_string(below(200)) + "\n";
   if (maybe()) text += "lazy = " + std::string{maybe() ? "true" : "false"} + "\n";
-  if (maybe()) text += "isolated = [\"side \\\"way\", \"b\"]\n";
+  if (maybe()) text += "duplicates = [\"side \\\"way\", \"b\"]\n";
   return text;
 }
 
@@ -60,8 +60,8 @@ std::string random_file() {
   std::string tables;
   if (maybe()) {
     tables = "[grids.one]\nmesh = \"" + random_mesh(size) + "\"\nranks = " + random_ranks(0, size) +
-             "\n[grids.another]\nmesh = \"pp=2,tp=auto\"\nranks = " + random_ranks(size + below(2), size) +
-             "\n";
+             "\n[grids.another]\nmesh = \"pp=2,tp=auto\"\nranks = " +
+             random_ranks(size + below(2), size) + "\n";
     if (maybe()) tables += "[options.another.tp]\n" + random_options();
   } else {
     text = "mesh = \"" + random_mesh(size) + "\"\n";
@@ -70,10 +70,12 @@ std::string random_file() {
       text += "rank_order = " + random_ranks(0, size) + "\n";
   }
   if (maybe()) text += "world_size = 64\n";
-  if (text.find("world_size = 64") != text.npos && tables.empty() && text.find("rank_") == text.npos)
+  if (text.find("world_size = 64") != text.npos && tables.empty() &&
+      text.find("rank_") == text.npos)
     text = "mesh = \"dp=auto,tp=2\"\nworld_size = 64\n";  // a mesh on the whole world has its size
   if (maybe()) text += "routes = 'tp.*:host=shm # near; \\n'\n";
-  if (maybe()) text += "source = \"A paper\\nin two lines \\\\ \\u0001 \u00e9\"\ngiven = [\"tp = 2\"]\n";
+  if (maybe())
+    text += "source = \"A paper\\nin two lines \\\\ \\u0001 \u00e9\"\ngiven = [\"tp = 2\"]\n";
   if (maybe()) tables += "[groups]\nzz = [" + random_ranks(0, 3) + ", \"3\"]\nfirst = [[1, 0]]\n";
   if (tables.find("zz =") != tables.npos && maybe()) tables += "[options.zz]\n" + random_options();
   return text + tables;
@@ -81,7 +83,8 @@ std::string random_file() {
 
 }  // namespace
 
-TEST_CASE("random files: the TOML form is read again as the same plan, options and words included") {
+TEST_CASE(
+    "random files: the TOML form is read again as the same plan, options and words included") {
   int strings = 0;
   for (int round = 0; round < 500; ++round) {
     const std::string text = random_file();
@@ -110,8 +113,8 @@ TEST_CASE("random files: the TOML form is read again as the same plan, options a
 
 TEST_CASE("strings and published files: the TOML form has the same digest") {
   std::vector<std::string> meshes{
-      "tp=8", "pp=2,dp=auto,tp=8|pp=2,edp=auto,ep=8;x=dp*tp,y=pp", "megatron:world_size=64,tp=2,pp=2,ep=4",
-      "deepspeed:kind=grid,pp=2,mp=2,dp=2",
+      "tp=8", "pp=2,dp=auto,tp=8|pp=2,edp=auto,ep=8;x=dp*tp,y=pp",
+      "megatron:world_size=64,tp=2,pp=2,ep=4", "deepspeed:kind=grid,pp=2,mp=2,dp=2",
       "jax:kind=hybrid,mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1"};
   for (const char* folder : {RANKMESH_EXAMPLE_MESHES, RANKMESH_EXAMPLE_SPECS})
     for (const auto& entry : std::filesystem::directory_iterator{folder})
@@ -137,7 +140,8 @@ TEST_CASE("what no mesh string says is never dropped silently") {
                          rankmesh::UnsupportedError);
     CHECK(!spec.describe().empty());
   }
-  CHECK(MeshSpec::parse_toml("mesh = 'tp=2'\nworld_size = 2\nsource = 'x'", "x.toml").to_string() == "tp=2");
+  CHECK(MeshSpec::parse_toml("mesh = 'tp=2'\nworld_size = 2\nsource = 'x'", "x.toml").to_string() ==
+        "tp=2");
 }
 
 TEST_CASE("damaged files are refused as SpecErrors, or plan and are printed back") {
@@ -167,13 +171,14 @@ TEST_CASE("damaged files are refused as SpecErrors, or plan and are printed back
                                 "{}\n",
                                 "'0-9223372036854775806'\n",
                                 "\"megatron:tp=2\"\n",
-                                "isolated = ['a']\n"};
+                                "duplicates = ['a']\n"};
   int planned = 0;
   for (int round = 0; round < 6000; ++round) {
     std::string text = round % 2 == 0 ? random_file() : "";
     for (std::int64_t edits = round % 2 == 0 ? below(4) : below(12); edits > 0; --edits) {
       std::size_t at =
-          text.empty() ? 0 : static_cast<std::size_t>(below(static_cast<std::int64_t>(text.size())));
+          text.empty() ? 0
+                       : static_cast<std::size_t>(below(static_cast<std::int64_t>(text.size())));
       if (round % 2 == 0 && maybe())
         text.erase(at, static_cast<std::size_t>(below(12)));
       else
@@ -184,7 +189,8 @@ TEST_CASE("damaged files are refused as SpecErrors, or plan and are printed back
       const MeshSpec spec = MeshSpec::parse_toml(text, "x.toml");
       const auto plan = spec.plan(maybe() ? std::nullopt : std::optional<std::int64_t>{64});
       ++planned;
-      CHECK(MeshSpec::parse_toml(spec.to_toml(), "y.toml").plan(plan.world_size()).digest() == plan.digest());
+      CHECK(MeshSpec::parse_toml(spec.to_toml(), "y.toml").plan(plan.world_size()).digest() ==
+            plan.digest());
       CHECK(plan.memberships(plan.world_size() - 1).size() <= plan.families().size() * 4);
     } catch (const rankmesh::SpecError& error) {
       CHECK(!error.hint().empty());

@@ -1,7 +1,8 @@
 // Runs a doctest executable on every rank of an MPI job.
 //
-// Each rank's messages carry its number. A failed requirement or an exception on any rank ends the whole job
-// at once (the others may wait for it in a collective); failed checks are counted over all ranks at the end.
+// Each rank's messages carry its number. A failed requirement or an exception on any rank ends the
+// whole job at once (the others may wait for it in a collective); failed checks are counted over
+// all ranks at the end.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -44,7 +45,8 @@ class RankReporter : public doctest::IReporter {
   void subcase_end() override {}
   void log_assert(const doctest::AssertData& a) override {
     if (!a.m_failed) return;
-    std::string text = std::string{doctest::assertString(a.m_at)} + "( " + a.m_expr + " ) is wrong: ";
+    std::string text =
+        std::string{doctest::assertString(a.m_at)} + "( " + a.m_expr + " ) is wrong: ";
     text += a.m_threw ? std::string{"it threw "} + a.m_exception.c_str() : a.m_decomp.c_str();
     print(text, a.m_file, a.m_line);
     if ((a.m_at & doctest::assertType::is_require) != 0) end_job();
@@ -61,7 +63,8 @@ class RankReporter : public doctest::IReporter {
   void print(const std::string& text, const char* file, int line) const {
     std::ostringstream out;
     out << "[rank " << world_rank << "] " << file << ":" << line << ": "
-        << (test_ != nullptr ? test_->m_name : "?") << "\n[rank " << world_rank << "]   " << text << "\n";
+        << (test_ != nullptr ? test_->m_name : "?") << "\n[rank " << world_rank << "]   " << text
+        << "\n";
     for (int i = 0; i < doctest::IReporter::get_num_active_contexts(); ++i) {
       out << "[rank " << world_rank << "]   where ";
       doctest::IReporter::get_active_contexts()[i]->stringify(&out);
@@ -107,13 +110,14 @@ int main(int argc, char** argv) {
   context.setOption("reporters", "rank");
   context.run();
   const auto& stats = RankReporter::run_stats;
-  const long mine[] = {static_cast<long>(stats.numAsserts), static_cast<long>(stats.numAssertsFailed),
+  const long mine[] = {static_cast<long>(stats.numAsserts),
+                       static_cast<long>(stats.numAssertsFailed),
                        static_cast<long>(stats.numTestCasesFailed)};
   long all[3] = {};
   MPI_Reduce(mine, all, 3, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (world_rank == 0)
-    std::printf("%u test cases on %d ranks: %ld checks, %ld failed\n", stats.numTestCasesPassingFilters,
-                rankmesh_test::size(), all[0], all[1]);
+    std::printf("%u test cases on %d ranks: %ld checks, %ld failed\n",
+                stats.numTestCasesPassingFilters, rankmesh_test::size(), all[0], all[1]);
   MPI_Bcast(all, 3, MPI_LONG, 0, MPI_COMM_WORLD);
   const bool none_ran = stats.numTestCasesPassingFilters == 0;
   MPI_Finalize();

@@ -1,7 +1,8 @@
-// The protocol of shared memory between the threads of one process: random operations, sizes, types and
-// orders of completion against a plain reference. Built a second time with ThreadSanitizer.
+// The protocol of shared memory between the threads of one process: random operations, sizes, types
+// and orders of completion against a plain reference. Built a second time with ThreadSanitizer.
 //
-//   test_shm_engine [MEMBERS OPERATIONS [SEED]]     without arguments: a short run of each number of members
+//   test_shm_engine [MEMBERS OPERATIONS [SEED]]     without arguments: a short run of each number
+//   of members
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,14 +24,15 @@ constexpr std::size_t slot_bytes = shm::medium_bytes + 1024;
 constexpr std::size_t region_bytes = 131072;  // of symmetric memory, per operation under way
 constexpr int regions = 8;
 
-constexpr DataType types[] = {DataType::int8,    DataType::uint8,  DataType::int16, DataType::uint16,
-                              DataType::int32,   DataType::uint32, DataType::int64, DataType::uint64,
-                              DataType::float32, DataType::float64};
+constexpr DataType types[] = {
+    DataType::int8,   DataType::uint8, DataType::int16,  DataType::uint16,  DataType::int32,
+    DataType::uint32, DataType::int64, DataType::uint64, DataType::float32, DataType::float64};
 constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                    ReduceOp::avg};
-constexpr Operation operations[] = {Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
-                                    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
-                                    Operation::reduce,     Operation::gather,         Operation::scatter};
+constexpr Operation operations[] = {
+    Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
+    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
+    Operation::reduce,     Operation::gather,         Operation::scatter};
 
 std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
   memory.assign(bytes + shm::line, std::byte{0});
@@ -53,9 +55,9 @@ struct Ground {
 
 // The value of a member at place i of an operation.
 int value(int member, std::uint64_t operation, std::int64_t i) {
-  return static_cast<int>(
-             (static_cast<std::uint64_t>(member) * 7 + operation * 13 + static_cast<std::uint64_t>(i) * 3) %
-             3) +
+  return static_cast<int>((static_cast<std::uint64_t>(member) * 7 + operation * 13 +
+                           static_cast<std::uint64_t>(i) * 3) %
+                          3) +
          1;
 }
 
@@ -171,7 +173,8 @@ class Member {
     call.reduction = reductions[same_() % std::size(reductions)];
     call.root = static_cast<std::int64_t>(same_() % static_cast<unsigned>(n));
     const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200, 900};
-    const auto count = sizes[same_() % (same_() % 4 == 0 ? 7 : 5)] + static_cast<std::int64_t>(same_() % 3);
+    const auto count =
+        sizes[same_() % (same_() % 4 == 0 ? 7 : 5)] + static_cast<std::int64_t>(same_() % 3);
     const bool in_place = same_() % 2 == 0;
     const bool symmetric = same_() % 3 == 0;
     // Members may use different stretches of it, so each takes one that is free here.
@@ -184,7 +187,8 @@ class Member {
     }
     with_type(type, [&](auto zero) { fill<decltype(zero)>(item, call, type, count, in_place); });
     // The short way, where it can be gone; it may end in the middle.
-    if (own_() % 2 == 0 && engine_.run_small(item.progress, call, static_cast<int>(own_() % 50))) return;
+    if (own_() % 2 == 0 && engine_.run_small(item.progress, call, static_cast<int>(own_() % 50)))
+      return;
     if (item.progress.call == nullptr) engine_.begin(item.progress, call);
   }
 
@@ -218,8 +222,10 @@ class Member {
       case Operation::broadcast:
         buffers(0, count);
         for (std::int64_t i = 0; i < count; ++i) {
-          put(call.out.data, i, static_cast<T>(call.root.value() == self_ ? value(self_, number, i) : 0));
-          put(item.expected.data(), i, static_cast<T>(value(static_cast<int>(call.root.value()), number, i)));
+          put(call.out.data, i,
+              static_cast<T>(call.root.value() == self_ ? value(self_, number, i) : 0));
+          put(item.expected.data(), i,
+              static_cast<T>(value(static_cast<int>(call.root.value()), number, i)));
         }
         return;
       case Operation::all_reduce:
@@ -251,7 +257,8 @@ class Member {
         for (std::int64_t i = 0; i < count * n; ++i) input(i);
         for (int k = 0; k < n; ++k)
           for (std::int64_t i = 0; i < count; ++i)
-            put(item.expected.data(), k * count + i, static_cast<T>(value(k, number, self_ * count + i)));
+            put(item.expected.data(), k * count + i,
+                static_cast<T>(value(k, number, self_ * count + i)));
         return;
       case Operation::reduce:
         buffers(count, count);
@@ -278,7 +285,8 @@ class Member {
         for (std::int64_t i = 0; i < call.in.count; ++i) input(i);
         for (std::int64_t i = 0; i < count; ++i)
           put(item.expected.data(), i,
-              static_cast<T>(value(static_cast<int>(call.root.value()), number, self_ * count + i)));
+              static_cast<T>(
+                  value(static_cast<int>(call.root.value()), number, self_ * count + i)));
         return;
       default:
         return buffers(0, 0);
@@ -291,10 +299,11 @@ class Member {
       engine_.advance();
       if (!item.progress.is_complete()) std::this_thread::yield();
     }
-    if (!item.expected.empty() && std::memcmp(item.result, item.expected.data(), item.expected.size()) != 0) {
+    if (!item.expected.empty() &&
+        std::memcmp(item.result, item.expected.data(), item.expected.size()) != 0) {
       if (++wrong_ == 1)
-        std::fprintf(stderr, "member %d of %d: operation %llu (%d, way %d) gave wrong data\n", self_,
-                     ground_.members, static_cast<unsigned long long>(item.number),
+        std::fprintf(stderr, "member %d of %d: operation %llu (%d, way %d) gave wrong data\n",
+                     self_, ground_.members, static_cast<unsigned long long>(item.number),
                      static_cast<int>(item.call.operation), static_cast<int>(item.progress.way));
     }
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(which));

@@ -29,20 +29,23 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
   std::string digits = text;
   std::int64_t unit = 1;
   if (!digits.empty())
-    for (const auto& [letters, factor] : {std::pair{"Kk", 1L << 10}, {"Mm", 1L << 20}, {"Gg", 1L << 30}})
+    for (const auto& [letters, factor] :
+         {std::pair{"Kk", 1L << 10}, {"Mm", 1L << 20}, {"Gg", 1L << 30}})
       if (std::string_view{letters}.find(digits.back()) != std::string_view::npos) unit = factor;
   if (unit != 1) digits.pop_back();
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc{} || end != digits.data() + digits.size() || number < 0 ||
       number > (1L << 50) / unit)
-    throw UsageError{fmt::format("{}: '{}' is no size in bytes", option, text), "write 8, 64K, 4M or 1G"};
+    throw UsageError{fmt::format("{}: '{}' is no size in bytes", option, text),
+                     "write 8, 64K, 4M or 1G"};
   return number * unit;
 }
 
 void BenchOptions::add_to(CLI::App& command) {
   mesh.add_to(command);
-  command.add_option("--op", operations, "operations, or all (default: all_reduce)")->delimiter(',');
+  command.add_option("--op", operations, "operations, or all (default: all_reduce)")
+      ->delimiter(',');
   command.add_option("--dim", names, "only these names (default: all)")->delimiter(',');
   command.add_option("-b,--minbytes", from, "smallest size, K, M and G (default 8)");
   command.add_option("-e,--maxbytes", to, "largest size (default 4M)");
@@ -53,7 +56,8 @@ void BenchOptions::add_to(CLI::App& command) {
              [this](std::int64_t n) { repeats = n; });
   add_number(command, "-w,--warmup_iters", "calls before (default 5)",
              [this](std::int64_t n) { warm_up = n; });
-  command.add_option("-d,--datatype", type, "int8 ... uint64, half, bfloat16, float (default), double");
+  command.add_option("-d,--datatype", type,
+                     "int8 ... uint64, half, bfloat16, float (default), double");
   command.add_option("-o,--redop", reduction, "sum (default), prod, min, max, avg");
   add_number(command, "-r,--root", "of rooted operations, a rank in group (default 0)",
              [this](std::int64_t n) { root = n; });
@@ -61,20 +65,24 @@ void BenchOptions::add_to(CLI::App& command) {
              [this](std::int64_t n) { check = n; });
   command.add_option("--memory", memory, "host (default) or device")
       ->check(CLI::IsMember({"host", "device"}));
-  command.add_option("--devices", devices, "for device memory: auto, or shared (several ranks on one)")
+  command
+      .add_option("--devices", devices, "for device memory: auto, or shared (several ranks on one)")
       ->check(CLI::IsMember({"auto", "shared"}));
 }
 
 BenchPlan understood(const BenchOptions& options) {
   BenchPlan plan{};
-  plan.memory = options.memory == "host" ? rankmesh::MemoryKind::host : rankmesh::MemoryKind::device;
+  plan.memory =
+      options.memory == "host" ? rankmesh::MemoryKind::host : rankmesh::MemoryKind::device;
   std::vector<std::string> known;
   for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<rankmesh::Operation>(o)); ++o) {
     const auto operation = static_cast<rankmesh::Operation>(o);
-    if (operation == rankmesh::Operation::barrier && plan.memory == rankmesh::MemoryKind::device) continue;
+    if (operation == rankmesh::Operation::barrier && plan.memory == rankmesh::MemoryKind::device)
+      continue;
     known.emplace_back(to_string(operation));
-    const bool is_asked = std::ranges::find(options.operations, known.back()) != options.operations.end() ||
-                          options.operations == std::vector<std::string>{"all"};
+    const bool is_asked =
+        std::ranges::find(options.operations, known.back()) != options.operations.end() ||
+        options.operations == std::vector<std::string>{"all"};
     if (is_asked) plan.operations.push_back(operation);
   }
   for (const std::string& name : options.operations)
@@ -102,12 +110,15 @@ BenchPlan understood(const BenchOptions& options) {
   const std::int64_t from = bytes_of("-b", options.from);
   const std::int64_t to = bytes_of("-e", options.to);
   const std::int64_t step = options.step.empty() ? 0 : bytes_of("-i", options.step);
-  if (from > to) throw UsageError{fmt::format("-b {} is above -e {}", options.from, options.to), "swap them"};
+  if (from > to)
+    throw UsageError{fmt::format("-b {} is above -e {}", options.from, options.to), "swap them"};
   if (step == 0 && (options.factor < 2 || (from == 0 && to > 0)))
     throw UsageError{"the sizes do not go up", "use -f of 2 or more and -b of 1 or more, or -i"};
-  for (std::int64_t bytes = from; bytes <= to; bytes = step > 0 ? bytes + step : bytes * options.factor) {
+  for (std::int64_t bytes = from; bytes <= to;
+       bytes = step > 0 ? bytes + step : bytes * options.factor) {
     plan.sizes.push_back(bytes);
-    if (plan.sizes.size() > 4096) throw UsageError{"more than 4096 sizes", "use a larger -i, or -f"};
+    if (plan.sizes.size() > 4096)
+      throw UsageError{"more than 4096 sizes", "use a larger -i, or -f"};
     if (from == to) break;
   }
   return plan;
@@ -115,8 +126,8 @@ BenchPlan understood(const BenchOptions& options) {
 
 void add_bench(CLI::App& app, int& status) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command =
-      app.add_subcommand("bench", "in a job: time and check collectives, with nccl-tests' flags and columns");
+  CLI::App* command = app.add_subcommand(
+      "bench", "in a job: time and check collectives, with nccl-tests' flags and columns");
   options->add_to(*command);
   command->add_flag("--json", options->json, "JSON instead of tables");
   command->add_option("--output", options->path, "write to a file");

@@ -75,10 +75,13 @@ nlohmann::ordered_json json_of(const Figures& f) {
 }
 
 constexpr const char* header =
-    "#                                                      out-of-place                       in-place\n"
-    "#       size       count      type   redop    root      time   algbw   busbw #wrong      time   algbw   "
+    "#                                                      out-of-place                       "
+    "in-place\n"
+    "#       size       count      type   redop    root      time   algbw   busbw #wrong      time "
+    "  algbw   "
     "busbw #wrong\n"
-    "#        (B)  (elements)                                (us)  (GB/s)  (GB/s)             (us)  (GB/s)  "
+    "#        (B)  (elements)                                (us)  (GB/s)  (GB/s)             (us) "
+    " (GB/s)  "
     "(GB/s)\n";
 
 }  // namespace
@@ -102,8 +105,8 @@ int bench(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pl
                               {"tables", nlohmann::ordered_json::array()}};
   std::int64_t wrong = 0;
   for (const auto& family : mesh.plan().families()) {
-    const bool is_asked =
-        options.names.empty() || std::ranges::find(options.names, family.name()) != options.names.end();
+    const bool is_asked = options.names.empty() ||
+                          std::ranges::find(options.names, family.name()) != options.names.end();
     if (!is_asked || family.group_size() == 1 ||
         family.coverage(mesh.size()) == rankmesh::Coverage::overlapping)
       continue;
@@ -116,8 +119,8 @@ int bench(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pl
     Measure measure{group, size, plan.sizes.back(), plan.memory};
     for (const Operation operation : plan.operations) {
       say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n{}", family.name(),
-                      to_string(operation), size, family.group_count(), family.group_count() == 1 ? "" : "s",
-                      options.memory, header));
+                      to_string(operation), size, family.group_count(),
+                      family.group_count() == 1 ? "" : "s", options.memory, header));
       nlohmann::ordered_json table{{"name", family.name()},
                                    {"operation", to_string(operation)},
                                    {"ranks", size},
@@ -137,7 +140,8 @@ int bench(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pl
           }
         }
         const auto actual = Measure::size_of(work, size);
-        const std::string redop = reduces(operation) ? std::string{to_string(plan.reduction)} : "none";
+        const std::string redop =
+            reduces(operation) ? std::string{to_string(plan.reduction)} : "none";
         const std::int64_t root = is_rooted(operation) ? options.root : -1;
         say(fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", actual.bytes, actual.count,
                         to_string(plan.type), redop, root, columns(apart), columns(in_place)));

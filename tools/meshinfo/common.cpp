@@ -32,10 +32,12 @@ bool is_launched() {
   return false;
 }
 
-// What the user wrote may stand in a message: it is cut, and can neither end the line nor steer a terminal.
+// What the user wrote may stand in a message: it is cut, and can neither end the line nor steer a
+// terminal.
 std::string on_one_line(std::string text) {
   constexpr std::size_t most = 600;
-  if (text.size() > most) text = text.substr(0, most / 2) + " ... " + text.substr(text.size() - most / 4);
+  if (text.size() > most)
+    text = text.substr(0, most / 2) + " ... " + text.substr(text.size() - most / 4);
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
   return text;
@@ -61,7 +63,8 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
 
 void MeshOptions::add_to(CLI::App& command) {
   command
-      .add_option("MESH", mesh, "mesh string, preset (meshinfo presets lists them) or path ending in .toml")
+      .add_option("MESH", mesh,
+                  "mesh string, preset (meshinfo presets lists them) or path ending in .toml")
       ->envname("RANKMESH");
   add_number(command, "--world-size", "number of ranks, where the mesh leaves it open (auto)",
              [this](std::int64_t number) { world_size = number; });
@@ -80,7 +83,8 @@ Format OutputOptions::chosen_format() const {
   if (name.empty()) {
     const auto dot = path.find_last_of('.');
     const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
-    // Devices and names without an extension get text; what looks like a form that is not there is refused.
+    // Devices and names without an extension get text; what looks like a form that is not there is
+    // refused.
     if (!extension.empty() && extension.find('/') == std::string::npos && extension != "json" &&
         extension != "csv" && extension != "txt" && extension != "text")
       throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
@@ -104,7 +108,8 @@ bool OutputOptions::colour() const {
 namespace {
 
 [[noreturn]] void refuse_path(const std::string& path, const char* reason) {
-  throw UsageError{fmt::format("cannot write '{}': {}", path, reason), "choose another path for -o"};
+  throw UsageError{fmt::format("cannot write '{}': {}", path, reason),
+                   "choose another path for -o"};
 }
 
 }  // namespace
@@ -130,7 +135,8 @@ Output::~Output() {
 void Output::check(bool written) const {
   if (written) return;
   if (errno == EPIPE && temporary_.empty()) std::_Exit(ok);  // the reader has seen enough
-  throw UsageError{fmt::format("cannot write the output: {}", std::strerror(errno)), "is the disk full?"};
+  throw UsageError{fmt::format("cannot write the output: {}", std::strerror(errno)),
+                   "is the disk full?"};
 }
 
 void Output::write(std::string_view text) {
@@ -166,7 +172,8 @@ int fail(const std::exception& error) {
   const auto* own = dynamic_cast<const rankmesh::Error*>(&error);
   std::string message = own != nullptr ? own->message() : error.what();
   // A disagreement lists its variants on lines of their own.
-  if (dynamic_cast<const rankmesh::MismatchError*>(&error) == nullptr) message = on_one_line(message);
+  if (dynamic_cast<const rankmesh::MismatchError*>(&error) == nullptr)
+    message = on_one_line(message);
   const std::string hint = own != nullptr ? on_one_line(own->hint()) : "";
   std::fputs(fmt::format("meshinfo: {}\n", message).c_str(), stderr);
   if (!hint.empty()) std::fputs(fmt::format("  hint: {}\n", hint).c_str(), stderr);
@@ -177,7 +184,8 @@ namespace {
 
 void require_mesh(const MeshOptions& options) {
   if (options.mesh.empty())
-    throw UsageError{"no mesh is given", "give a mesh string such as pp=2,dp=4,tp=8, or set RANKMESH"};
+    throw UsageError{"no mesh is given",
+                     "give a mesh string such as pp=2,dp=4,tp=8, or set RANKMESH"};
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ void add_convert(CLI::App& app, int& status) {
     if (!is_printing_rank()) return;  // nothing of a job is asked
     const auto spec = read_spec(options->mesh);
     // What is written is what works: a mesh that does not plan is refused as everywhere.
-    if (options->mesh.world_size || spec.world_size()) static_cast<void>(spec.plan(options->mesh.world_size));
+    if (options->mesh.world_size || spec.world_size())
+      static_cast<void>(spec.plan(options->mesh.world_size));
     const std::string text = options->form == "toml" ? spec.to_toml() : spec.to_string() + "\n";
     Output output{options->output};
     output.write(text);

@@ -14,8 +14,8 @@ void add_diff(CLI::App& app, int& status) {
     OutputOptions output;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("diff", "what differs between two meshes; exit status 1 where something does");
+  CLI::App* command = app.add_subcommand(
+      "diff", "what differs between two meshes; exit status 1 where something does");
   command->add_option("A", options->a, "mesh string or path ending in .toml")->required();
   command->add_option("B", options->b, "mesh string or path ending in .toml")->required();
   add_number(*command, "--world-size", "number of ranks, where a mesh leaves it open (auto)",
@@ -34,7 +34,8 @@ void add_diff(CLI::App& app, int& status) {
     if (options->output.chosen_format() == rankmesh::report::Format::json)
       output.write(rankmesh::report::diff_json(diff, options->a, options->b));
     else
-      output.write(rankmesh::report::diff_text(diff, options->a, options->b, options->output.colour()));
+      output.write(
+          rankmesh::report::diff_text(diff, options->a, options->b, options->output.colour()));
     output.finish();
     status = diff.is_empty() ? ok : check_failed;
   });

@@ -6,8 +6,9 @@
 namespace meshinfo {
 
 int run_in_job(const Request&) {
-  throw rankmesh::UsageError{"this meshinfo was built without MPI and cannot look at the job that it runs in",
-                             "add --offline, or build rankmesh with MPI"};
+  throw rankmesh::UsageError{
+      "this meshinfo was built without MPI and cannot look at the job that it runs in",
+      "add --offline, or build rankmesh with MPI"};
 }
 
 std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh&, const std::string&,
@@ -20,6 +21,8 @@ rankmesh::Placement placement_of(const rankmesh::Mesh&) { return rankmesh::Place
 int bench(rankmesh::Mesh&, const BenchOptions&, const BenchPlan&) { return wrong_usage; }
 int tune(rankmesh::Mesh&, const BenchOptions&, const BenchPlan&) { return wrong_usage; }
 
-std::vector<Component> components() { return {{"MPI", "", "", "this meshinfo was built without it"}}; }
+std::vector<Component> components() {
+  return {{"MPI", "", "", "this meshinfo was built without it"}};
+}
 
 }  // namespace meshinfo

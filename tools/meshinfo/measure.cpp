@@ -80,8 +80,8 @@ void store(std::byte* to, DataType type, double number) {
       return;
     }
     case DataType::bfloat16: {
-      const auto half =
-          static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(number)) >> 16);
+      const auto half = static_cast<std::uint16_t>(
+          std::bit_cast<std::uint32_t>(static_cast<float>(number)) >> 16);
       std::memcpy(to, &half, sizeof half);
       return;
     }
@@ -231,7 +231,8 @@ Measure::Measure(rankmesh::GroupCoordinator* group, std::int64_t size, std::int6
   const auto bytes = static_cast<std::size_t>(std::max(most_bytes, size * 8));
   for (int i = 0; i < 2; ++i) {
     host_[i].resize(bytes);
-    if (memory == MemoryKind::device) device_[i] = rankmesh::device::DeviceBuffer<std::uint8_t>{bytes};
+    if (memory == MemoryKind::device)
+      device_[i] = rankmesh::device::DeviceBuffer<std::uint8_t>{bytes};
   }
 }
 
@@ -277,7 +278,8 @@ Call Measure::call_of(const Work& work, bool in_place) {
   const std::int64_t self = group_->rank_in_group().value();
   const std::int64_t all = count * size_;
   const bool is_root = self == work.root;
-  Call call{.operation = work.operation, .reduction = work.reduction, .root = RankInGroup{work.root}};
+  Call call{
+      .operation = work.operation, .reduction = work.reduction, .root = RankInGroup{work.root}};
   if (kind_ == MemoryKind::device) call.stream = group_->stream();
   const rankmesh::Buffer out{memory(1), count, work.type, kind_};
   const rankmesh::ConstBuffer in{in_place ? memory(1) : memory(0), count, work.type, kind_};
@@ -303,8 +305,8 @@ Call Measure::call_of(const Work& work, bool in_place) {
       break;
     case Operation::gather:
       if (in_place)
-        call.in =
-            is_root ? in.slice(offset, count) : rankmesh::ConstBuffer{memory(0), count, work.type, kind_};
+        call.in = is_root ? in.slice(offset, count)
+                          : rankmesh::ConstBuffer{memory(0), count, work.type, kind_};
       call.out.count = all;
       break;
     case Operation::reduce_scatter:
@@ -355,7 +357,8 @@ std::int64_t Measure::wrong(const Work& work, bool in_place) {
     const std::int64_t self = group_->rank_in_group().value();
     const Call call = call_of(work, in_place);
     const auto width = static_cast<std::int64_t>(rankmesh::size_of(work.type));
-    // The input, or broadcast's values, where the call finds them; the rest holds what no result is.
+    // The input, or broadcast's values, where the call finds them; the rest holds what no result
+    // is.
     for (auto& bytes : host_) std::ranges::fill(bytes, std::byte{0});
     const bool is_broadcast = work.operation == Operation::broadcast;
     const std::byte* input = is_broadcast ? call.out.data : call.in.data;
@@ -370,7 +373,8 @@ std::int64_t Measure::wrong(const Work& work, bool in_place) {
     if (kind_ == MemoryKind::device)
       for (int which = 0; which < 2; ++which)
         device_[which].upload(
-            {reinterpret_cast<const std::uint8_t*>(host_[which].data()), host_[which].size()}, call.stream);
+            {reinterpret_cast<const std::uint8_t*>(host_[which].data()), host_[which].size()},
+            call.stream);
     group_->run(call);
     finish();
     std::vector<std::uint8_t> downloaded;
@@ -380,14 +384,17 @@ std::int64_t Measure::wrong(const Work& work, bool in_place) {
       results = reinterpret_cast<const std::byte*>(downloaded.data()) + (call.out.data - memory(1));
     }
     const bool has_result =
-        (work.operation != Operation::reduce && work.operation != Operation::gather) || self == work.root;
+        (work.operation != Operation::reduce && work.operation != Operation::gather) ||
+        self == work.root;
     const std::int64_t count = size_of(work, size_).count;
     for (std::int64_t i = 0; has_result && i < call.out.count; ++i)
-      if (!is_close(load(results + i * width, work.type), expected(work, self, size_, count, i), work.type))
+      if (!is_close(load(results + i * width, work.type), expected(work, self, size_, count, i),
+                    work.type))
         ++found;
   }
   std::int64_t all = 0;
-  rankmesh::mpi::check(MPI_Allreduce(&found, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+  rankmesh::mpi::check(MPI_Allreduce(&found, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD),
+                       "MPI_Allreduce");
   return all;
 }
 

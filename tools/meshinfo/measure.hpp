@@ -24,8 +24,8 @@ struct Work {
   std::int64_t root = 0;
 };
 
-// The output of rank 0, null on the others. Collective over the world: where rank 0 cannot open it, all
-// throw.
+// The output of rank 0, null on the others. Collective over the world: where rank 0 cannot open it,
+// all throw.
 std::unique_ptr<Output> open_output(const std::string& path);
 
 // Buffers of a rank, of the largest size that is measured.
@@ -35,7 +35,8 @@ class Measure {
   Measure(rankmesh::GroupCoordinator* group, std::int64_t size, std::int64_t most_bytes,
           rankmesh::MemoryKind memory);
 
-  // Elements of a block, and bytes of the largest buffer: what the work comes to on a group of that size.
+  // Elements of a block, and bytes of the largest buffer: what the work comes to on a group of that
+  // size.
   struct Size {
     std::int64_t count, bytes;
   };
@@ -45,7 +46,8 @@ class Measure {
 
   // Seconds per call, the longest of all ranks. Collective over the world.
   double time(const Work& work, bool in_place, std::int64_t warm_up, std::int64_t repeats);
-  // Elements that differ from a plain computation, on all ranks together. Collective over the world.
+  // Elements that differ from a plain computation, on all ranks together. Collective over the
+  // world.
   std::int64_t wrong(const Work& work, bool in_place);
 
  private:

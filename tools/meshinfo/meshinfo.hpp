@@ -56,8 +56,9 @@ struct OutputOptions {
   bool has_csv_ = true;
 };
 
-// Where a report goes. A closed pipe ends the program quietly with status 0; a file is written beside its
-// place and renamed at the end, so that it is never half-written (a device or a pipe is written directly).
+// Where a report goes. A closed pipe ends the program quietly with status 0; a file is written
+// beside its place and renamed at the end, so that it is never half-written (a device or a pipe is
+// written directly).
 class Output {
  public:
   explicit Output(const OutputOptions& options);
@@ -75,8 +76,8 @@ class Output {
   std::FILE* file_;
 };
 
-// Runs a subcommand's report on the rank that prints: offline at once; in a job on rank 0 only, over the
-// job's world. `live` is null offline or where the subcommand did not ask for it.
+// Runs a subcommand's report on the rank that prints: offline at once; in a job on rank 0 only,
+// over the job's world. `live` is null offline or where the subcommand did not ask for it.
 struct Request {
   MeshOptions mesh;
   bool wants_live = false;
@@ -95,10 +96,12 @@ void ignore_job();  // --offline
 // Built from job_mpi.cpp, or from job_none.cpp where there is no MPI.
 int run_in_job(const Request& request);
 // The answer of this rank's coordinator; nothing where it has none of that name. Needs a live mesh.
-std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh, const std::string& name,
+std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh,
+                                                        const std::string& name,
                                                         const rankmesh::RouteQuery& query);
 rankmesh::Placement placement_of(const rankmesh::Mesh& mesh);
-// A library that rankmesh stands on; an empty version means not found, and why_not says what was looked for.
+// A library that rankmesh stands on; an empty version means not found, and why_not says what was
+// looked for.
 struct Component {
   std::string name, version, path, why_not;
 };

@@ -22,8 +22,8 @@ std::string begin_of(const PresetInfo& preset) {
 std::string keys_of(const PresetInfo& preset) {
   std::string text = fmt::format("{}   {}\n", begin_of(preset), preset.convention);
   std::vector<rankmesh::PresetKey> keys = preset.keys;
-  keys.push_back(
-      {"world_size", "a whole number from 1 up", "the number of ranks, checked or what sizes leave open"});
+  keys.push_back({"world_size", "a whole number from 1 up",
+                  "the number of ranks, checked or what sizes leave open"});
   std::size_t width = 0;
   for (const auto& key : keys) width = std::max(width, key.name.size());
   for (const auto& key : keys)
@@ -47,16 +47,18 @@ std::string text_of(const std::string& system) {
   if (text.empty())
     throw rankmesh::UsageError{fmt::format("there is no preset '{:.40}'", system),
                                fmt::format("presets: {}", fmt::join(systems, ", "))};
-  return system.empty()
-             ? text + "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: megatron:tp=8,pp=16\n"
-             : text;
+  return system.empty() ? text +
+                              "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: "
+                              "megatron:tp=8,pp=16\n"
+                        : text;
 }
 
 }  // namespace
 
 void add_presets(CLI::App& app, int& status) {
   auto system = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("presets", "the layouts of established systems, and their keys");
+  CLI::App* command =
+      app.add_subcommand("presets", "the layouts of established systems, and their keys");
   command->add_option("SYSTEM", *system, "list the keys of this one");
   command->callback([system, &status] {
     const std::string text = text_of(*system);

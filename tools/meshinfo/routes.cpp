@@ -14,8 +14,8 @@ struct RoutesOptions {
   std::string devices = "auto";
 };
 
-int print(const RoutesOptions& options, const rankmesh::MeshPlan& plan, const rankmesh::RouteTable& routes,
-          const rankmesh::report::RouteFacts* live) {
+int print(const RoutesOptions& options, const rankmesh::MeshPlan& plan,
+          const rankmesh::RouteTable& routes, const rankmesh::report::RouteFacts* live) {
   Output output{options.output};
   if (options.output.chosen_format() == rankmesh::report::Format::json)
     output.write(rankmesh::report::routes_json(plan, routes, live));
@@ -29,20 +29,23 @@ int print(const RoutesOptions& options, const rankmesh::MeshPlan& plan, const ra
 
 void add_routes(CLI::App& app, int& status) {
   auto options = std::make_shared<RoutesOptions>();
-  CLI::App* command = app.add_subcommand("routes", "which transport carries what, and by which rule");
+  CLI::App* command =
+      app.add_subcommand("routes", "which transport carries what, and by which rule");
   options->mesh.add_to(*command);
   options->output.add_to(*command, false);
   command
-      ->add_option("--devices", options->devices, "in a job: as meshinfo show has it (auto, off or shared)")
+      ->add_option("--devices", options->devices,
+                   "in a job: as meshinfo show has it (auto, off or shared)")
       ->check(CLI::IsMember({"auto", "off", "shared"}));
   command->callback([options, &status] {
     const rankmesh::MeshSpec spec = read_spec(options->mesh);
-    Request request{
-        options->mesh, true,
-        [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts* live) {
-          return live != nullptr ? ok : print(*options, plan, rankmesh::routes_of(spec, plan), nullptr);
-        },
-        options->devices};
+    Request request{options->mesh, true,
+                    [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts* live) {
+                      return live != nullptr
+                                 ? ok
+                                 : print(*options, plan, rankmesh::routes_of(spec, plan), nullptr);
+                    },
+                    options->devices};
     // Coordinators answer while they are open.
     request.with_mesh = [&](rankmesh::Mesh& mesh) {
       if (!is_printing_rank()) return;

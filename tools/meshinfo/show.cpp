@@ -16,10 +16,10 @@ void add_show(CLI::App& app, int& status) {
   options->mesh.add_to(*command);
   options->output.add_to(*command);
   command
-      ->add_option(
-          "--devices", options->devices,
-          "in a job: open NCCL communicators too (auto), leave devices alone (off), let several ranks share "
-          "one (shared)")
+      ->add_option("--devices", options->devices,
+                   "in a job: open NCCL communicators too (auto), leave devices alone (off), let "
+                   "several ranks share "
+                   "one (shared)")
       ->check(CLI::IsMember({"auto", "off", "shared"}));
   command->callback([options, &status] {
     using rankmesh::report::Format;

@@ -7,8 +7,8 @@ void add_tune(CLI::App& app, int& status) {
   auto options = std::make_shared<BenchOptions>();
   options->operations = {"all"};
   options->repeats = 50;
-  CLI::App* command =
-      app.add_subcommand("tune", "in a job: measure the transports and write the routes that follow");
+  CLI::App* command = app.add_subcommand(
+      "tune", "in a job: measure the transports and write the routes that follow");
   options->mesh.add_to(*command);
   command->add_option("--op", options->operations, "operations (default: all)")->delimiter(',');
   command->add_option("--dim", options->names, "only these names (default: all)")->delimiter(',');
@@ -28,8 +28,9 @@ void add_tune(CLI::App& app, int& status) {
     Request request{options->mesh, true,
                     [&](const rankmesh::MeshPlan&, const rankmesh::report::LiveFacts* live) {
                       if (live == nullptr)
-                        throw rankmesh::UsageError{"tune measures a job, and this is none",
-                                                   "start it in one: mpirun -n 4 meshinfo tune tp=4"};
+                        throw rankmesh::UsageError{
+                            "tune measures a job, and this is none",
+                            "start it in one: mpirun -n 4 meshinfo tune tp=4"};
                       return result;
                     }};
     request.with_mesh = [&](rankmesh::Mesh& mesh) { result = tune(mesh, *options, plan); };

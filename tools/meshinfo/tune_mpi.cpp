@@ -1,4 +1,5 @@
-// meshinfo tune on a live mesh: every transport on a mesh of its own, in turns; then the rules that follow.
+// meshinfo tune on a live mesh: every transport on a mesh of its own, in turns; then the rules that
+// follow.
 #include <algorithm>
 #include <cstdio>
 
@@ -27,9 +28,11 @@ struct Candidate {
 // Whether the transport carries it on every rank's group.
 bool is_carried(const Candidate& candidate, rankmesh::GroupCoordinator* group, const Work& work,
                 std::int64_t bytes) {
-  int mine = group == nullptr || group->explain(work.operation, bytes).transport == candidate.transport;
+  int mine =
+      group == nullptr || group->explain(work.operation, bytes).transport == candidate.transport;
   int all = 0;
-  rankmesh::mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
+  rankmesh::mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD),
+                       "MPI_Allreduce");
   return all != 0;
 }
 
@@ -47,8 +50,8 @@ std::map<std::string, double> timed(std::vector<Candidate*>& candidates, const W
   std::map<std::string, std::vector<double>> all;
   for (int round = 0; round < (candidates.size() > 1 ? rounds : 1); ++round)
     for (Candidate* candidate : candidates)
-      all[candidate->transport].push_back(
-          candidate->measure->time(work, in_place, round == 0 ? options.warm_up : 1, options.repeats));
+      all[candidate->transport].push_back(candidate->measure->time(
+          work, in_place, round == 0 ? options.warm_up : 1, options.repeats));
   std::map<std::string, double> medians;
   for (auto& [transport, times] : all) {
     std::ranges::sort(times);
@@ -81,23 +84,25 @@ int tune(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pla
     rankmesh::MeshOptions of_mesh;
     of_mesh.devices = rankmesh::DeviceUse::off;
     of_mesh.routes = fmt::format("*.*:host={}", transport);
-    candidates.push_back(
-        {transport,
-         std::make_unique<rankmesh::Mesh>(MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh),
-         nullptr});
+    candidates.push_back({transport,
+                          std::make_unique<rankmesh::Mesh>(
+                              MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh),
+                          nullptr});
   }
   std::string rules;
   std::string notes;
   int measured = 0;
   for (const auto& family : mesh.plan().families()) {
-    const bool is_asked =
-        options.names.empty() || std::ranges::find(options.names, family.name()) != options.names.end();
+    const bool is_asked = options.names.empty() ||
+                          std::ranges::find(options.names, family.name()) != options.names.end();
     const std::int64_t size = family.group_size();
-    if (!is_asked || size == 1 || family.coverage(mesh.size()) == rankmesh::Coverage::overlapping) continue;
+    if (!is_asked || size == 1 || family.coverage(mesh.size()) == rankmesh::Coverage::overlapping)
+      continue;
     const bool is_member = family.find(mesh.rank()).has_value();
     for (Candidate& candidate : candidates)
-      candidate.measure = std::make_unique<Measure>(is_member ? &(*candidate.mesh)[family.name()] : nullptr,
-                                                    size, plan.sizes.back(), rankmesh::MemoryKind::host);
+      candidate.measure =
+          std::make_unique<Measure>(is_member ? &(*candidate.mesh)[family.name()] : nullptr, size,
+                                    plan.sizes.back(), rankmesh::MemoryKind::host);
     for (const Operation operation : plan.operations) {
       std::vector<rankmesh::RouteTiming> timings;
       for (const std::int64_t bytes : plan.sizes) {
@@ -106,7 +111,8 @@ int tune(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pla
         if (!timings.empty() && actual <= timings.back().bytes) continue;
         std::vector<Candidate*> able;
         for (Candidate& candidate : candidates)
-          if (is_carried(candidate, is_member ? &(*candidate.mesh)[family.name()] : nullptr, work, actual))
+          if (is_carried(candidate, is_member ? &(*candidate.mesh)[family.name()] : nullptr, work,
+                         actual))
             able.push_back(&candidate);
         timings.push_back({actual, timed(able, work, options, notes)});
         ++measured;
@@ -116,21 +122,23 @@ int tune(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& pla
         notes += line + "\n";
         if (operation == Operation::barrier) break;
       }
-      for (const rankmesh::RouteRule& rule :
-           rankmesh::tuned_rules(family.name(), operation, timings, operation != Operation::barrier))
+      for (const rankmesh::RouteRule& rule : rankmesh::tuned_rules(
+               family.name(), operation, timings, operation != Operation::barrier))
         rules += rule.to_string() + "\n";
     }
     for (Candidate& candidate : candidates) candidate.measure.reset();
   }
   for (Candidate& candidate : candidates) candidate.mesh->close();
   if (!prints) return ok;
-  if (rules.empty()) rules = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
-  const std::string text =
-      fmt::format(
-          "# meshinfo tune {}: {} ranks, {} measurements, medians of up to {}, the longest of all ranks\n",
-          options.mesh.mesh, mesh.size(), measured, rounds) +
-      rules + notes;
-  (void)rankmesh::RouteTable::parse(rules, rankmesh::RouteSource::file, "the rules that were found");
+  if (rules.empty())
+    rules = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
+  const std::string text = fmt::format(
+                               "# meshinfo tune {}: {} ranks, {} measurements, medians of up to "
+                               "{}, the longest of all ranks\n",
+                               options.mesh.mesh, mesh.size(), measured, rounds) +
+                           rules + notes;
+  (void)rankmesh::RouteTable::parse(rules, rankmesh::RouteSource::file,
+                                    "the rules that were found");
   output->write(options.path.ends_with(".toml") ? as_toml(options.mesh.mesh, text) : text);
   output->finish();
   return ok;

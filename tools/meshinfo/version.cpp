@@ -16,7 +16,8 @@ std::string as_text() {
 }
 
 std::string as_json() {
-  nlohmann::ordered_json json{{"schema", "rankmesh.version/1"}, {"rankmesh", rankmesh::version_string()}};
+  nlohmann::ordered_json json{{"schema", "rankmesh.version/1"},
+                              {"rankmesh", rankmesh::version_string()}};
   for (const Component& c : components()) {
     if (c.version.empty())
       json["libraries"][c.name] = nullptr;
@@ -30,7 +31,8 @@ std::string as_json() {
 
 void add_version(CLI::App& app, int& status) {
   auto options = std::make_shared<OutputOptions>();
-  CLI::App* command = app.add_subcommand("version", "the versions of rankmesh and of what it stands on");
+  CLI::App* command =
+      app.add_subcommand("version", "the versions of rankmesh and of what it stands on");
   options->add_to(*command, false);
   command->callback([options, &status] {
     if (!is_printing_rank()) return;

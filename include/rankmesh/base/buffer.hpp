@@ -40,8 +40,8 @@ class DeviceSpan {
   std::size_t count_ = 0;
 };
 
-/// A typed stretch of memory with its type erased. `Byte` is `const std::byte` (input) or `std::byte`
-/// (output).
+/// A typed stretch of memory with its type erased. `Byte` is `const std::byte` (input) or
+/// `std::byte` (output).
 template <class Byte>
 struct BasicBuffer {
   Byte* data = nullptr;
@@ -50,13 +50,17 @@ struct BasicBuffer {
   MemoryKind kind = MemoryKind::host;
   const SymmetricWindow* window = nullptr;  ///< of a SymmetricSpan, within which it lies; else null
 
-  [[nodiscard]] std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(type)); }
+  [[nodiscard]] std::int64_t bytes() const {
+    return count * static_cast<std::int64_t>(size_of(type));
+  }
   /// `count` elements from `offset` elements on. The caller keeps inside the bounds.
   [[nodiscard]] BasicBuffer slice(std::int64_t offset, std::int64_t n) const {
-    return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n, type,
-            kind, window};
+    return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n,
+            type, kind, window};
   }
-  [[nodiscard]] BasicBuffer<const std::byte> as_input() const { return {data, count, type, kind, window}; }
+  [[nodiscard]] BasicBuffer<const std::byte> as_input() const {
+    return {data, count, type, kind, window};
+  }
 };
 using Buffer = BasicBuffer<std::byte>;
 using ConstBuffer = BasicBuffer<const std::byte>;
@@ -93,9 +97,10 @@ template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
 /// Input and output of one call have the same element type and lie in the same kind of memory.
 template <class In, class Out>
-concept MatchingMemory =
-    Memory<In> && WritableMemory<Out> && std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
-    detail::is_device_span<std::remove_cvref_t<In>> == detail::is_device_span<std::remove_cvref_t<Out>>;
+concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
+                         std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
+                         detail::is_device_span<std::remove_cvref_t<In>> ==
+                             detail::is_device_span<std::remove_cvref_t<Out>>;
 
 /// The buffer that some memory is.
 template <Memory R>
@@ -109,9 +114,9 @@ auto buffer_of(R&& memory) {
     else
       return std::span<T>{std::ranges::data(memory), std::ranges::size(memory)};
   }();
-  BasicBuffer<Byte> buffer{reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
-                           DataTypeOf<std::remove_cv_t<T>>::value,
-                           device ? MemoryKind::device : MemoryKind::host};
+  BasicBuffer<Byte> buffer{
+      reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
+      DataTypeOf<std::remove_cv_t<T>>::value, device ? MemoryKind::device : MemoryKind::host};
   if constexpr (detail::is_symmetric_span<std::remove_cvref_t<R>>) buffer.window = memory.window();
   return buffer;
 }

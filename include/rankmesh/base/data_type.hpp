@@ -46,7 +46,8 @@ constexpr bool is_narrow_float(DataType type) {
 /// The type's name as it is written in messages and files: "float32", "bfloat16", ...
 RANKMESH_API std::string_view to_string(DataType type);
 
-/// Which DataType a C++ type is; specialise `value` for own types that are one of them (a half type, say).
+/// Which DataType a C++ type is; specialise `value` for own types that are one of them (a half
+/// type, say).
 template <class T>
 struct DataTypeOf {};
 

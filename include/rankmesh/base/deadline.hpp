@@ -16,8 +16,9 @@ class Deadline {
   /// `after` seconds from now; what the clock cannot hold is never reached.
   explicit Deadline(Duration after)
       : after_{after},
-        at_{after.count() < longest ? Clock::now() + std::chrono::duration_cast<Clock::duration>(after)
-                                    : Clock::time_point::max()} {}
+        at_{after.count() < longest
+                ? Clock::now() + std::chrono::duration_cast<Clock::duration>(after)
+                : Clock::time_point::max()} {}
 
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
   /// What is left of it; at most thirty years.
@@ -38,8 +39,8 @@ class Deadline {
 /// @throws UsageError, naming `what`, where it is no positive number of seconds.
 RANKMESH_API void require_positive(Deadline::Duration duration, const char* what);
 
-/// How long rankmesh's own waits last where nothing else is asked for: `RANKMESH_TIMEOUT` (seconds), else
-/// 600.
+/// How long rankmesh's own waits last where nothing else is asked for: `RANKMESH_TIMEOUT`
+/// (seconds), else 600.
 /// @throws UsageError where the variable is not a positive number.
 RANKMESH_API Deadline::Duration default_timeout();
 

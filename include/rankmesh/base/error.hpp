@@ -26,10 +26,12 @@ class RANKMESH_API Error : public std::runtime_error {
   std::string hint_;
 };
 
-/// A mesh string, a spec file or a layout that means nothing. `position` counts bytes from 0 in the text.
+/// A mesh string, a spec file or a layout that means nothing. `position` counts bytes from 0 in the
+/// text.
 class RANKMESH_API SpecError : public Error {
  public:
-  SpecError(std::string message, std::string hint, std::optional<std::size_t> position = std::nullopt);
+  SpecError(std::string message, std::string hint,
+            std::optional<std::size_t> position = std::nullopt);
   [[nodiscard]] std::optional<std::size_t> position() const noexcept { return position_; }
 
  private:
@@ -73,14 +75,15 @@ class RANKMESH_API UnsupportedError : public Error {
   using Error::Error;
 };
 
-/// What came from another rank is not what was to come: truncated, of another kind, or no message of
-/// rankmesh's at all; or the sender could not make it and says why.
+/// What came from another rank is not what was to come: truncated, of another kind, or no message
+/// of rankmesh's at all; or the sender could not make it and says why.
 class RANKMESH_API DataError : public Error {
  public:
   using Error::Error;
 };
 
-/// The ranks do not agree, or one of them failed before the first collective. The same text on every rank.
+/// The ranks do not agree, or one of them failed before the first collective. The same text on
+/// every rank.
 class RANKMESH_API MismatchError : public Error {
  public:
   /// @param is_common  every rank failed, with the same message.
@@ -92,7 +95,8 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
-/// A deadline passed. `missing` holds the world ranks that did not report (empty: could not be told).
+/// A deadline passed. `missing` holds the world ranks that did not report (empty: could not be
+/// told).
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);

@@ -7,14 +7,15 @@
 
 namespace rankmesh {
 
-/// A whole number with a meaning. Literals convert in; one meaning never converts to another, so that a
-/// world rank cannot be passed where a rank in group is wanted.
+/// A whole number with a meaning. Literals convert in; one meaning never converts to another, so
+/// that a world rank cannot be passed where a rank in group is wanted.
 template <class Meaning>
 class Index {
  public:
   constexpr Index() = default;
   template <std::integral I>
-  constexpr Index(I value) : value_{static_cast<std::int64_t>(value)} {}  // NOLINT: literals stay readable
+  constexpr Index(I value)
+      : value_{static_cast<std::int64_t>(value)} {}  // NOLINT: literals stay readable
 
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
   friend constexpr auto operator<=>(const Index&, const Index&) = default;

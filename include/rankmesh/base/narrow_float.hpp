@@ -14,12 +14,13 @@ namespace rankmesh {
 
 namespace detail {
 
-/// What follows when a value is too large: float16 and bfloat16 have an infinity; the 8-bit types keep to
-/// their largest finite value, as CUDA's conversions do by default.
+/// What follows when a value is too large: float16 and bfloat16 have an infinity; the 8-bit types
+/// keep to their largest finite value, as CUDA's conversions do by default.
 enum class Overflow : std::uint8_t { infinity, largest };
 
-/// IEEE 754-like: a sign, `exponent` bits, `mantissa` bits. e4m3 uses its highest exponent for numbers, and
-/// only the all-ones pattern is NaN (Micikevicius et al., FP8 Formats for Deep Learning, arXiv 2209.05433).
+/// IEEE 754-like: a sign, `exponent` bits, `mantissa` bits. e4m3 uses its highest exponent for
+/// numbers, and only the all-ones pattern is NaN (Micikevicius et al., FP8 Formats for Deep
+/// Learning, arXiv 2209.05433).
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat {
   static constexpr int bias = (1 << (exponent - 1)) - 1;
@@ -34,10 +35,11 @@ struct NarrowFormat {
   static constexpr float decode(Bits stored) {
     const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
     const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
-    // Where the exponent of float32 is larger by a constant, a product adds it, and numbers below the
-    // smallest normal one come out right too.
+    // Where the exponent of float32 is larger by a constant, a product adds it, and numbers below
+    // the smallest normal one come out right too.
     float value = std::bit_cast<float>(magnitude << shift);
-    if constexpr (bias != 127) value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
+    if constexpr (bias != 127)
+      value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
     std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     if constexpr (has_infinity) {
       if (magnitude >= all_exponents) bits = (255U << 23) | ((magnitude - all_exponents) << shift);
@@ -65,7 +67,8 @@ struct NarrowFormat {
       const int down = shift + smallest_exponent - (stored == 0 ? 1 : stored);
       if (down < 40) {
         const std::uint64_t odd = (digits >> down) & 1;
-        result = static_cast<std::uint32_t>((digits + (std::uint64_t{1} << (down - 1)) - 1 + odd) >> down);
+        result = static_cast<std::uint32_t>((digits + (std::uint64_t{1} << (down - 1)) - 1 + odd) >>
+                                            down);
       }
     }
     if (result > largest) result = overflow == Overflow::infinity ? all_exponents : largest;
@@ -75,8 +78,9 @@ struct NarrowFormat {
 
 }  // namespace detail
 
-/// A stored number of one format; float32 comes out of it exactly and goes in rounded to the nearest, ties to
-/// even. Only carries the value: compute in float. CUDA's __half and __nv_bfloat16 have the same bits.
+/// A stored number of one format; float32 comes out of it exactly and goes in rounded to the
+/// nearest, ties to even. Only carries the value: compute in float. CUDA's __half and __nv_bfloat16
+/// have the same bits.
 template <class Format, class Bits>
 struct NarrowFloat {
   Bits bits = 0;
@@ -94,13 +98,17 @@ struct NarrowFloat {
 };
 
 using Float16 =
-    NarrowFloat<detail::NarrowFormat<5, 10, detail::Overflow::infinity, true, std::uint16_t>, std::uint16_t>;
+    NarrowFloat<detail::NarrowFormat<5, 10, detail::Overflow::infinity, true, std::uint16_t>,
+                std::uint16_t>;
 using BFloat16 =
-    NarrowFloat<detail::NarrowFormat<8, 7, detail::Overflow::infinity, true, std::uint16_t>, std::uint16_t>;
+    NarrowFloat<detail::NarrowFormat<8, 7, detail::Overflow::infinity, true, std::uint16_t>,
+                std::uint16_t>;
 using Float8E4M3 =
-    NarrowFloat<detail::NarrowFormat<4, 3, detail::Overflow::largest, false, std::uint8_t>, std::uint8_t>;
+    NarrowFloat<detail::NarrowFormat<4, 3, detail::Overflow::largest, false, std::uint8_t>,
+                std::uint8_t>;
 using Float8E5M2 =
-    NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>, std::uint8_t>;
+    NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>,
+                std::uint8_t>;
 
 template <>
 struct DataTypeOf<Float16> {

@@ -8,8 +8,8 @@
 
 namespace rankmesh {
 
-/// `avg` is the sum divided by the size of the group; on integers the quotient is truncated toward zero, as
-/// NCCL does.
+/// `avg` is the sum divided by the size of the group; on integers the quotient is truncated toward
+/// zero, as NCCL does.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
 RANKMESH_API std::string_view to_string(ReduceOp op);

@@ -3,12 +3,13 @@
 
 namespace rankmesh {
 
-/// A non-owning handle on a device stream (a `cudaStream_t`); empty means the device's default stream.
-/// Host operations ignore it.
+/// A non-owning handle on a device stream (a `cudaStream_t`); empty means the device's default
+/// stream. Host operations ignore it.
 class StreamRef {
  public:
   constexpr StreamRef() = default;
-  constexpr StreamRef(void* native) : native_{native} {}  // NOLINT: a cudaStream_t is such a pointer
+  constexpr StreamRef(void* native)
+      : native_{native} {}  // NOLINT: a cudaStream_t is such a pointer
   [[nodiscard]] constexpr void* native() const { return native_; }
 
  private:

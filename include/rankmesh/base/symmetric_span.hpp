@@ -14,9 +14,10 @@
 
 namespace rankmesh {
 
-/// This rank's part of memory that every rank of a mesh has allocated (Mesh::allocate_symmetric), or a
-/// stretch of it. Does not own: the memory goes when the mesh is closed. Converts to std::span, which is
-/// ordinary memory to a collective: that it is symmetric is said by this type alone.
+/// This rank's part of memory that every rank of a mesh has allocated (Mesh::allocate_symmetric),
+/// or a stretch of it. Does not own: the memory goes when the mesh is closed. Converts to
+/// std::span, which is ordinary memory to a collective: that it is symmetric is said by this type
+/// alone.
 template <Element T>
 class SymmetricSpan {
  public:
@@ -37,7 +38,8 @@ class SymmetricSpan {
   /// A stretch of it, which is symmetric memory as well. Members may pass different stretches.
   [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
-      throw UsageError{"SymmetricSpan::subspan reaches past the end", "offset + count is at most size()"};
+      throw UsageError{"SymmetricSpan::subspan reaches past the end",
+                       "offset + count is at most size()"};
     return {window_, data_ + offset, count};
   }
   operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one

@@ -8,8 +8,9 @@
 
 namespace rankmesh {
 
-/// One allocation of symmetric memory, as one process sees it: each rank of the node has a part of `bytes`
-/// bytes, and the part of local rank k begins at `base + k * stride`. Made by Mesh::allocate_symmetric.
+/// One allocation of symmetric memory, as one process sees it: each rank of the node has a part of
+/// `bytes` bytes, and the part of local rank k begins at `base + k * stride`. Made by
+/// Mesh::allocate_symmetric.
 struct SymmetricWindow {
   std::byte* base = nullptr;
   std::size_t stride = 0;

@@ -21,8 +21,8 @@ struct ClaimedDevice {
 };
 }  // namespace detail
 
-/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of one
-/// process must agree, since one rank drives at most one device. Copies share the claim.
+/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of
+/// one process must agree, since one rank drives at most one device. Copies share the claim.
 class RANKMESH_API Claim {
  public:
   Claim() = default;
@@ -30,8 +30,8 @@ class RANKMESH_API Claim {
   explicit Claim(int device);
   [[nodiscard]] int device() const { return device_->number; }
 
-  /// For as long as it lives the calling thread alone issues work for the device: NCCL is not safe with
-  /// several threads on communicators of one device, whichever meshes they belong to.
+  /// For as long as it lives the calling thread alone issues work for the device: NCCL is not safe
+  /// with several threads on communicators of one device, whichever meshes they belong to.
   class RANKMESH_API Issuing {
    public:
     /// @throws UsageError where another thread is at it.
@@ -51,7 +51,8 @@ class RANKMESH_API Claim {
 /// The device that is claimed by this process; nothing where none is.
 RANKMESH_API std::optional<int> claimed();
 
-/// @throws UsageError where the calling thread's current device is another: NCCL would take the call for it.
+/// @throws UsageError where the calling thread's current device is another: NCCL would take the
+/// call for it.
 RANKMESH_API void require_current(int device);
 
 /// What tells one device from all others; MIG instances have their own UUID.
@@ -60,17 +61,18 @@ struct Identity {
   char bus_id[16] = {};
 };
 
-/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is already
-/// current (not number 0, which is current where nobody chose); else the launcher's node-local rank modulo
-/// the visible devices. Makes it current. Local.
-/// @throws UsageError where `wanted` does not exist, or another mesh of the process drives another device.
+/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is
+/// already current (not number 0, which is current where nobody chose); else the launcher's
+/// node-local rank modulo the visible devices. Makes it current. Local.
+/// @throws UsageError where `wanted` does not exist, or another mesh of the process drives another
+/// device.
 RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible);
 
 /// The current device's. @throws CudaError.
 RANKMESH_API Identity identity_of(int device);
 
-/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and the
-/// launch option that mends it. Empty where every rank has its own.
+/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and
+/// the launch option that mends it. Empty where every rank has its own.
 /// @param nodes, identities  per rank.
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,
                                        std::span<const Identity> identities);

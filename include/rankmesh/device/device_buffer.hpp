@@ -17,7 +17,8 @@ namespace detail {
 RANKMESH_API void* allocate(std::size_t bytes);
 RANKMESH_API void release(void* memory) noexcept;
 enum class Direction { to_device, to_host };
-RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction, StreamRef stream);
+RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction,
+                       StreamRef stream);
 /// Between two places of device memory, in stream order; the host does not wait.
 RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream);
 }  // namespace detail
@@ -25,8 +26,8 @@ RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, 
 /// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws
 /// NoDeviceError.
 ///
-/// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may wait for
-/// the whole device: do it while nothing waits for a peer.
+/// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may
+/// wait for the whole device: do it while nothing waits for a peer.
 template <Element T>
 class DeviceBuffer {
  public:
@@ -52,11 +53,12 @@ class DeviceBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] DeviceSpan<T> span() const noexcept { return {data_, count_}; }
 
-  /// Copies in stream order and waits for it. `values` has at most size() elements. @throws TimeoutError
-  /// after default_timeout().
+  /// Copies in stream order and waits for it. `values` has at most size() elements. @throws
+  /// TimeoutError after default_timeout().
   void upload(std::span<const T> values, StreamRef stream) {
     if (values.size() > count_) throw UsageError{"upload of more elements than the buffer has"};
-    detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device, stream);
+    detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device,
+                 stream);
   }
   /// The elements, once what the stream holds has run. The host waits. @throws TimeoutError after
   /// default_timeout().

@@ -9,8 +9,8 @@
 
 namespace rankmesh::device {
 
-/// A CUDA stream: created here and destroyed with this object, or adopted and left alone. Move-only.
-/// Destroying it does not wait for its work (CUDA releases it when the work is done).
+/// A CUDA stream: created here and destroyed with this object, or adopted and left alone.
+/// Move-only. Destroying it does not wait for its work (CUDA releases it when the work is done).
 class RANKMESH_API Stream {
  public:
   Stream() = default;
@@ -20,7 +20,8 @@ class RANKMESH_API Stream {
   static Stream adopt(cudaStream_t native) { return Stream{native, false}; }
   ~Stream();
   Stream(Stream&& other) noexcept
-      : native_{std::exchange(other.native_, nullptr)}, owned_{std::exchange(other.owned_, false)} {}
+      : native_{std::exchange(other.native_, nullptr)},
+        owned_{std::exchange(other.owned_, false)} {}
   Stream& operator=(Stream&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(owned_, other.owned_);
@@ -30,7 +31,9 @@ class RANKMESH_API Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] cudaStream_t native() const noexcept { return native_; }
-  operator StreamRef() const noexcept { return StreamRef{native_}; }  // NOLINT: a stream is its reference
+  operator StreamRef() const noexcept {
+    return StreamRef{native_};
+  }  // NOLINT: a stream is its reference
   /// Whether everything that was put on it has run.
   [[nodiscard]] bool query() const;
   /// Polls until everything has run. @throws TimeoutError.
@@ -42,8 +45,9 @@ class RANKMESH_API Stream {
   bool owned_ = false;
 };
 
-/// Waits until the current device has nothing left to do, whoever put it there. A thread of its own sits in
-/// cudaDeviceSynchronize, which knows no deadline; it stays behind where the deadline passes.
+/// Waits until the current device has nothing left to do, whoever put it there. A thread of its own
+/// sits in cudaDeviceSynchronize, which knows no deadline; it stays behind where the deadline
+/// passes.
 /// @throws TimeoutError, CudaError.
 RANKMESH_API void drain(const Deadline& deadline);
 

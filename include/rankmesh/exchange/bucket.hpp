@@ -21,48 +21,54 @@ struct BucketOptions {
   StreamRef stream{};  ///< on which device buffers were written and are used afterwards
 };
 
-/// Gathers buffers, gradients above all, and reduces them over a group in collectives of about equal size,
-/// which run while the program goes on:
+/// Gathers buffers, gradients above all, and reduces them over a group in collectives of about
+/// equal size, which run while the program goes on:
 ///
 ///     Bucket bucket{mesh["dp"]};
 ///     for (layer : backwards(layers)) { layer.backward(); bucket.add(layer.gradient); }
 ///     bucket.wait();    // all gradients are averages now
 ///
-/// The order is fixed: all members add the same buffers (count, type, kind of memory) in the same order, and
-/// a collective is issued by the add() that fills it, never by what happens to be ready on one rank, so that
-/// all ranks issue it at the same place among their other operations. In the first round (up to the first
-/// wait()) the members compare what each collective holds; later rounds must repeat the first.
+/// The order is fixed: all members add the same buffers (count, type, kind of memory) in the same
+/// order, and a collective is issued by the add() that fills it, never by what happens to be ready
+/// on one rank, so that all ranks issue it at the same place among their other operations. In the
+/// first round (up to the first wait()) the members compare what each collective holds; later
+/// rounds must repeat the first.
 ///
-/// Cost: a copy of each buffer in and out (none for one that is alone in its collective), one asynchronous
-/// all_reduce per `bytes` bytes, or where type or memory changes; in the first round a blocking all_reduce of
-/// 16 bytes for each. Memory: as much as all buffers that are copied, kept for the next round.
+/// Cost: a copy of each buffer in and out (none for one that is alone in its collective), one
+/// asynchronous all_reduce per `bytes` bytes, or where type or memory changes; in the first round a
+/// blocking all_reduce of 16 bytes for each. Memory: as much as all buffers that are copied, kept
+/// for the next round.
 ///
-/// Host memory makes progress in Mesh::progress(), as every Work. Device memory: copies are on the stream,
-/// the all_reduce on the group's own, which overlaps with what the stream does next. One thread.
+/// Host memory makes progress in Mesh::progress(), as every Work. Device memory: copies are on the
+/// stream, the all_reduce on the group's own, which overlaps with what the stream does next. One
+/// thread.
 class RANKMESH_API Bucket {
  public:
   /// Local. @throws UsageError for a size below 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
 
-  /// The result is there after wait(), until when the memory must live and be left alone. May issue one or
-  /// two collectives.
-  /// @throws MismatchError, on all members, where they added other buffers in the first round; UsageError
-  /// where a later round differs from the first.
+  /// The result is there after wait(), until when the memory must live and be left alone. May issue
+  /// one or two collectives.
+  /// @throws MismatchError, on all members, where they added other buffers in the first round;
+  /// UsageError where a later round differs from the first.
   template <WritableMemory M>
   void add(M&& values) {
-    static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its result is there");
+    static_assert(rankmesh::detail::is_borrowed<M>,
+                  "a temporary container ends before its result is there");
     add_buffer(buffer_of(values));
   }
   void add_buffer(const Buffer& buffer);
   /// Issues what is gathered, full or not.
   void flush();
-  /// Issues the rest and puts the results in their places. Host memory: returns when they are there. Device
-  /// memory: the stream waits for them. The next add() begins another round.
+  /// Issues the rest and puts the results in their places. Host memory: returns when they are
+  /// there. Device memory: the stream waits for them. The next add() begins another round.
   /// @throws UsageError where the round differs from the first; TimeoutError.
   void wait();
 
   /// Collectives that were issued in this round.
-  [[nodiscard]] std::int64_t issued() const noexcept { return static_cast<std::int64_t>(flying_.size()); }
+  [[nodiscard]] std::int64_t issued() const noexcept {
+    return static_cast<std::int64_t>(flying_.size());
+  }
 
  private:
   struct Flying {
@@ -78,8 +84,9 @@ class RANKMESH_API Bucket {
   std::vector<Buffer> gathered_;  // not issued yet
   std::int64_t gathered_count_ = 0;
   std::vector<Flying> flying_;
-  std::vector<std::shared_ptr<Tensor>> flat_;  // of each collective of a round; null where it is one buffer
-  std::vector<Hash128> first_round_;           // what each collective held
+  std::vector<std::shared_ptr<Tensor>>
+      flat_;                          // of each collective of a round; null where it is one buffer
+  std::vector<Hash128> first_round_;  // what each collective held
   bool is_first_round_ = true;
 };
 

@@ -9,23 +9,28 @@
 
 namespace rankmesh::exchange {
 
-/// Places experts on the ranks of an expert-parallel group. A *logical* expert is what the router names; a
-/// *physical* expert is a slot that holds a copy of one: slot p is on rank p / slots_per_rank() in the group,
-/// and all ranks have equally many. An expert with several slots is *redundant*: its tokens are spread over
-/// them (DeepSeek's EPLB; `physical_to_logical` is its map of that name). Plain data; nothing is sent.
+/// Places experts on the ranks of an expert-parallel group. A *logical* expert is what the router
+/// names; a *physical* expert is a slot that holds a copy of one: slot p is on rank p /
+/// slots_per_rank() in the group, and all ranks have equally many. An expert with several slots is
+/// *redundant*: its tokens are spread over them (DeepSeek's EPLB; `physical_to_logical` is its map
+/// of that name). Plain data; nothing is sent.
 class RANKMESH_API ExpertMap {
  public:
   static constexpr std::int32_t empty = -1;  ///< of a slot without an expert
 
-  /// One slot per expert, in order: rank 0 has the first ceil(experts / ranks) ones, and so on; the last
-  /// slots may be empty. @throws UsageError for less than one expert or rank.
+  /// One slot per expert, in order: rank 0 has the first ceil(experts / ranks) ones, and so on; the
+  /// last slots may be empty. @throws UsageError for less than one expert or rank.
   static ExpertMap contiguous(std::int64_t experts, std::int64_t ranks);
   /// @param physical_to_logical  for each slot its logical expert, or `empty`; as many per rank.
-  /// @throws UsageError where the slots cannot be divided by the ranks, an expert is not in 0 .. experts-1,
+  /// @throws UsageError where the slots cannot be divided by the ranks, an expert is not in 0 ..
+  /// experts-1,
   ///         or one has no slot.
-  ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts, std::int64_t ranks);
+  ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts,
+            std::int64_t ranks);
 
-  [[nodiscard]] std::int64_t experts() const { return static_cast<std::int64_t>(first_.size()) - 1; }
+  [[nodiscard]] std::int64_t experts() const {
+    return static_cast<std::int64_t>(first_.size()) - 1;
+  }
   [[nodiscard]] std::int64_t ranks() const { return ranks_; }
   [[nodiscard]] std::int64_t slots() const { return static_cast<std::int64_t>(logical_.size()); }
   [[nodiscard]] std::int64_t slots_per_rank() const { return slots() / ranks_; }

@@ -15,14 +15,14 @@ namespace rankmesh::exchange {
 
 using Bytes = std::vector<std::byte>;
 
-/// Bytes of the first part of a message: a header of 24 bytes (a mark, the length, what it is) and the first
-/// bytes of the message. What is longer follows as a second part.
+/// Bytes of the first part of a message: a header of 24 bytes (a mark, the length, what it is) and
+/// the first bytes of the message. What is longer follows as a second part.
 inline constexpr std::size_t first_part = 1024;
 /// A message that fits the first part.
 inline constexpr std::size_t short_message = first_part - 24;
 
-/// What a sender puts in place of a message that it could not make: every receiver throws a DataError with
-/// this text.
+/// What a sender puts in place of a message that it could not make: every receiver throws a
+/// DataError with this text.
 struct Failure {
   std::string text;
 };
@@ -40,11 +40,13 @@ RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byt
 /// From one member. @throws DataError as above.
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);
-/// Every member's message at the root, in group order; nothing elsewhere. Collective over the group; blocks.
-/// Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
-RANKMESH_API std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
+/// Every member's message at the root, in group order; nothing elsewhere. Collective over the
+/// group; blocks. Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
+RANKMESH_API std::vector<Bytes> gather_messages(GroupCoordinator& group,
+                                                std::span<const std::byte> message,
                                                 RankInGroup root, const Failure* failure = nullptr);
-/// The same everywhere. Cost: an all_gather of 16 bytes per member, then one all_gather_v of the messages.
+/// The same everywhere. Cost: an all_gather of 16 bytes per member, then one all_gather_v of the
+/// messages.
 RANKMESH_API std::vector<Bytes> all_gather_messages(GroupCoordinator& group,
                                                     std::span<const std::byte> message,
                                                     const Failure* failure = nullptr);

@@ -1,4 +1,5 @@
-// How objects become bytes: cereal's portable binary format, read by an archive that does not trust it.
+// How objects become bytes: cereal's portable binary format, read by an archive that does not trust
+// it.
 //
 // This header and objects.hpp need cereal (libcereal-dev); no other header of rankmesh does.
 #pragma once
@@ -48,9 +49,10 @@ class ByteSink final : public std::streambuf {
   Bytes& bytes_;
 };
 
-/// Reads what cereal::PortableBinaryOutputArchive has written. Unlike cereal's own input archive it checks
-/// each length against the bytes that are there before a container is made of it, so that garbage costs at
-/// most sizeof(element) bytes of memory per byte, and lets no value but 0 and 1 become a bool.
+/// Reads what cereal::PortableBinaryOutputArchive has written. Unlike cereal's own input archive it
+/// checks each length against the bytes that are there before a container is made of it, so that
+/// garbage costs at most sizeof(element) bytes of memory per byte, and lets no value but 0 and 1
+/// become a bool.
 class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
  public:
   explicit ObjectReader(std::span<const std::byte> bytes)

@@ -1,8 +1,8 @@
 // Values of any type that cereal can serialise, between ranks.
 //
-// Not part of rankmesh.hpp: programs that include it need cereal (libcereal-dev). For the types of the
-// standard library include <cereal/types/...>; strings, vectors, arrays, maps, optionals, pairs and tuples
-// are included here.
+// Not part of rankmesh.hpp: programs that include it need cereal (libcereal-dev). For the types of
+// the standard library include <cereal/types/...>; strings, vectors, arrays, maps, optionals, pairs
+// and tuples are included here.
 #pragma once
 
 #include <exception>
@@ -34,7 +34,8 @@ Serialised serialised(const T& object) {
 
 /// The root's object, everywhere. Collective over the group; blocks; host memory.
 /// Cost: one broadcast of 1 KiB; for objects of more than 1,000 bytes a second one of the rest.
-/// @throws DataError where the bytes that came are no T, and on every member where the root could not
+/// @throws DataError where the bytes that came are no T, and on every member where the root could
+/// not
 ///         serialise its object: nobody waits for the other.
 template <class T>
 void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
@@ -45,7 +46,8 @@ void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
 }
 
 /// To another member. Returns when the object may be changed.
-/// Cost: one message of 1 KiB; a second one with the rest where the object has more than 1,000 bytes.
+/// Cost: one message of 1 KiB; a second one with the rest where the object has more than 1,000
+/// bytes.
 /// @param tag  as of GroupCoordinator::send; plain operations with the same peer need another.
 /// @throws DataError, at both ends, where the object could not be serialised.
 template <class T>
@@ -61,11 +63,12 @@ template <class T>
   return from_bytes<T>(recv_message(group, from, tag));
 }
 
-/// Every member's object, at the root, in group order; nothing elsewhere. Collective over the group; blocks.
-/// Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
+/// Every member's object, at the root, in group order; nothing elsewhere. Collective over the
+/// group; blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
 /// @throws DataError as above, on every member where one of them could not serialise.
 template <class T>
-[[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object, RankInGroup root) {
+[[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object,
+                                            RankInGroup root) {
   const auto mine = detail::serialised(object);
   std::vector<T> objects;
   for (const Bytes& bytes : gather_messages(group, mine.bytes, root, mine.failed()))
@@ -73,7 +76,8 @@ template <class T>
   return objects;
 }
 
-/// The same on every member. Cost: an all_gather of 16 bytes per member, and one all_gather_v of the objects.
+/// The same on every member. Cost: an all_gather of 16 bytes per member, and one all_gather_v of
+/// the objects.
 template <class T>
 [[nodiscard]] std::vector<T> all_gather_objects(GroupCoordinator& group, const T& object) {
   const auto mine = detail::serialised(object);
@@ -83,10 +87,11 @@ template <class T>
   return objects;
 }
 
-/// An object as a message of a control queue. @throws as ControlQueue::write; whatever its save function
-/// throws, and nothing is written.
+/// An object as a message of a control queue. @throws as ControlQueue::write; whatever its save
+/// function throws, and nothing is written.
 template <class T>
-void write_object(ControlQueue& queue, const T& object, std::optional<Deadline::Duration> timeout = {}) {
+void write_object(ControlQueue& queue, const T& object,
+                  std::optional<Deadline::Duration> timeout = {}) {
   queue.write(to_bytes(object), timeout);
 }
 /// The next message as an object. @throws as ControlQueue::read; DataError where it is no T.

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "rankmesh/base/buffer.hpp"
-#include "rankmesh/exchange/works.hpp"
+#include "rankmesh/exchange/work_list.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/calls.hpp"
@@ -40,20 +40,22 @@ StageMove from_next(Out&& values) {
 }
 
 struct StageExchangeOptions {
-  /// The last stage's next is the first one, as interleaved schedules (virtual stages) need it. Without it
-  /// what would leave the pipeline at an end is not sent, and what would come from there is left as it is.
+  /// The last stage's next is the first one, as interleaved schedules (virtual stages) need it.
+  /// Without it what would leave the pipeline at an end is not sent, and what would come from there
+  /// is left as it is.
   bool ring = false;
   /// Of what goes forward; what goes backward has the following one. Host memory.
   int tag = 0;
 };
 
-/// Sends and receives of one step, all under way at once: nobody waits for an operation that its neighbour
-/// issues only after another, so no order of sends and receives deadlocks, in either direction or both.
+/// Sends and receives of one step, all under way at once: nobody waits for an operation that its
+/// neighbour issues only after another, so no order of sends and receives deadlocks, in either
+/// direction or both.
 ///
-/// Neighbours issue matching moves in the same order per direction: the k-th that is sent forward is the k-th
-/// that the next stage receives, of the same type and count. Host memory goes by asynchronous operations, all
-/// receives first; device memory as one batch on the stream (inside an NcclGroup: as part of that), which the
-/// host does not wait for.
+/// Neighbours issue matching moves in the same order per direction: the k-th that is sent forward
+/// is the k-th that the next stage receives, of the same type and count. Host memory goes by
+/// asynchronous operations, all receives first; device memory as one batch on the stream (inside an
+/// NcclGroup: as part of that), which the host does not wait for.
 ///
 /// Cost: a message per move. Not collective: each stage calls what its schedule says. One thread.
 class RANKMESH_API StageExchange {
@@ -61,15 +63,17 @@ class RANKMESH_API StageExchange {
   /// @throws UsageError for `ring` in a pipeline of one stage, and for a tag out of range.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
 
-  /// Begins; buffers must stay valid until the result is complete (device memory: until the stream has run
-  /// it). @throws UsageError, TimeoutError, mpi::MpiError, device::NcclError.
-  [[nodiscard]] Works start(std::span<const StageMove> moves, StreamRef stream = {});
-  [[nodiscard]] Works start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
+  /// Begins; buffers must stay valid until the result is complete (device memory: until the stream
+  /// has run it). @throws UsageError, TimeoutError, mpi::MpiError, device::NcclError.
+  [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
+  [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
   /// The same, and waits for what is on the host, with the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
-  void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
+  void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
+    start(moves, stream).wait();
+  }
 
   // The steps of the known schedules, by the names of Megatron-LM.
 

@@ -10,13 +10,14 @@
 
 namespace rankmesh {
 
-/// Along which axis of a row-major array the members' blocks lie: all_gather and gather concatenate along it,
-/// reduce_scatter and scatter split along it. The shape is that of one member's block; in the whole array
-/// this axis is size() times as long and the others are the same (vLLM's and torch's `dim`).
+/// Along which axis of a row-major array the members' blocks lie: all_gather and gather concatenate
+/// along it, reduce_scatter and scatter split along it. The shape is that of one member's block; in
+/// the whole array this axis is size() times as long and the others are the same (vLLM's and
+/// torch's `dim`).
 ///
-/// Axis 0 is what these operations do by themselves. Another one costs a copy of the whole array (for a rank
-/// that has it) on each side that is not contiguous, and as much scratch memory: on devices allocated and
-/// freed in stream order, so that such calls cannot be part of an NcclGroup.
+/// Axis 0 is what these operations do by themselves. Another one costs a copy of the whole array
+/// (for a rank that has it) on each side that is not contiguous, and as much scratch memory: on
+/// devices allocated and freed in stream order, so that such calls cannot be part of an NcclGroup.
 class RANKMESH_API Axis {
  public:
   /// @param axis  0 .. shape.size()-1; negative ones count from the end.

@@ -20,9 +20,9 @@
 #include "rankmesh/group/work.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
-#include "rankmesh/mpi/roll_call.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/call.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
 struct ncclComm;  // what an ncclComm_t points to
 
@@ -38,27 +38,29 @@ class Router;
 
 /// Routes each operation of one group to the transport that carries it.
 ///
-/// Collectives are collective over the group: every member calls them with matching sizes, in the same order
-/// per group, and all ranks' orders over all groups fit one global order. They block until the caller's part
-/// is done. Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan; in
-/// and out have the same element type. Counts are 64-bit. `n` below is size().
+/// Collectives are collective over the group: every member calls them with matching sizes, in the
+/// same order per group, and all ranks' orders over all groups fit one global order. They block
+/// until the caller's part is done. Buffers are contiguous ranges in host memory (std::span,
+/// std::vector, ...) or a DeviceSpan; in and out have the same element type. Counts are 64-bit. `n`
+/// below is size().
 ///
-/// The `_async` forms return a Work at once. They take the same buffers, which must outlive it; a container
-/// that is moved in is kept by the Work and given back by take(). The order of issue is that of the calls,
-/// whatever completes first.
+/// The `_async` forms return a Work at once. They take the same buffers, which must outlive it; a
+/// container that is moved in is kept by the Work and given back by take(). The order of issue is
+/// that of the calls, whatever completes first.
 ///
-/// In place: pass the same memory as input and output (all_gather, gather: the own block of the output;
-/// scatter: the own block of the root's input; on devices reduce_scatter: the own block of the input), on all
-/// members alike. NCCL has no all_to_all in place. Any other overlap is refused.
+/// In place: pass the same memory as input and output (all_gather, gather: the own block of the
+/// output; scatter: the own block of the root's input; on devices reduce_scatter: the own block of
+/// the input), on all members alike. NCCL has no all_to_all in place. Any other overlap is refused.
 ///
-/// Reductions of 16- and 8-bit floats on the host are done in float32 and rounded once; they take 4 bytes of
-/// scratch memory per element of in and out, and float32 travels.
+/// Reductions of 16- and 8-bit floats on the host are done in float32 and rounded once; they take 4
+/// bytes of scratch memory per element of in and out, and float32 travels.
 ///
-/// @throws UsageError (wrong sizes, overlap, a rank outside the group, two threads at once) before anything
-/// is
-///         sent; ClosedError after close() or a failure; NoDeviceError for device memory where no device
-///         transport is there; UnsupportedError for arithmetic on devices that NCCL has not; mpi::MpiError;
-///         TimeoutError where the mesh has the option `deadline`, after which the group is broken.
+/// @throws UsageError (wrong sizes, overlap, a rank outside the group, two threads at once) before
+/// anything is
+///         sent; ClosedError after close() or a failure; NoDeviceError for device memory where no
+///         device transport is there; UnsupportedError for arithmetic on devices that NCCL has not;
+///         mpi::MpiError; TimeoutError where the mesh has the option `deadline`, after which the
+///         group is broken.
 /// Thread safety: one thread at a time per mesh; a second one is refused.
 class RANKMESH_API GroupCoordinator {
  public:
@@ -79,33 +81,34 @@ class RANKMESH_API GroupCoordinator {
   /// This rank's number among the mesh's ranks on its node.
   [[nodiscard]] std::int32_t local_rank() const noexcept;
   /// World ranks of the first and the last member, and of the neighbours (the group is a ring).
-  [[nodiscard]] Rank first() const { return ranks().front(); }
-  [[nodiscard]] Rank last() const { return ranks().back(); }
-  [[nodiscard]] Rank next() const {
+  [[nodiscard]] Rank first_rank() const { return ranks().front(); }
+  [[nodiscard]] Rank last_rank() const { return ranks().back(); }
+  [[nodiscard]] Rank next_rank() const {
     return ranks().at(Peer{rankmesh::next}.resolve(rank_in_group_, size_).value());
   }
-  [[nodiscard]] Rank prev() const {
+  [[nodiscard]] Rank prev_rank() const {
     return ranks().at(Peer{rankmesh::prev}.resolve(rank_in_group_, size_).value());
   }
   [[nodiscard]] bool is_first() const noexcept { return rank_in_group_ == RankInGroup{0}; }
   [[nodiscard]] bool is_last() const noexcept { return rank_in_group_.value() + 1 == size_; }
-  /// The group's communicator (MPI_COMM_SELF for a group of one), owned by the mesh. Collectives that the
-  /// caller issues on it count in the order of issue; point-to-point tags are the caller's below 16384.
+  /// The group's communicator (MPI_COMM_SELF for a group of one), owned by the mesh. Collectives
+  /// that the caller issues on it count in the order of issue; point-to-point tags are the caller's
+  /// below 16384.
   [[nodiscard]] MPI_Comm native_mpi() const;
 
-  /// The group's NCCL communicator (an ncclComm_t), owned by the mesh; null for a group of one. Unless the
-  /// name's options say `blocking`, it is non-blocking: after a call of your own poll ncclCommGetAsyncError
-  /// to success before the next call of either side. @throws NoDeviceError where there is none, or it is not
-  /// open yet.
+  /// The group's NCCL communicator (an ncclComm_t), owned by the mesh; null for a group of one.
+  /// Unless the name's options say `blocking`, it is non-blocking: after a call of your own poll
+  /// ncclCommGetAsyncError to success before the next call of either side. @throws NoDeviceError
+  /// where there is none, or it is not open yet.
   [[nodiscard]] ncclComm* native_nccl() const;
-  /// The group's own stream, with the priority that the name's options give; made when first asked for, and
-  /// destroyed by close(). @throws NoDeviceError.
+  /// The group's own stream, with the priority that the name's options give; made when first asked
+  /// for, and destroyed by close(). @throws NoDeviceError.
   [[nodiscard]] StreamRef stream() const;
-  /// The host waits until everything on the stream has run, and looks at the communicator meanwhile: where
-  /// NCCL failed asynchronously this throws, while a wait for the stream alone would return as if all were
-  /// well.
-  /// @throws nccl::NcclError, after which the group is broken; TimeoutError after the mesh's timeout;
-  /// NoDeviceError.
+  /// The host waits until everything on the stream has run, and looks at the communicator
+  /// meanwhile: where NCCL failed asynchronously this throws, while a wait for the stream alone
+  /// would return as if all were well.
+  /// @throws nccl::NcclError, after which the group is broken; TimeoutError after the mesh's
+  /// timeout; NoDeviceError.
   void wait(StreamRef stream);
   /// How the NCCL communicator came to be; null where there is none.
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
@@ -121,7 +124,8 @@ class RANKMESH_API GroupCoordinator {
   }
   template <WritableMemory M>
   [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
-    return start_one(std::forward<M>(values), [&](auto& v) { return calls::broadcast(v, root, stream); });
+    return start_one(std::forward<M>(values),
+                     [&](auto& v) { return calls::broadcast(v, root, stream); });
   }
 
   /// Element-wise over the members, in place.
@@ -142,8 +146,10 @@ class RANKMESH_API GroupCoordinator {
     all_reduce(values, op, stream);
   }
   template <WritableMemory M>
-  [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    return start_one(std::forward<M>(values), [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
+  [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum,
+                                      StreamRef stream = {}) {
+    return start_one(std::forward<M>(values),
+                     [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
   }
   template <WritableMemory M>
     requires detail::is_device_span<std::remove_cvref_t<M>>
@@ -163,10 +169,12 @@ class RANKMESH_API GroupCoordinator {
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
-  /// Element-wise over the members; out has as many elements as in at the root and is not touched elsewhere.
+  /// Element-wise over the members; out has as many elements as in at the root and is not touched
+  /// elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+  void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
+              StreamRef stream = {}) {
     run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
   }
   template <Memory In, WritableMemory Out>
@@ -186,12 +194,13 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
-    return start_two(std::forward<In>(in), std::forward<Out>(out),
-                     [&](auto& i, auto& o) { return calls::two(Operation::all_gather, i, o, stream); });
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::two(Operation::all_gather, i, o, stream);
+    });
   }
 
-  /// The sum (or another reduction) of everyone's in; member k gets block k. in has n times as many elements
-  /// as out.
+  /// The sum (or another reduction) of everyone's in; member k gets block k. in has n times as many
+  /// elements as out.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
@@ -205,12 +214,13 @@ class RANKMESH_API GroupCoordinator {
                      [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
   }
 
-  // The same with a function of the caller's: `T combine(const T& left, const T& right)` on values of any
-  // trivially copyable type T, in host memory. It must be associative; unless it is said to be commutative
-  // the values are combined in group order. It is called on every member, in no certain places. An exception
-  // of its does not pass through MPI: the operation ends everywhere, and throws a UsageError with that
-  // exception nested on the members where the function threw; all values are then meaningless, and the others
-  // are not told. Costs one MPI_Op and one datatype per call.
+  // The same with a function of the caller's: `T combine(const T& left, const T& right)` on values
+  // of any trivially copyable type T, in host memory. It must be associative; unless it is said to
+  // be commutative the values are combined in group order. It is called on every member, in no
+  // certain places. An exception of its does not pass through MPI: the operation ends everywhere,
+  // and throws a UsageError with that exception nested on the members where the function threw; all
+  // values are then meaningless, and the others are not told. Costs one MPI_Op and one datatype per
+  // call.
 
   template <WritableHostValues M, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<M>>
@@ -226,22 +236,25 @@ class RANKMESH_API GroupCoordinator {
   }
   template <WritableHostValues M, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<M>>
-  [[nodiscard]] auto all_reduce_async(M&& values, F&& combine, Commutative commutative = Commutative::no) {
+  [[nodiscard]] auto all_reduce_async(M&& values, F&& combine,
+                                      Commutative commutative = Commutative::no) {
     auto reduction = kept_reduction<M>(combine, commutative);
     return start_one(
         std::forward<M>(values),
-        [&](auto& v) { return calls::user(Operation::all_reduce, v, v, {}, *reduction); }, reduction);
+        [&](auto& v) { return calls::user(Operation::all_reduce, v, v, {}, *reduction); },
+        reduction);
   }
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, F&& combine,
                                       Commutative commutative = Commutative::no) {
-    return start_user(Operation::all_reduce, std::forward<In>(in), std::forward<Out>(out), {}, combine,
-                      commutative);
+    return start_user(Operation::all_reduce, std::forward<In>(in), std::forward<Out>(out), {},
+                      combine, commutative);
   }
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
-  void reduce(In&& in, Out&& out, RankInGroup root, F&& combine, Commutative commutative = Commutative::no) {
+  void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
+              Commutative commutative = Commutative::no) {
     auto reduction = user_reduction<In, Out>(combine, commutative);
     run(calls::user(Operation::reduce, in, out, root, reduction));
   }
@@ -249,8 +262,8 @@ class RANKMESH_API GroupCoordinator {
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
                                   Commutative commutative = Commutative::no) {
-    return start_user(Operation::reduce, std::forward<In>(in), std::forward<Out>(out), root, combine,
-                      commutative);
+    return start_user(Operation::reduce, std::forward<In>(in), std::forward<Out>(out), root,
+                      combine, commutative);
   }
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
@@ -262,12 +275,12 @@ class RANKMESH_API GroupCoordinator {
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, F&& combine,
                                           Commutative commutative = Commutative::no) {
-    return start_user(Operation::reduce_scatter, std::forward<In>(in), std::forward<Out>(out), {}, combine,
-                      commutative);
+    return start_user(Operation::reduce_scatter, std::forward<In>(in), std::forward<Out>(out), {},
+                      combine, commutative);
   }
 
-  /// Every member's in at the root, in group order; out has n times as many elements there, is ignored
-  /// elsewhere.
+  /// Every member's in at the root, in group order; out has n times as many elements there, is
+  /// ignored elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -276,25 +289,29 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    return start_two(std::forward<In>(in), std::forward<Out>(out),
-                     [&](auto& i, auto& o) { return calls::rooted(Operation::gather, i, o, root, stream); });
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::rooted(Operation::gather, i, o, root, stream);
+    });
   }
 
-  /// Block k of the root's in goes to member k; in has n times as many elements as out there, is ignored
-  /// elsewhere.
+  /// Block k of the root's in goes to member k; in has n times as many elements as out there, is
+  /// ignored elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    run_typed<Operation::scatter, In, Out>(calls::rooted(Operation::scatter, in, out, root, stream));
+    run_typed<Operation::scatter, In, Out>(
+        calls::rooted(Operation::scatter, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
-    return start_two(std::forward<In>(in), std::forward<Out>(out),
-                     [&](auto& i, auto& o) { return calls::rooted(Operation::scatter, i, o, root, stream); });
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::rooted(Operation::scatter, i, o, root, stream);
+    });
   }
 
-  /// Block k of in goes to member k; block k of out comes from member k. Equal sizes, divisible by n.
+  /// Block k of in goes to member k; block k of out comes from member k. Equal sizes, divisible by
+  /// n.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
@@ -303,11 +320,13 @@ class RANKMESH_API GroupCoordinator {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
-    return start_two(std::forward<In>(in), std::forward<Out>(out),
-                     [&](auto& i, auto& o) { return calls::two(Operation::all_to_all, i, o, stream); });
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::two(Operation::all_to_all, i, o, stream);
+    });
   }
 
-  // The same along any axis of a row-major array, on host and device memory; see Axis. Not in place.
+  // The same along any axis of a row-major array, on host and device memory; see Axis. Not in
+  // place.
 
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -329,10 +348,11 @@ class RANKMESH_API GroupCoordinator {
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
-                                          StreamRef stream = {}) {
-    return start_two(std::forward<In>(in), std::forward<Out>(out),
-                     [&](auto& i, auto& o) { return axis.along(calls::reduce_scatter(i, o, op, stream)); });
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis,
+                                          ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return axis.along(calls::reduce_scatter(i, o, op, stream));
+    });
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
@@ -372,7 +392,8 @@ class RANKMESH_API GroupCoordinator {
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
+  [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks,
+                                        StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::blocks_of_out(Operation::all_gather, i, o, blocks, {}, stream);
     });
@@ -409,7 +430,8 @@ class RANKMESH_API GroupCoordinator {
   /// Block k of the root's in goes to member k; in is ignored elsewhere.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root, StreamRef stream = {}) {
+  void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
+                 StreamRef stream = {}) {
     run(calls::blocks_of_in(Operation::scatter, in, out, blocks, root, ReduceOp::sum, stream));
   }
   template <Memory In, WritableMemory Out>
@@ -420,8 +442,8 @@ class RANKMESH_API GroupCoordinator {
       return calls::blocks_of_in(Operation::scatter, i, o, blocks, root, ReduceOp::sum, stream);
     });
   }
-  /// Block k of in goes to member k; block k of out comes from member k. Each member passes its own two rows
-  /// of sizes: what it sends, and what it receives.
+  /// Block k of in goes to member k; block k of out comes from member k. Each member passes its own
+  /// two rows of sizes: what it sends, and what it receives.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
@@ -430,14 +452,15 @@ class RANKMESH_API GroupCoordinator {
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  [[nodiscard]] auto all_to_all_v_async(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
-                                        StreamRef stream = {}) {
+  [[nodiscard]] auto all_to_all_v_async(In&& in, const Blocks& in_blocks, Out&& out,
+                                        const Blocks& out_blocks, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::all_to_all_v(i, in_blocks, o, out_blocks, stream);
     });
   }
 
-  /// To another member. Returns when the values may be changed; that may be before they are received.
+  /// To another member. Returns when the values may be changed; that may be before they are
+  /// received.
   /// @param tag  0 .. 16383, the same at both ends.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
@@ -474,14 +497,15 @@ class RANKMESH_API GroupCoordinator {
     });
   }
 
-  /// Which transport serves an operation, by which rule, and why rules before that do not. Local. Calls whose
-  /// counts differ by contract (v-forms, objects) are asked for with `bytes` negative: rules by size do not
-  /// match them.
+  /// Which transport serves an operation, by which rule, and why rules before that do not. Local.
+  /// Calls whose counts differ by contract (v-forms, objects) are asked for with `bytes` negative:
+  /// rules by size do not match them.
   /// @param bytes  as the rules count them (docs/routes.md): of the largest buffer of a member.
   /// @param capture  of device calls: inside a CUDA graph.
   [[nodiscard]] RouteExplanation explain(Operation operation, std::int64_t bytes,
                                          MemoryKind kind = MemoryKind::host,
-                                         DataType type = DataType::float32, bool capture = false) const;
+                                         DataType type = DataType::float32,
+                                         bool capture = false) const;
 
   /// Any operation as a record.
   void run(const Call& call);
@@ -498,10 +522,12 @@ class RANKMESH_API GroupCoordinator {
   }
 
  private:
-  [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(rank_in_group_, size_); }
+  [[nodiscard]] RankInGroup resolved(Peer peer) const {
+    return peer.resolve(rank_in_group_, size_);
+  }
 
-  // A container that is given away is kept until the operation is complete, and `also` with it; what is only
-  // referred to is the caller's.
+  // A container that is given away is kept until the operation is complete, and `also` with it;
+  // what is only referred to is the caller's.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, std::shared_ptr<void> also = {}) {
     if constexpr (detail::is_borrowed<M>) {
@@ -520,7 +546,8 @@ class RANKMESH_API GroupCoordinator {
     } else {
       auto kept = std::make_shared<std::remove_cvref_t<In>>(std::forward<In>(in));
       return start_one(
-          std::forward<Out>(out), [&](auto& o) { return build(*kept, o); }, both(kept, std::move(also)));
+          std::forward<Out>(out), [&](auto& o) { return build(*kept, o); },
+          both(kept, std::move(also)));
     }
   }
   static std::shared_ptr<void> both(std::shared_ptr<void> one, std::shared_ptr<void> other) {
@@ -532,13 +559,15 @@ class RANKMESH_API GroupCoordinator {
   template <class In, class Out = In, class F>
   static auto user_reduction(F& combine, Commutative commutative) {
     using T = std::ranges::range_value_t<Out>;
-    static_assert(std::same_as<std::ranges::range_value_t<In>, T>, "in and out have one element type");
+    static_assert(std::same_as<std::ranges::range_value_t<In>, T>,
+                  "in and out have one element type");
     return detail::UserReductionOf<T, std::decay_t<F>>{combine, commutative};
   }
   template <class In, class Out = In, class F>
   static auto kept_reduction(F& combine, Commutative commutative) {
     using T = std::ranges::range_value_t<Out>;
-    static_assert(std::same_as<std::ranges::range_value_t<In>, T>, "in and out have one element type");
+    static_assert(std::same_as<std::ranges::range_value_t<In>, T>,
+                  "in and out have one element type");
     return std::make_shared<detail::UserReductionOf<T, std::decay_t<F>>>(combine, commutative);
   }
   template <class In, class Out, class F>
@@ -547,7 +576,8 @@ class RANKMESH_API GroupCoordinator {
     auto reduction = kept_reduction<In, Out>(combine, commutative);
     return start_two(
         std::forward<In>(in), std::forward<Out>(out),
-        [&](auto& i, auto& o) { return calls::user(operation, i, o, root, *reduction); }, reduction);
+        [&](auto& i, auto& o) { return calls::user(operation, i, o, root, *reduction); },
+        reduction);
   }
 
   // Nearly every call is on ordinary host memory. What its types say is not asked of the record.
@@ -575,7 +605,7 @@ class RANKMESH_API GroupCoordinator {
   void check(const Call& call, bool on_device) const;
   void gather(const Call& call, std::function<void(const Call&)> issue,
               std::function<void(const std::string&)> give_up);
-  [[nodiscard]] mpi::RollCall::Step step_of(const Call& call);
+  [[nodiscard]] WaitPoint step_of(const Call& call);
 
   std::string name_;
   std::shared_ptr<detail::Channel> channel_;

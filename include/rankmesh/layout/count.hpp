@@ -25,11 +25,11 @@ struct PlanCounts {
   std::int64_t groups_of_one = 0;       ///< those of them with one rank
   std::int64_t distinct_groups = 0;     ///< as lists of ranks, in order; groups of one included
   std::int64_t overlapping_groups = 0;  ///< of names that are printed but never executed
-  std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is executed, and
-                                        ///< one more per key of isolation
-  std::int64_t splits = 0;              ///< MPI creations that every rank takes part in: names that need one
-  std::int64_t unique_ids = 0;  ///< NCCL's, on all ranks together: one per communicator, or more, or none
-                                ///< where it is split from another
+  std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is
+                                   ///< executed, and one more per key of duplicate_key
+  std::int64_t splits = 0;  ///< MPI creations that every rank takes part in: names that need one
+  std::int64_t unique_ids = 0;  ///< NCCL's, on all ranks together: one per communicator, or more,
+                                ///< or none where it is split from another
   PerRank groups_per_rank;
   PerRank communicators_per_rank;
 
@@ -37,16 +37,18 @@ struct PlanCounts {
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
   /// Groups whose list of ranks another group has already.
   [[nodiscard]] std::int64_t repeated_groups() const { return groups - distinct_groups; }
-  /// What creating every group on every rank would take: one creation per group of every name, on each rank.
+  /// What creating every group on every rank would take: one creation per group of every name, on
+  /// each rank.
   [[nodiscard]] std::int64_t naive_creations_per_rank() const { return groups; }
   [[nodiscard]] RANKMESH_API std::int64_t naive_creations() const;
 
   friend bool operator==(const PlanCounts&, const PlanCounts&) = default;
 };
 
-/// Exact. Cost: O(names^2 x dimensions) for names that partition the world by strides; names that cover a
-/// part of it, overlap or stand as lists are enumerated where arithmetic does not tell, up to 16,777,216 of
-/// their ranks for the figures per rank (4 bytes per rank of the world); above, those are rank 0's.
+/// Exact. Cost: O(names^2 x dimensions) for names that partition the world by strides; names that
+/// cover a part of it, overlap or stand as lists are enumerated where arithmetic does not tell, up
+/// to 16,777,216 of their ranks for the figures per rank (4 bytes per rank of the world); above,
+/// those are rank 0's.
 RANKMESH_API PlanCounts count(const MeshPlan& plan);
 
 }  // namespace rankmesh

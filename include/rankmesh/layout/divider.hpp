@@ -6,16 +6,16 @@
 
 namespace rankmesh {
 
-/// Divides by one multiplication and one shift, several times faster than the processor's division: the
-/// divisor's reciprocal is computed once. Exact for every dividend from 0 up.
+/// Divides by one multiplication and one shift, several times faster than the processor's division:
+/// the divisor's reciprocal is computed once. Exact for every dividend from 0 up.
 class Divider {
  public:
   Divider() = default;
   /// @param divisor  from 1 up.
   explicit Divider(std::int64_t divisor)
       : shift_{static_cast<int>(std::bit_width(static_cast<std::uint64_t>(divisor - 1)))} {
-    // The reciprocal in 63 + shift bits, rounded up; that it fits 64 bits and that its error never reaches a
-    // quotient follows from 2^(shift-1) < divisor <= 2^shift and dividends below 2^63.
+    // The reciprocal in 63 + shift bits, rounded up; that it fits 64 bits and that its error never
+    // reaches a quotient follows from 2^(shift-1) < divisor <= 2^shift and dividends below 2^63.
     const auto d = static_cast<std::uint64_t>(divisor);
     magic_ = static_cast<std::uint64_t>(((Wide{1} << (63 + shift_)) + (d - 1)) / d);
   }

@@ -30,20 +30,23 @@ struct GroupIndex {
   friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
 };
 
-/// The groups of one name, in the order in which they are listed. Three representations: strided (any number
-/// of groups of one size, O(dimensions) memory and O(dimensions) per question), a ring (as cheap), or
-/// explicit lists.
+/// The groups of one name, in the order in which they are listed. Three representations: strided
+/// (any number of groups of one size, O(dimensions) memory and O(dimensions) per question), a ring
+/// (as cheap), or explicit lists.
 class RANKMESH_API GroupFamily {
  public:
-  /// The groups of ranks that share every coordinate but those of `members`. Ranks in a group follow the
-  /// order of `members`, groups the order of `listing`, the last varying fastest in both.
+  /// The groups of ranks that share every coordinate but those of `members`. Ranks in a group
+  /// follow the order of `members`, groups the order of `listing`, the last varying fastest in
+  /// both.
   /// @param members, listing  indices of the layout's dimensions; together each exactly once.
-  static GroupFamily of(std::string name, const Layout& layout, std::span<const std::size_t> members,
-                        std::span<const std::size_t> listing);
-  /// The same with both in the layout's own order: rank order never depends on how a product is written.
-  static GroupFamily of(std::string name, const Layout& layout, std::span<const std::size_t> members);
-  /// For each rank the pair of it and its successor along a dimension, the last's being the first: as many
-  /// groups as ranks, listed in the layout's order. Overlapping.
+  static GroupFamily of(std::string name, const Layout& layout,
+                        std::span<const std::size_t> members, std::span<const std::size_t> listing);
+  /// The same with both in the layout's own order: rank order never depends on how a product is
+  /// written.
+  static GroupFamily of(std::string name, const Layout& layout,
+                        std::span<const std::size_t> members);
+  /// For each rank the pair of it and its successor along a dimension, the last's being the first:
+  /// as many groups as ranks, listed in the layout's order. Overlapping.
   static GroupFamily ring(std::string name, const Layout& layout, std::size_t dimension);
   /// Explicit lists, in their order. Memory: O(number of ranks listed).
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
@@ -61,15 +64,16 @@ class RANKMESH_API GroupFamily {
   /// Group i in listing order. @throws UsageError outside 0 <= i < group_count().
   [[nodiscard]] RankSet group(std::int64_t i) const;
 
-  /// Where the rank stands; the first place where it stands in several; nothing where it is in no group.
+  /// Where the rank stands; the first place where it stands in several; nothing where it is in no
+  /// group.
   [[nodiscard]] std::optional<GroupIndex> find(Rank rank) const;
   /// Every place where the rank stands.
   [[nodiscard]] std::vector<GroupIndex> find_all(Rank rank) const;
   /// The group with exactly these ranks in this order.
   [[nodiscard]] std::optional<std::int64_t> find_group(const RankSet& ranks) const;
 
-  /// The ranks of all groups, one group after another: group g begins at element g * group_size(). Null where
-  /// the family is not strided.
+  /// The ranks of all groups, one group after another: group g begins at element g * group_size().
+  /// Null where the family is not strided.
   [[nodiscard]] const RankSet* in_sequence() const { return is_strided() ? &all_ : nullptr; }
   /// The first rank of every group. Null where the family is not strided or its layout has a table.
   [[nodiscard]] const RankSet* first_ranks() const {
@@ -80,11 +84,12 @@ class RANKMESH_API GroupFamily {
   [[nodiscard]] Rank highest() const;
   /// How the groups lie over ranks 0 .. world_size-1.
   [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
-  /// The step between neighbours of a group; nothing where the steps differ or there is only one member.
+  /// The step between neighbours of a group; nothing where the steps differ or there is only one
+  /// member.
   [[nodiscard]] std::optional<std::int64_t> stride() const;
 
-  /// Whether both are the same groups in whatever order they are listed, known by arithmetic alone: both
-  /// strided, over the same table, on the same ranks. False where that cannot be told at once.
+  /// Whether both are the same groups in whatever order they are listed, known by arithmetic alone:
+  /// both strided, over the same table, on the same ranks. False where that cannot be told at once.
   [[nodiscard]] bool has_same_groups(const GroupFamily& other) const;
 
   /// The family as text, for digests; see MeshPlan::digest().
@@ -112,8 +117,8 @@ class RANKMESH_API GroupFamily {
   std::int64_t group_size_ = 0;
   Divider by_group_size_;  // where strided
   bool uniform_ = true;
-  // Strided: element g * group_size + k of `all_` is rank k of group g; `starts_` are positions of the
-  // groups' first ranks, `members_` the modes of each.
+  // Strided: element g * group_size + k of `all_` is rank k of group g; `starts_` are positions of
+  // the groups' first ranks, `members_` the modes of each.
   RankSet all_;
   RankSet starts_;
   std::vector<Mode> members_;

@@ -17,8 +17,9 @@
 
 namespace rankmesh {
 
-/// One view of a mesh as arithmetic: each dimension has a size and a stride in positions; a position is a
-/// rank after adding `offset`, or after looking it up in a table that the whole plan shares.
+/// One view of a mesh as arithmetic: each dimension has a size and a stride in positions; a
+/// position is a rank after adding `offset`, or after looking it up in a table that the whole plan
+/// shares.
 class RANKMESH_API Layout {
  public:
   struct Dimension {
@@ -32,10 +33,12 @@ class RANKMESH_API Layout {
   /// @param offset  position of the ranks' first, for a mesh on a part of the world.
   /// @throws SpecError where the product of the sizes overflows.
   static Layout row_major(std::span<const std::pair<std::string, std::int64_t>> sizes,
-                          std::int64_t offset = 0, std::shared_ptr<const RankTable> table = nullptr);
+                          std::int64_t offset = 0,
+                          std::shared_ptr<const RankTable> table = nullptr);
 
   /// Any strides that describe a set of ranks; the order of the dimensions is the order of display.
-  Layout(std::vector<Dimension> dimensions, std::int64_t offset, std::shared_ptr<const RankTable> table);
+  Layout(std::vector<Dimension> dimensions, std::int64_t offset,
+         std::shared_ptr<const RankTable> table);
 
   [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
   [[nodiscard]] std::optional<std::size_t> find(std::string_view dimension) const;
@@ -46,7 +49,8 @@ class RANKMESH_API Layout {
   [[nodiscard]] std::int64_t size() const { return ranks_.size(); }
   [[nodiscard]] std::int64_t offset() const { return offset_; }
 
-  /// One coordinate per dimension, in their order; nothing where the rank is outside. O(dimensions).
+  /// One coordinate per dimension, in their order; nothing where the rank is outside.
+  /// O(dimensions).
   [[nodiscard]] std::optional<std::vector<Coordinate>> coordinates(Rank rank) const;
   /// The same without allocating. False where the rank is outside, and then nothing is written.
   /// @throws UsageError where `coordinates` has not one element per dimension.

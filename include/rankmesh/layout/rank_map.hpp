@@ -15,8 +15,8 @@
 namespace rankmesh {
 
 /// Rank r becomes `ranks[r]`: how a mesh comes to lie on a part of the world, or on a permuted one.
-/// Arithmetic where the ranks follow one step (`8-31`, `0-120:8`); else through a table of all ranks, made
-/// once and shared by everything that is mapped.
+/// Arithmetic where the ranks follow one step (`8-31`, `0-120:8`); else through a table of all
+/// ranks, made once and shared by everything that is mapped.
 class RANKMESH_API RankMap {
  public:
   /// @throws SpecError where a table would be needed for more ranks than `max_table` (2^24).
@@ -42,7 +42,8 @@ class RANKMESH_API RankMap {
     [[nodiscard]] std::int64_t stride(std::int64_t stride) const;
   };
   [[nodiscard]] Positions positions(const RankSet& set);
-  [[nodiscard]] std::shared_ptr<const RankTable> composed(const std::shared_ptr<const RankTable>& inner);
+  [[nodiscard]] std::shared_ptr<const RankTable> composed(
+      const std::shared_ptr<const RankTable>& inner);
 
   RankSet ranks_;
   bool is_stepped_;

@@ -26,12 +26,13 @@ struct Mode {
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// An ordered set of ranks: nested strided positions, seen through a table where the layout has one.
+/// An ordered set of ranks: nested strided positions, seen through a table where the layout has
+/// one.
 ///
-/// Element i is found by writing i in the mixed radix of the modes, the last mode varying fastest, and adding
-/// up digit x stride. Strides may be negative. A digit must outweigh all smaller ones together, so that an
-/// element has one index only. size, at, index_of and contains are O(number of modes) (index_of O(log n) more
-/// with a table) and nothing is stored per rank.
+/// Element i is found by writing i in the mixed radix of the modes, the last mode varying fastest,
+/// and adding up digit x stride. Strides may be negative. A digit must outweigh all smaller ones
+/// together, so that an element has one index only. size, at, index_of and contains are O(number of
+/// modes) (index_of O(log n) more with a table) and nothing is stored per rank.
 class RANKMESH_API RankSet {
  public:
   /// The empty set.
@@ -39,18 +40,21 @@ class RANKMESH_API RankSet {
   /// The ranks first, first+1, ... .
   static RankSet range(Rank first, std::int64_t count);
   /// @param start  position of element 0.
-  /// @throws UsageError where a size is below 1, a position is negative or outside the table, or two index
+  /// @throws UsageError where a size is below 1, a position is negative or outside the table, or
+  /// two index
   ///         tuples meet in one position.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
   /// The compact form that to_string() prints: `0-3,8,16-120:8`, in this order; blanks are free.
-  /// @param most  ranks that may be listed by more than one item; one item alone is arithmetic, at any size.
+  /// @param most  ranks that may be listed by more than one item; one item alone is arithmetic, at
+  /// any size.
   /// @throws SpecError with the position in the text.
   static RankSet parse(std::string_view text, std::int64_t most = std::int64_t{1} << 22);
-  /// One rank several times: no set, but what a ring of one member makes of "me and my neighbour". Can be
-  /// printed; index_of gives 0.
+  /// One rank several times: no set, but what a ring of one member makes of "me and my neighbour".
+  /// Can be printed; index_of gives 0.
   static RankSet repeated(Rank rank, std::int64_t count);
-  /// The given ranks in their order: as strides where they follow some, else through a table of their own.
+  /// The given ranks in their order: as strides where they follow some, else through a table of
+  /// their own.
   /// @throws SpecError where a rank is negative or stands twice.
   static RankSet of(std::span<const Rank> ranks);
 
@@ -65,7 +69,8 @@ class RANKMESH_API RankSet {
   }
   [[nodiscard]] Rank front() const { return at(0); }
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
-  /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a table.
+  /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a
+  /// table.
   [[nodiscard]] Rank highest() const;
   /// The lowest; -1 where the set is empty.
   [[nodiscard]] Rank lowest() const;
@@ -78,31 +83,34 @@ class RANKMESH_API RankSet {
   [[nodiscard]] std::int64_t find(Rank rank) const;
   [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
-  /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that continues the
-  /// next): two sets over the same table are equal exactly where these are.
+  /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that
+  /// continues the next): two sets over the same table are equal exactly where these are.
   [[nodiscard]] std::int64_t start() const { return start_; }
   [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
   [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
 
   /// Modes of the same ranks in ascending order of position, in their shortest form.
   [[nodiscard]] std::vector<Mode> ascending_modes() const;
-  /// Whether both are the same ranks in whatever order, known by arithmetic alone. False where that cannot be
-  /// told at once: over different tables.
+  /// Whether both are the same ranks in whatever order, known by arithmetic alone. False where that
+  /// cannot be told at once: over different tables.
   [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
   /// All ranks in order. O(size).
   [[nodiscard]] std::vector<Rank> to_vector() const;
-  /// Calls `take(Rank)` for every rank in order. Counts like an odometer, where an iterator divides.
+  /// Calls `take(Rank)` for every rank in order. Counts like an odometer, where an iterator
+  /// divides.
   template <class Take>
   void for_each(Take&& take) const;
 
-  /// One item of the compact form: `first` alone (step 0), or `first-last` (step 1), or `first-last:step`.
+  /// One item of the compact form: `first` alone (step 0), or `first-last` (step 1), or
+  /// `first-last:step`.
   struct Item {
     std::int64_t first, last, step;
   };
   /// The items in order, in constant memory, until `take` returns false.
   void items(const std::function<bool(const Item&)>& take) const;
-  /// The compact form `0-3,8,16-120:8` piece by piece, in constant memory, until `take` returns false.
+  /// The compact form `0-3,8,16-120:8` piece by piece, in constant memory, until `take` returns
+  /// false.
   void write(const std::function<bool(std::string_view)>& take) const;
   /// The same as a string; at most `limit` characters, then ",...".
   [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
@@ -132,8 +140,8 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step upwards adds to
-  // the index, negative where the stride is.
+  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step
+  // upwards adds to the index, negative where the stride is.
   struct Digit {
     std::int64_t size, step, weight;
     Divider by_step;
@@ -152,7 +160,8 @@ class RANKMESH_API RankSet {
 
 template <class Take>
 void RankSet::for_each(Take&& take) const {
-  std::array<std::int64_t, 64> digits;  // a mode has 2 elements or more, and their number fits 63 bits
+  std::array<std::int64_t, 64>
+      digits;  // a mode has 2 elements or more, and their number fits 63 bits
   for (std::size_t m = 0; m < modes_.size(); ++m) digits[m] = 0;
   std::int64_t position = start_;
   for (std::int64_t left = size_; left > 0; --left) {

@@ -15,7 +15,8 @@
 namespace rankmesh {
 
 /// Position i holds rank `ranks[i]`. Shared by everything in a plan that needs it; immutable.
-/// Memory: 12 to 16 bytes per position where the ranks are dense (the highest below twice their number), else
+/// Memory: 12 to 16 bytes per position where the ranks are dense (the highest below twice their
+/// number), else
 /// 24. Only layouts that a user or a preset permutes have one.
 class RANKMESH_API RankTable {
  public:
@@ -31,15 +32,17 @@ class RANKMESH_API RankTable {
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
   /// -1 where the table is empty.
   [[nodiscard]] std::int64_t highest() const { return highest_; }
-  /// Of the ranks as decimal text, each followed by a comma. O(size) the first time; every name of a plan
-  /// asks.
+  /// Of the ranks as decimal text, each followed by a comma. O(size) the first time; every name of
+  /// a plan asks.
   [[nodiscard]] Hash128 hash() const;
 
  private:
   std::vector<std::int64_t> ranks_;
   std::int64_t highest_ = -1;
-  std::vector<std::int32_t> dense_;  // position by rank, -1 for none; empty where the ranks are not dense
-  std::vector<std::pair<std::int64_t, std::int64_t>> positions_;  // (rank, position), by rank, where not
+  std::vector<std::int32_t>
+      dense_;  // position by rank, -1 for none; empty where the ranks are not dense
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      positions_;  // (rank, position), by rank, where not
   mutable std::once_flag hashed_;
   mutable Hash128 hash_;
 };

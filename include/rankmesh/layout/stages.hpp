@@ -10,9 +10,9 @@
 
 namespace rankmesh {
 
-/// The layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage holds one run of layers.
-/// With V virtual stages (Megatron-LM's interleaved schedule) a stage holds V chunks, and the layers run
-/// through all stages V times: chunk v of stage s is run v * stages + s.
+/// The layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage holds one run of
+/// layers. With V virtual stages (Megatron-LM's interleaved schedule) a stage holds V chunks, and
+/// the layers run through all stages V times: chunk v of stage s is run v * stages + s.
 class RANKMESH_API StageLayers {
  public:
   /// A run of layers; `count` may be 0.
@@ -30,12 +30,13 @@ class RANKMESH_API StageLayers {
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  /// Equal chunks. @throws UsageError where a number is below 1 or the layers do not divide by stages x
-  /// chunks.
+  /// Equal chunks. @throws UsageError where a number is below 1 or the layers do not divide by
+  /// stages x chunks.
   static StageLayers even(std::int64_t layers, std::int64_t stages, std::int64_t chunks = 1);
-  /// The given numbers of layers, in the order of the layers: all stages of the first chunk, then of the
-  /// next.
-  /// @throws UsageError where there is none, one is negative, or their number does not divide by `chunks`.
+  /// The given numbers of layers, in the order of the layers: all stages of the first chunk, then
+  /// of the next.
+  /// @throws UsageError where there is none, one is negative, or their number does not divide by
+  /// `chunks`.
   static StageLayers given(std::span<const std::int64_t> counts, std::int64_t chunks = 1);
 
   [[nodiscard]] std::int64_t layers() const {

@@ -8,8 +8,8 @@
 
 namespace rankmesh {
 
-/// A library by version and file; both are empty where it was not found, and `why_not` says what was looked
-/// for.
+/// A library by version and file; both are empty where it was not found, and `why_not` says what
+/// was looked for.
 struct LibraryInfo {
   std::string name;
   std::string version;
@@ -17,8 +17,8 @@ struct LibraryInfo {
   std::string why_not;
 };
 
-/// MPI, the CUDA runtime, the CUDA driver and NCCL, in this order. Local; opens NCCL if it is there; needs
-/// neither MPI_Init nor a device.
+/// MPI, the CUDA runtime, the CUDA driver and NCCL, in this order. Local; opens NCCL if it is
+/// there; needs neither MPI_Init nor a device.
 RANKMESH_API std::vector<LibraryInfo> libraries();
 
 }  // namespace rankmesh

@@ -30,8 +30,9 @@ class RANKMESH_API CommunicatorView {
 
 /// Owns a communicator. Errors on it are returned, not fatal.
 ///
-/// `free()` is collective over the communicator. The destructor never communicates: a handle that was not
-/// freed is freed by MPI_Finalize (a delete callback on MPI_COMM_SELF), or not at all after it.
+/// `free()` is collective over the communicator. The destructor never communicates: a handle that
+/// was not freed is freed by MPI_Finalize (a delete callback on MPI_COMM_SELF), or not at all after
+/// it.
 class RANKMESH_API Communicator {
  public:
   Communicator() = default;
@@ -59,18 +60,19 @@ class RANKMESH_API Communicator {
   CommunicatorView view_;
 };
 
-/// A communicator of the same ranks in the same order with a context of its own, without the original's
-/// attributes and error handler. Collective, blocking.
+/// A communicator of the same ranks in the same order with a context of its own, without the
+/// original's attributes and error handler. Collective, blocking.
 RANKMESH_API Communicator duplicate(const CommunicatorView& parent);
 
-/// One MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank with colour
-/// MPI_UNDEFINED gets an empty one. Collective over the parent, blocking; O(log P) messages and O(P) bytes
-/// per rank.
+/// One MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank with
+/// colour MPI_UNDEFINED gets an empty one. Collective over the parent, blocking; O(log P) messages
+/// and O(P) bytes per rank.
 RANKMESH_API Communicator split(const CommunicatorView& parent, int colour, int key);
 
-/// The communicator of the given ranks of the parent, in their order. Collective over those ranks alone,
-/// blocking.
+/// The communicator of the given ranks of the parent, in their order. Collective over those ranks
+/// alone, blocking.
 /// @param tag  the same on all members; tells concurrent creations apart.
-RANKMESH_API Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks, int tag);
+RANKMESH_API Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks,
+                                       int tag);
 
 }  // namespace rankmesh::mpi

@@ -11,7 +11,8 @@
 
 namespace rankmesh::mpi {
 
-/// The MPI datatype that moves elements of this type; types that MPI does not know travel as plain bytes.
+/// The MPI datatype that moves elements of this type; types that MPI does not know travel as plain
+/// bytes.
 RANKMESH_API MPI_Datatype native(DataType type);
 /// The same, for arithmetic on the elements.
 /// @throws UnsupportedError for half and 8-bit floating types.
@@ -19,9 +20,9 @@ RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
 /// MPI's reduction; MPI has no average, so `avg` gives MPI_SUM and the caller divides.
 RANKMESH_API MPI_Op native(ReduceOp op);
 
-/// `count` elements as (int, datatype), whatever the count: above `largest` elements a derived type of
-/// exactly that size stands for them all. The extent is count x element size, so blocks follow each other
-/// without gaps.
+/// `count` elements as (int, datatype), whatever the count: above `largest` elements a derived type
+/// of exactly that size stands for them all. The extent is count x element size, so blocks follow
+/// each other without gaps.
 class RANKMESH_API CountedType {
  public:
   CountedType(std::int64_t count, DataType type, std::int64_t largest)

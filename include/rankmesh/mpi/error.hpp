@@ -21,7 +21,8 @@ class RANKMESH_API MpiError : public Error {
 };
 
 namespace detail {
-[[noreturn]] RANKMESH_API void fail(int code, const char* function, const std::source_location& where);
+[[noreturn]] RANKMESH_API void fail(int code, const char* function,
+                                    const std::source_location& where);
 }  // namespace detail
 
 /// Every MPI return value goes through here.

@@ -12,6 +12,7 @@ namespace rankmesh::report {
 RANKMESH_API std::string diff_text(const PlanDiff& diff, const std::string& a, const std::string& b,
                                    bool colour);
 /// Schema `rankmesh.diff/1`: every name, the equal ones too. What was not counted is null.
-RANKMESH_API std::string diff_json(const PlanDiff& diff, const std::string& a, const std::string& b);
+RANKMESH_API std::string diff_json(const PlanDiff& diff, const std::string& a,
+                                   const std::string& b);
 
 }  // namespace rankmesh::report

@@ -22,8 +22,8 @@ struct LiveFacts {
   Placement placement;
   std::vector<std::string> hosts;         ///< per node
   std::vector<std::int64_t> process_ids;  ///< per rank
-  std::vector<int> devices{};             ///< per rank, by CUDA's number; empty where the mesh has none
-  std::string why_no_devices{};           ///< where it has none
+  std::vector<int> devices{};    ///< per rank, by CUDA's number; empty where the mesh has none
+  std::string why_no_devices{};  ///< where it has none
   /// NCCL's bootstrap, each the longest of all ranks, in seconds; nothing without devices.
   struct Phases {
     double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;

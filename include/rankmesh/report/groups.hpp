@@ -17,7 +17,7 @@ using NamedFamily = std::pair<std::string, GroupFamily>;
 
 /// Writes the groups in listing order; JSON has the schema `rankmesh.groups/1`.
 /// Memory is constant: at most 64 KiB are held back, whatever the size of the mesh.
-RANKMESH_API void write_groups(std::int64_t world_size, std::span<const NamedFamily> families, Format format,
-                               const Sink& sink);
+RANKMESH_API void write_groups(std::int64_t world_size, std::span<const NamedFamily> families,
+                               Format format, const Sink& sink);
 
 }  // namespace rankmesh::report

@@ -14,8 +14,8 @@ struct ShowOptions {
   const LiveFacts* live = nullptr;  ///< adds nodes to the grid and to the table
 };
 
-/// Under 50 lines whatever the size of the mesh. Cost: O(names x dimensions); with live facts O(names x
-/// ranks).
+/// Under 50 lines whatever the size of the mesh. Cost: O(names x dimensions); with live facts
+/// O(names x ranks).
 RANKMESH_API std::string show_text(const MeshPlan& plan, const ShowOptions& options);
 /// Schema `rankmesh.show/1`; with live facts one entry per rank.
 RANKMESH_API std::string show_json(const MeshPlan& plan, const ShowOptions& options);

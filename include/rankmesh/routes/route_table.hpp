@@ -14,8 +14,8 @@
 
 namespace rankmesh {
 
-/// The kinds of element types that rules tell apart: int8 .. uint64; float32, float64; float16, bfloat16; the
-/// two of 8 bits. Spelled int, float, half, fp8.
+/// The kinds of element types that rules tell apart: int8 .. uint64; float32, float64; float16,
+/// bfloat16; the two of 8 bits. Spelled int, float, half, fp8.
 enum class TypeClass : std::uint8_t { integer, floating, half, fp8 };
 inline constexpr std::size_t type_class_count = 4;
 RANKMESH_API std::string_view to_string(TypeClass type_class);
@@ -69,8 +69,8 @@ struct RouteScope {
   std::optional<std::int32_t> nodes{};
 };
 
-/// One rule: conditions that all must hold, and the transport that then carries the operation. Conditions
-/// that are empty hold always.
+/// One rule: conditions that all must hold, and the transport that then carries the operation.
+/// Conditions that are empty hold always.
 struct RANKMESH_API RouteRule {
   std::string name;                      ///< of the group; empty: `*`
   std::optional<Operation> operation{};  ///< nothing: `*`
@@ -84,7 +84,7 @@ struct RANKMESH_API RouteRule {
   std::string transport;
 
   RouteSource source = RouteSource::builtin;
-  std::string origin;        ///< of the text, for people: `RANKMESH_ROUTES`, `mesh.toml:4`, `default`
+  std::string origin;  ///< of the text, for people: `RANKMESH_ROUTES`, `mesh.toml:4`, `default`
   std::size_t position = 0;  ///< in the text
 
   /// As it is written: `tp.all_reduce:host:0-32K=shm`.
@@ -97,8 +97,8 @@ struct RANKMESH_API RouteRule {
 struct RouteQuery {
   Operation operation = Operation::all_reduce;
   MemoryKind kind = MemoryKind::host;
-  /// Nothing where the counts of the members differ by contract, or nobody but the two ends knows them
-  /// (v-forms, objects, send and recv): rules with sizes do not match then.
+  /// Nothing where the counts of the members differ by contract, or nobody but the two ends knows
+  /// them (v-forms, objects, send and recv): rules with sizes do not match then.
   std::optional<std::int64_t> bytes{};
   /// Nothing for barriers: rules with a type do not match.
   std::optional<TypeClass> type{};
@@ -108,22 +108,22 @@ struct RouteQuery {
 /// A stretch of sizes in which the same rules are asked in the same order.
 struct RouteSegment {
   ByteRange bytes;
-  std::vector<std::size_t> rules;  ///< numbers in RouteTable::rules(); the first that can be served serves
+  std::vector<std::size_t>
+      rules;  ///< numbers in RouteTable::rules(); the first that can be served serves
 };
 
-/// Ordered rules; the first that matches and whose transport carries the call wins. Plain data: local, no
-/// MPI.
+/// Ordered rules; the first that matches and whose transport carries the call wins. Plain data:
+/// local, no MPI.
 ///
-///     table     := rule { ';' rule }                          a line end separates too; # begins a comment
-///     rule      := name '.' operation { ':' condition } '=' transport
-///     name      := a name of the mesh | '*'
-///     operation := all_reduce | broadcast | ... | '*'
-///     condition := host | device                              kind of memory
-///                | from '-' to                                bytes, from <= bytes < to; K, M, G; to may be
-///                inf | int | float | half | fp8                   element type | ranks '(' least [ '-' most
-///                ] ')'           size of the group, both ends included | one_node | many_nodes where its
-///                members are | eager | capture                            device calls outside and inside a
-///                CUDA graph
+///     table     := rule { ';' rule }                          a line end separates too; # begins a
+///     comment rule      := name '.' operation { ':' condition } '=' transport name      := a name
+///     of the mesh | '*' operation := all_reduce | broadcast | ... | '*' condition := host | device
+///     kind of memory
+///                | from '-' to                                bytes, from <= bytes < to; K, M, G;
+///                to may be inf | int | float | half | fp8                   element type | ranks
+///                '(' least [ '-' most ] ')'           size of the group, both ends included |
+///                one_node | many_nodes where its members are | eager | capture device calls
+///                outside and inside a CUDA graph
 ///     transport := mpi | shm | nccl
 ///
 /// docs/routes.md says what `bytes` counts for every operation.
@@ -131,11 +131,13 @@ class RANKMESH_API RouteTable {
  public:
   RouteTable() = default;
   /// @param origin  what to call the text in errors and explanations.
-  /// @throws SpecError with the position, the reason and a hint: what is not in the grammar, a range without
+  /// @throws SpecError with the position, the reason and a hint: what is not in the grammar, a
+  /// range without
   ///         bytes, conditions that exclude each other, a rule that can never match.
   static RouteTable parse(std::string_view text, RouteSource source, std::string_view origin);
   /// The text itself, or what the file holds where it is `@PATH`. @throws SpecError.
-  static RouteTable read(std::string_view text_or_path, RouteSource source, std::string_view origin);
+  static RouteTable read(std::string_view text_or_path, RouteSource source,
+                         std::string_view origin);
   /// What is asked last: every host and device call finds a rule there.
   static const RouteTable& defaults();
 
@@ -149,17 +151,18 @@ class RANKMESH_API RouteTable {
   /// @throws SpecError where a rule is for a name that is not among these.
   void check_names(const std::vector<std::string>& names) const;
 
-  /// The stretches of sizes of one operation in one group, in order, from 0 to infinity. In each the rules
-  /// are listed up to the first whose transport carries everything of its kind. `query.bytes` without a value
-  /// gives one stretch.
-  [[nodiscard]] std::vector<RouteSegment> resolve(const RouteScope& scope, const RouteQuery& query) const;
+  /// The stretches of sizes of one operation in one group, in order, from 0 to infinity. In each
+  /// the rules are listed up to the first whose transport carries everything of its kind.
+  /// `query.bytes` without a value gives one stretch.
+  [[nodiscard]] std::vector<RouteSegment> resolve(const RouteScope& scope,
+                                                  const RouteQuery& query) const;
 
  private:
   std::vector<RouteRule> rules_;
 };
 
-/// Whether a transport of that name carries every call of its kind of memory, wherever the group's members
-/// are.
+/// Whether a transport of that name carries every call of its kind of memory, wherever the group's
+/// members are.
 RANKMESH_API bool carries_everything(std::string_view transport);
 
 /// Which transport serves, and why.

@@ -14,14 +14,15 @@
 
 namespace rankmesh {
 
-/// A parsed mesh description: a mesh string, or a TOML file (docs/mesh-file.md), which can also say on which
-/// ranks the mesh lies, several grids on one world, lists of groups, and how communicators are made. plan()
-/// settles what it leaves to the world.
+/// A parsed mesh description: a mesh string, or a TOML file (docs/mesh-file.md), which can also say
+/// on which ranks the mesh lies, several grids on one world, lists of groups, and how communicators
+/// are made. plan() settles what it leaves to the world.
 class RANKMESH_API MeshSpec {
  public:
   /// A mesh, and the ranks that it lies on.
   struct Grid {
-    std::string name;  ///< empty: the only one; else `encoder` puts `encoder.` in front of its names
+    std::string
+        name;  ///< empty: the only one; else `encoder` puts `encoder.` in front of its names
     MeshString mesh;
     std::optional<RankSet>
         ranks;  ///< rank i of the mesh is ranks[i]; nothing: the ranks from `rank_offset` on
@@ -61,8 +62,8 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// As written: rules (RouteTable), which a file that is read has in their grammar, or `@PATH`. routes_of()
-  /// reads them.
+  /// As written: rules (RouteTable), which a file that is read has in their grammar, or `@PATH`.
+  /// routes_of() reads them.
   [[nodiscard]] const std::string& routes() const { return routes_; }
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
   /// The file that was read, or what its text was called; empty for a mesh string.
@@ -72,22 +73,23 @@ class RANKMESH_API MeshSpec {
 
   /// How many ranks the description has by itself; nothing where it leaves that open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// The mesh on a world of this size (nothing: the description's own). Pure arithmetic, no cost per rank but
-  /// for what the file lists. A mesh that is stated to lie on given ranks leaves others of the world in no
-  /// group.
-  /// @throws SpecError where MeshString::plan() does, grids overlap, a rank lies outside the world, a name
-  /// stands
+  /// The mesh on a world of this size (nothing: the description's own). Pure arithmetic, no cost
+  /// per rank but for what the file lists. A mesh that is stated to lie on given ranks leaves
+  /// others of the world in no group.
+  /// @throws SpecError where MeshString::plan() does, grids overlap, a rank lies outside the world,
+  /// a name stands
   ///         twice, or options are for a name that is not there or mean nothing.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
   /// Whether a mesh string can say it: no grids, ranks, lists, options or routes.
   [[nodiscard]] bool fits_string() const;
-  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size and
-  /// provenance are no part of it). @throws UnsupportedError where no mesh string can say it.
+  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size
+  /// and provenance are no part of it). @throws UnsupportedError where no mesh string can say it.
   [[nodiscard]] std::string to_string() const;
   /// The canonical TOML form, everything included: parses back to the same description.
   [[nodiscard]] std::string to_toml() const;
-  /// One line for messages and logs: the mesh string where there is one, else what comes close. Never throws.
+  /// One line for messages and logs: the mesh string where there is one, else what comes close.
+  /// Never throws.
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -95,7 +97,8 @@ class RANKMESH_API MeshSpec {
 
   void check_world(std::optional<std::int64_t> world_size) const;
   void check_overlap() const;
-  [[nodiscard]] MeshString::Parts parts_of(const Grid& grid, std::optional<std::int64_t> world_size) const;
+  [[nodiscard]] MeshString::Parts parts_of(const Grid& grid,
+                                           std::optional<std::int64_t> world_size) const;
   void add_lists(std::int64_t world_size, std::vector<GroupFamily>& families) const;
   void set_options(MeshPlan& plan) const;
   [[nodiscard]] std::string beyond_string() const;

@@ -57,7 +57,8 @@ class RANKMESH_API MeshString {
   /// How many ranks the string has by itself; nothing where it leaves that open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
   /// The mesh on a world of this size (nothing: its own). Pure arithmetic, no cost per rank.
-  /// @throws SpecError where the world is open, the sizes do not multiply to it, views disagree on a shared
+  /// @throws SpecError where the world is open, the sizes do not multiply to it, views disagree on
+  /// a shared
   ///         dimension, or a product names what no single view has.
   [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
   /// The canonical form, which parses back to the same parts on the same world.
@@ -70,7 +71,8 @@ class RANKMESH_API MeshString {
   void add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const;
   [[nodiscard]] std::int64_t settle_world(std::optional<std::int64_t> world_size) const;
   [[nodiscard]] Layout layout_of(const View& view, std::int64_t world_size) const;
-  [[noreturn]] void refuse(std::size_t position, std::string_view reason, std::string_view hint) const;
+  [[noreturn]] void refuse(std::size_t position, std::string_view reason,
+                           std::string_view hint) const;
 
   std::string text_;  // as written, for errors
   std::optional<PresetCall> preset_;

@@ -10,10 +10,12 @@
 
 namespace rankmesh {
 
-/// The rules in the order in which they are asked: those of the program (`code`, MeshOptions::routes), of the
-/// environment variable RANKMESH_ROUTES, of the mesh file, the defaults. Each place may name a file instead,
-/// as `@PATH`; in a mesh file a relative path begins at its folder. Local; reads the environment.
+/// The rules in the order in which they are asked: those of the program (`code`,
+/// MeshOptions::routes), of the environment variable RANKMESH_ROUTES, of the mesh file, the
+/// defaults. Each place may name a file instead, as `@PATH`; in a mesh file a relative path begins
+/// at its folder. Local; reads the environment.
 /// @throws SpecError where rules are bad, or are for names that the plan does not have.
-RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code = {});
+RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan,
+                                  std::string_view code = {});
 
 }  // namespace rankmesh

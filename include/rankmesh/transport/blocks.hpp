@@ -25,7 +25,8 @@ class Blocks {
   Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}  // NOLINT
   /// Anywhere; displacements in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
-      : counts_{counts.begin(), counts.end()}, displacements_{displacements.begin(), displacements.end()} {}
+      : counts_{counts.begin(), counts.end()},
+        displacements_{displacements.begin(), displacements.end()} {}
 
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
   [[nodiscard]] const std::vector<std::int64_t>& displacements() const { return displacements_; }

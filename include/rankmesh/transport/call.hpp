@@ -13,8 +13,8 @@
 
 namespace rankmesh {
 
-/// What a transport is asked to do. Sizes, overlap and ranks were checked by the coordinator. `n` is the size
-/// of the group; counts are in elements.
+/// What a transport is asked to do. Sizes, overlap and ranks were checked by the coordinator. `n`
+/// is the size of the group; counts are in elements.
 ///
 /// | operation      | in                 | out                | root        |
 /// |----------------|--------------------|--------------------|-------------|
@@ -29,31 +29,36 @@ namespace rankmesh {
 /// | send, recv     | count / -          | - / count          |             |
 /// | send_recv      | count              | another count      |             |
 ///
-/// In place: `in` is `out`, or, for all_gather and gather, the rank's own block of `out` (scatter: `out` is
-/// the root's own block of `in`).
+/// In place: `in` is `out`, or, for all_gather and gather, the rank's own block of `out` (scatter:
+/// `out` is the root's own block of `in`).
 struct Call {
   Operation operation = Operation::barrier;
   ReduceOp reduction = ReduceOp::sum;
   int tag = 0;  ///< of point-to-point operations
   ConstBuffer in{};
   Buffer out{};
-  /// The members' blocks where their sizes differ (v-forms: all_gather, reduce_scatter, gather, scatter,
-  /// all_to_all); null where all are equal. Only sides that are divided have them. They need not
-  /// outlive run() or start().
+  /// The members' blocks where their sizes differ (v-forms: all_gather, reduce_scatter, gather,
+  /// scatter, all_to_all); null where all are equal. Only sides that are divided have them. They
+  /// need not outlive run() or start().
   const Blocks* in_blocks = nullptr;
   const Blocks* out_blocks = nullptr;
-  /// all_gather, gather, reduce_scatter, scatter without blocks: each block is so many stretches, and those
-  /// of the members take turns in the whole (another axis than the first).
+  /// all_gather, gather, reduce_scatter, scatter without blocks: each block is so many stretches,
+  /// and those of the members take turns in the whole (another axis than the first).
   std::int64_t rows = 1;
-  UserReduction* user = nullptr;  ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
-  RankInGroup root{};             ///< of rooted collectives
-  RankInGroup destination{};      ///< of send and send_recv
-  RankInGroup source{};           ///< of recv and send_recv
-  StreamRef stream{};             ///< of operations on device memory
+  UserReduction* user =
+      nullptr;         ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
+  RankInGroup root{};  ///< of rooted collectives
+  RankInGroup destination{};  ///< of send and send_recv
+  RankInGroup source{};       ///< of recv and send_recv
+  StreamRef stream{};         ///< of operations on device memory
 
-  [[nodiscard]] constexpr bool has_blocks() const { return in_blocks != nullptr || out_blocks != nullptr; }
+  [[nodiscard]] constexpr bool has_blocks() const {
+    return in_blocks != nullptr || out_blocks != nullptr;
+  }
   /// Blocks of one size along the first axis, and a reduction of MPI's if any.
-  [[nodiscard]] constexpr bool is_plain() const { return !has_blocks() && rows == 1 && user == nullptr; }
+  [[nodiscard]] constexpr bool is_plain() const {
+    return !has_blocks() && rows == 1 && user == nullptr;
+  }
 };
 
 }  // namespace rankmesh

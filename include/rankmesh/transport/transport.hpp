@@ -29,14 +29,15 @@ class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Whether it can carry the call. Depends only on what all members agree on, never on addresses: the router
-  /// asks it on every member, and all must come to the same answer.
+  /// Whether it can carry the call. Depends only on what all members agree on, never on addresses:
+  /// the router asks it on every member, and all must come to the same answer.
   [[nodiscard]] virtual bool supports(const Call& call) const = 0;
   /// What run() would refuse before it issues anything, thrown now: the call is issued later.
-  virtual void refuse_early(const Call&) const {}
+  virtual void validate(const Call&) const {}
   /// Why it does not support the call, for explanations.
   [[nodiscard]] virtual std::string why_not(const Call& call) const {
-    return "it does not carry " + std::string{to_string(call.operation)} + " of such a size or type";
+    return "it does not carry " + std::string{to_string(call.operation)} +
+           " of such a size or type";
   }
   /// Carries the call to its end; blocks.
   virtual void run(const Call& call) = 0;

@@ -14,7 +14,8 @@ namespace rankmesh {
 /// Whether a reduction may take its operands in any order; if not they are combined in group order.
 enum class Commutative : bool { no, yes };
 
-/// Values that a user's reduction can combine: contiguous host memory of any trivially copyable type.
+/// Values that a user's reduction can combine: contiguous host memory of any trivially copyable
+/// type.
 template <class R>
 concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
@@ -24,7 +25,8 @@ concept WritableHostValues =
 
 /// A function of two values that gives one, associative: `T f(T left, T right)`.
 template <class F, class T>
-concept ReductionFunction = std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
+concept ReductionFunction =
+    std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
 /// The same with its types erased, as a transport sees it. Elements are `element_bytes` bytes.
 class UserReduction {
@@ -38,8 +40,8 @@ class UserReduction {
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
 
-  /// right[i] = f(left[i], right[i]). No exception leaves: the first one is kept, and from then on right
-  /// stays as it is.
+  /// right[i] = f(left[i], right[i]). No exception leaves: the first one is kept, and from then on
+  /// right stays as it is.
   void combine(const std::byte* left, std::byte* right, std::int64_t count) noexcept {
     if (failure_ != nullptr) return;
     try {

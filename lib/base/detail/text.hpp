@@ -15,6 +15,7 @@ std::string excerpt(std::string_view text, std::size_t position);
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "did you mean 'x'? " or nothing, then "<label>: a, b, c".
-std::string suggest(std::string_view word, std::span<const std::string> candidates, std::string_view label);
+std::string suggest(std::string_view word, std::span<const std::string> candidates,
+                    std::string_view label);
 
 }  // namespace rankmesh::detail

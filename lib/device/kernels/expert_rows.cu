@@ -14,8 +14,10 @@ __device__ const std::byte* row_of(const GatherRows& work, std::int64_t index) {
   return index < work.split ? work.from + index * work.row_bytes
                             : work.other + (index - work.split) / work.share * work.row_bytes;
 }
-__device__ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_t row_bytes) {
-  return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
+__device__ const std::byte* row_of(const WeightedSum& work, std::int64_t index,
+                                   std::int64_t row_bytes) {
+  return index < work.split ? work.from + index * row_bytes
+                            : work.other + (index - work.split) * row_bytes;
 }
 
 // Word: the widest type that all addresses and the row's length are multiples of.
@@ -44,8 +46,12 @@ __device__ void store(__half& to, float value) { to = __float2half_rn(value); }
 __device__ void store(__nv_bfloat16& to, float value) { to = __float2bfloat16_rn(value); }
 __device__ void store(double& to, double value) { to = value; }
 // Rounded twice, as on the host: never contracted into one operation.
-__device__ float add_product(float sum, float a, float b) { return __fadd_rn(sum, __fmul_rn(a, b)); }
-__device__ double add_product(double sum, double a, double b) { return __dadd_rn(sum, __dmul_rn(a, b)); }
+__device__ float add_product(float sum, float a, float b) {
+  return __fadd_rn(sum, __fmul_rn(a, b));
+}
+__device__ double add_product(double sum, double a, double b) {
+  return __dadd_rn(sum, __dmul_rn(a, b));
+}
 
 template <class Value>
 __global__ void weighted_sum(WeightedSum work) {
@@ -69,7 +75,9 @@ unsigned grid(std::int64_t rows) { return static_cast<unsigned>(rows < 65535 ? r
 
 template <class Word>
 bool fits(const GatherRows& work) {
-  const auto aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) == 0; };
+  const auto aligned = [](const void* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) == 0;
+  };
   return work.row_bytes % static_cast<std::int64_t>(sizeof(Word)) == 0 && aligned(work.to) &&
          aligned(work.from) && aligned(work.other);
 }

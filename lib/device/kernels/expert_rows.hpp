@@ -1,5 +1,5 @@
-// What an expert dispatcher does with rows: gathering, and weighted sums. The same arguments on host memory
-// and for the kernels.
+// What an expert dispatcher does with rows: gathering, and weighted sums. The same arguments on
+// host memory and for the kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace rankmesh::device {
 
-/// Row i of `to` becomes row index[i] of `from`; from `split` on: row (index[i] - split) / share of `other`,
-/// each of whose rows serves `share` indices.
+/// Row i of `to` becomes row index[i] of `from`; from `split` on: row (index[i] - split) / share of
+/// `other`, each of whose rows serves `share` indices.
 struct GatherRows {
   static constexpr std::int64_t zeros = -1;  ///< the row becomes zeros
   static constexpr std::int64_t keep = -2;   ///< the row stays as it is
@@ -26,10 +26,10 @@ struct GatherRows {
   std::int64_t row_bytes = 0;
 };
 
-/// Row t of `to` becomes the sum over j of weight[t, j] x row index[t, j] of `from`, from `split` on row
-/// index[t, j] - split of `other`; none where the index is negative. `row_elements` of `type` (float32,
-/// float16, bfloat16 or float64); products and sums are of float32 (float64: of that), in the order of j,
-/// each rounded; one rounding to `type` at the end.
+/// Row t of `to` becomes the sum over j of weight[t, j] x row index[t, j] of `from`, from `split`
+/// on row index[t, j] - split of `other`; none where the index is negative. `row_elements` of
+/// `type` (float32, float16, bfloat16 or float64); products and sums are of float32 (float64: of
+/// that), in the order of j, each rounded; one rounding to `type` at the end.
 struct WeightedSum {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -43,9 +43,10 @@ struct WeightedSum {
   DataType type = DataType::float32;
 };
 
-/// Launchers: put the work on the stream of the current device and return. All pointers are to device memory.
-/// Three implementations, one of which is linked: the kernels (expert_rows.cu, where there is nvcc), a
-/// refusal (no_expert_rows.cpp), and the functions below on the stream of the CPU double (tests/device).
+/// Launchers: put the work on the stream of the current device and return. All pointers are to
+/// device memory. Three implementations, one of which is linked: the kernels (expert_rows.cu, where
+/// there is nvcc), a refusal (no_expert_rows.cpp), and the functions below on the stream of the CPU
+/// double (tests/device).
 /// @throws CudaError; NoDeviceError where rankmesh was built without nvcc.
 void launch(const GatherRows& work, StreamRef stream);
 void launch(const WeightedSum& work, StreamRef stream);

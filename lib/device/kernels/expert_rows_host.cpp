@@ -16,11 +16,12 @@ const std::byte* row_of(const GatherRows& work, std::int64_t index) {
                             : work.other + (index - work.split) / work.share * work.row_bytes;
 }
 const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_t row_bytes) {
-  return index < work.split ? work.from + index * row_bytes : work.other + (index - work.split) * row_bytes;
+  return index < work.split ? work.from + index * row_bytes
+                            : work.other + (index - work.split) * row_bytes;
 }
 
-// Sums of Value in Sum: in their place where these are one type, else in stretches that stay in the nearest
-// cache.
+// Sums of Value in Sum: in their place where these are one type, else in stretches that stay in the
+// nearest cache.
 template <class Value, class Sum>
 void weighted_sum(const WeightedSum& work) {
   constexpr std::int64_t stretch = 512;
@@ -40,7 +41,8 @@ void weighted_sum(const WeightedSum& work) {
       for (std::int64_t j = t * work.top_k; j < (t + 1) * work.top_k; ++j) {
         if (work.index[j] < 0) continue;
         const auto weight = static_cast<Sum>(work.weight[j]);
-        const auto* row = reinterpret_cast<const Value*>(row_of(work, work.index[j], row_bytes)) + begin;
+        const auto* row =
+            reinterpret_cast<const Value*>(row_of(work, work.index[j], row_bytes)) + begin;
         if (std::exchange(is_first, false))
           for (std::size_t h = 0; h < n; ++h) sums[h] = Sum{0} + weight * static_cast<Sum>(row[h]);
         else

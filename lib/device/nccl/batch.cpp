@@ -37,7 +37,7 @@ void Batch::end(const Deadline& deadline) {
   open_ = false;
   open_here = nullptr;
   library_->check(library_->GroupEnd(), "ncclGroupEnd");
-  for (const Communicator* comm : members_) comm->settle(deadline);
+  for (const Communicator* comm : members_) comm->wait_until_ready(deadline);
 }
 
 }  // namespace rankmesh::nccl

@@ -21,20 +21,20 @@ struct Packet {
 
 using Request = BootstrapRequest;
 
-mpi::RollCall::Step step_of(const std::string& name, const std::string& identity, const RankSet& ranks,
-                            std::string_view phase) {
-  mpi::RollCall::Step step;
+WaitPoint step_of(const std::string& name, const std::string& identity, const RankSet& ranks,
+                  std::string_view phase) {
+  WaitPoint step;
   step.activity = fmt::format("NCCL bootstrap of '{}': {}", name, phase);
   step.key = hash_bytes(fmt::format("{}|{}|{}", identity, phase, ranks.to_string())).low;
   for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
   return step;
 }
 
-mpi::RollCall::Step step_of(const Request& request, std::string_view phase) {
+WaitPoint step_of(const Request& request, std::string_view phase) {
   return step_of(request.name, request.identity, request.ranks, phase);
 }
 
-mpi::RollCall::Step step_of(const SplitRequest& request) {
+WaitPoint step_of(const SplitRequest& request) {
   return step_of(request.name, request.identity, request.parent_ranks, "split");
 }
 
@@ -47,9 +47,13 @@ void timed(double& seconds, Phase&& phase) {
 
 class Bootstrap {
  public:
-  Bootstrap(const Library& library, std::span<const Request> requests, mpi::RollCall& roll_call,
+  Bootstrap(const Library& library, std::span<const Request> requests, WaitMonitor& monitor,
             const Deadline& deadline, const Agree& agree)
-      : library_{library}, requests_{requests}, roll_call_{roll_call}, deadline_{deadline}, agree_{agree} {
+      : library_{library},
+        requests_{requests},
+        monitor_{monitor},
+        deadline_{deadline},
+        agree_{agree} {
     for (const Request& request : requests) {
       first_.push_back(owner_.size());
       for (int k = 0; k < request.ids; ++k) owner_.push_back(&request);
@@ -67,7 +71,8 @@ class Bootstrap {
     try {
       agree_("the first use of the NCCL communicators", failure_);
     } catch (...) {
-      (void)library_.GroupStart();  // together: one after the other they can wait for each other's peers
+      (void)library_
+          .GroupStart();  // together: one after the other they can wait for each other's peers
       for (const auto& comm : comms_) comm->abort();
       (void)library_.GroupEnd();
       throw;
@@ -79,8 +84,8 @@ class Bootstrap {
   // Who makes the packet's ID.
   [[nodiscard]] int leader_of(std::size_t packet) const {
     const Request& request = *owner_[packet];
-    const auto k =
-        static_cast<std::int64_t>(packet - first_[static_cast<std::size_t>(&request - requests_.data())]);
+    const auto k = static_cast<std::int64_t>(
+        packet - first_[static_cast<std::size_t>(&request - requests_.data())]);
     const std::int64_t size = request.comm.size();
     return static_cast<int>((request.leader + k * size / request.ids) % size);
   }
@@ -88,17 +93,19 @@ class Bootstrap {
   // A failure does not stop this rank: the others wait for its part in the phases that follow.
   void note(const Request& request, std::string_view phase, const std::string& what) {
     if (failure_.empty())
-      failure_ =
-          fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40), phase, what);
+      failure_ = fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40),
+                             phase, what);
   }
 
   void make_ids() {
-    // Refused on every rank: NCCL reads it on the leader, and again in the init of a group's first member.
+    // Refused on every rank: NCCL reads it on the leader, and again in the init of a group's first
+    // member.
     const char* fixed = std::getenv("NCCL_COMM_ID");
     if (fixed != nullptr && !requests_.empty())
       note(requests_.front(), "unique ID",
-           fmt::format("NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it",
-                       fixed));
+           fmt::format(
+               "NCCL_COMM_ID is set ('{}'), which gives all groups the same unique ID: unset it",
+               fixed));
     for (std::size_t p = 0; p < owner_.size() && fixed == nullptr; ++p) {
       if (owner_[p]->comm.rank() != leader_of(p)) continue;
       try {
@@ -113,8 +120,8 @@ class Bootstrap {
   void broadcast() {
     std::vector<MPI_Request> pending(owner_.size(), MPI_REQUEST_NULL);
     for (std::size_t p = 0; p < owner_.size(); ++p)
-      mpi::check(MPI_Ibcast(&(*packets_)[p], sizeof(Packet), MPI_BYTE, leader_of(p), owner_[p]->comm.native(),
-                            &pending[p]),
+      mpi::check(MPI_Ibcast(&(*packets_)[p], sizeof(Packet), MPI_BYTE, leader_of(p),
+                            owner_[p]->comm.native(), &pending[p]),
                  "MPI_Ibcast");
     // All are in flight; testing one lets MPI progress the others.
     for (std::size_t p = 0; p < owner_.size(); ++p)
@@ -125,12 +132,13 @@ class Bootstrap {
     std::vector<MPI_Request> pending(requests_.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < requests_.size(); ++i)
       mpi::check(MPI_Ibarrier(requests_[i].comm.native(), &pending[i]), "MPI_Ibarrier");
-    for (std::size_t i = 0; i < requests_.size(); ++i) wait(pending[i], requests_[i], "barrier before init");
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      wait(pending[i], requests_[i], "barrier before init");
   }
 
   void wait(MPI_Request& pending, const Request& request, std::string_view phase) {
     try {
-      roll_call_.wait({&pending, 1}, step_of(request, phase), deadline_);
+      monitor_.wait({&pending, 1}, step_of(request, phase), deadline_);
     } catch (const TimeoutError&) {
       (void)packets_.release();  // NOLINT: lent to MPI until the process ends
       throw;
@@ -147,7 +155,8 @@ class Bootstrap {
         if ((*packets_)[p].valid != 0 && (*packets_)[q].valid != 0 &&
             std::memcmp(&(*packets_)[p].id, &(*packets_)[q].id, sizeof(ncclUniqueId)) == 0)
           note(request, "unique ID",
-               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?", owner_[q]->name));
+               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?",
+                           owner_[q]->name));
     }
   }
 
@@ -158,8 +167,8 @@ class Bootstrap {
         std::vector<ncclUniqueId> ids;
         for (int k = 0; k < request.ids; ++k)
           ids.push_back((*packets_)[first_[i] + static_cast<std::size_t>(k)].id);
-        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(), request.comm.rank(),
-                                             request.name, request.options));
+        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(),
+                                             request.comm.rank(), request.name, request.options));
       } catch (const Error& error) {
         note(request, "init", error.message());
         tell(error.message());
@@ -167,7 +176,8 @@ class Bootstrap {
     }
     for (std::size_t i = 0; i < comms_.size() && failure_.empty(); ++i) {
       try {
-        roll_call_.wait([&] { return comms_[i]->is_settled(); }, step_of(requests_[i], "init"), deadline_);
+        monitor_.wait([&] { return comms_[i]->is_ready(); }, step_of(requests_[i], "init"),
+                      deadline_);
       } catch (const Error& error) {
         note(requests_[i], "init", error.message());
         tell(error.message());
@@ -177,12 +187,12 @@ class Bootstrap {
 
   // Members of this rank's groups may poll inits that cannot end any more.
   void tell(const std::string& message) {
-    for (const Request& request : requests_) roll_call_.give_up(step_of(request, "init"), message);
+    for (const Request& request : requests_) monitor_.give_up(step_of(request, "init"), message);
   }
 
   const Library& library_;
   std::span<const Request> requests_;
-  mpi::RollCall& roll_call_;
+  WaitMonitor& monitor_;
   const Deadline& deadline_;
   const Agree& agree_;
   std::vector<std::size_t> first_;     // per request: its first packet
@@ -196,36 +206,36 @@ class Bootstrap {
 
 std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                      std::span<const BootstrapRequest> requests,
-                                                     mpi::RollCall& roll_call, const Deadline& deadline,
+                                                     WaitMonitor& monitor, const Deadline& deadline,
                                                      const Agree& agree, BootstrapTimes& times) {
-  return Bootstrap{library, requests, roll_call, deadline, agree}.run(times);
+  return Bootstrap{library, requests, monitor, deadline, agree}.run(times);
 }
 
 std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
-                                                 mpi::RollCall& roll_call, const Deadline& deadline,
+                                                 WaitMonitor& monitor, const Deadline& deadline,
                                                  const Agree& agree, BootstrapTimes& times) {
   std::vector<std::unique_ptr<Communicator>> children;
   std::string failure;
   timed(times.splits, [&] {
     for (const SplitRequest& request : requests) {
       try {
-        children.push_back(
-            Communicator::split(*request.parent, request.colour, request.key, request.name, request.options));
+        children.push_back(Communicator::split(*request.parent, request.colour, request.key,
+                                               request.name, request.options));
         const auto step = step_of(request);
-        roll_call.wait([&] { return request.parent->is_settled(); }, step, deadline);
+        monitor.wait([&] { return request.parent->is_ready(); }, step, deadline);
         // NCCL gives the child's handle when the parent has settled.
         if (Communicator* child = children.back().get())
-          roll_call.wait([&] { return child->is_settled(); }, step, deadline);
+          monitor.wait([&] { return child->is_ready(); }, step, deadline);
       } catch (const Error& error) {
-        failure = fmt::format("split of '{}' ({}): {}", request.name, request.parent_ranks.to_string(40),
-                              error.message());
+        failure = fmt::format("split of '{}' ({}): {}", request.name,
+                              request.parent_ranks.to_string(40), error.message());
         break;
       }
     }
   });
   // Who failed leaves the others waiting in this split or a later one.
   if (!failure.empty())
-    for (const SplitRequest& request : requests) roll_call.give_up(step_of(request), failure);
+    for (const SplitRequest& request : requests) monitor.give_up(step_of(request), failure);
   try {
     agree("the split NCCL communicators", failure);
   } catch (...) {

@@ -10,7 +10,8 @@ namespace rankmesh::nccl {
 namespace {
 
 ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) {
-  ncclConfig_t config{};  // zero first: the initialiser of an older header leaves newer fields alone
+  ncclConfig_t
+      config{};  // zero first: the initialiser of an older header leaves newer fields alone
   config = NCCL_CONFIG_INITIALIZER;
   config.blocking = wanted.blocking ? 1 : 0;
   config.splitShare = wanted.share_resources ? 1 : 0;
@@ -30,11 +31,13 @@ Communicator::Communicator(const Library& library, ncclComm_t native, std::strin
       name_{std::make_unique<const std::string>(std::move(name))},
       owned_{owned} {}
 
-std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::span<const ncclUniqueId> ids,
-                                                  int ranks, int rank, std::string name,
+std::unique_ptr<Communicator> Communicator::begin(const Library& library,
+                                                  std::span<const ncclUniqueId> ids, int ranks,
+                                                  int rank, std::string name,
                                                   const GroupOptions& wanted) {
   int device = 0;
-  // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask first.
+  // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask
+  // first.
   if (cudaGetDevice(&device) != cudaSuccess)
     throw NcclError{ncclUnhandledCudaError,
                     "there is no current CUDA device to make an NCCL communicator on"};
@@ -48,25 +51,28 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library, std::s
       throw UnsupportedError{
           fmt::format("NCCL {} takes one unique ID per communicator", library.version_text()),
           "use NCCL 2.23 or later, or one ID"};
-    library.check(library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
-                                               const_cast<ncclUniqueId*>(ids.data()), &config),
-                  "ncclCommInitRankScalable");
+    library.check(
+        library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
+                                     const_cast<ncclUniqueId*>(ids.data()), &config),
+        "ncclCommInitRankScalable");
   }
   return comm;
 }
 
-std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::optional<int> colour, int key,
-                                                  std::string name, const GroupOptions& wanted) {
+std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::optional<int> colour,
+                                                  int key, std::string name,
+                                                  const GroupOptions& wanted) {
   const Library& library = parent.library();
   if (!colour) {
-    library.check(library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &parent.no_child_, nullptr),
-                  "ncclCommSplit", parent.native_);
+    library.check(
+        library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &parent.no_child_, nullptr),
+        "ncclCommSplit", parent.native_);
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   ncclConfig_t config = native_config(wanted, *comm->name_);
-  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config), "ncclCommSplit",
-                parent.native_);
+  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
+                "ncclCommSplit", parent.native_);
   return comm;
 }
 
@@ -95,7 +101,7 @@ int Communicator::device() const {
   return device;
 }
 
-bool Communicator::is_settled() const {
+bool Communicator::is_ready() const {
   if (native_ == nullptr) return true;  // ended
   ncclResult_t state = ncclSuccess;
   library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
@@ -104,13 +110,13 @@ bool Communicator::is_settled() const {
   return true;
 }
 
-void Communicator::settle(const Deadline& deadline) const {
-  while (!is_settled()) {
+void Communicator::wait_until_ready(const Deadline& deadline) const {
+  while (!is_ready()) {
     if (deadline.passed())
-      throw TimeoutError{
-          fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_, deadline.seconds()),
-          "look at what the other members do; abort() ends it",
-          {}};
+      throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
+                                     deadline.seconds()),
+                         "look at what the other members do; abort() ends it",
+                         {}};
     std::this_thread::yield();
   }
 }

@@ -53,7 +53,8 @@ Library::Library() {
   path_ = path_of(reinterpret_cast<void*>(GetVersion), asked);
   check(GetVersion(&version_), "ncclGetVersion");
   if (version_ < oldest)
-    throw NoDeviceError{fmt::format("'{}' is NCCL {}", path_, version_text()), "use NCCL 2.18 or later"};
+    throw NoDeviceError{fmt::format("'{}' is NCCL {}", path_, version_text()),
+                        "use NCCL 2.18 or later"};
 }
 
 std::string Library::version_text() const {
@@ -65,9 +66,10 @@ void Library::check(ncclResult_t code, const char* function, ncclComm_t comm,
   if (code == ncclSuccess || code == ncclInProgress) [[likely]]
     return;
   const char* last = GetLastError(comm);
-  throw NcclError{code, fmt::format("{} failed: {} (code {}{}{}, {}:{})", function, GetErrorString(code),
-                                    static_cast<int>(code), last != nullptr && *last != '\0' ? ": " : "",
-                                    last != nullptr ? last : "", where.file_name(), where.line())};
+  throw NcclError{code,
+                  fmt::format("{} failed: {} (code {}{}{}, {}:{})", function, GetErrorString(code),
+                              static_cast<int>(code), last != nullptr && *last != '\0' ? ": " : "",
+                              last != nullptr ? last : "", where.file_name(), where.line())};
 }
 
 }  // namespace rankmesh::nccl

@@ -47,9 +47,9 @@ void SymmetricMemory::release() noexcept {
 void SymmetricMemory::begin_registration(const Communicator& comm, bool as_window) {
   Registered& entry = registered_.emplace_back(Registered{&comm});
   if (as_window && library_->CommWindowRegister != nullptr)
-    library_->check(
-        library_->CommWindowRegister(comm.native(), data_, bytes_, &entry.window, NCCL_WIN_COLL_SYMMETRIC),
-        "ncclCommWindowRegister", comm.native());
+    library_->check(library_->CommWindowRegister(comm.native(), data_, bytes_, &entry.window,
+                                                 NCCL_WIN_COLL_SYMMETRIC),
+                    "ncclCommWindowRegister", comm.native());
 }
 
 SymmetricMemory::Registration SymmetricMemory::finish_registration() {
@@ -65,8 +65,9 @@ void SymmetricMemory::deregister(const Communicator& comm) {
   for (Registered& entry : registered_) {
     if (entry.comm != &comm) continue;
     if (entry.window != nullptr)
-      library_->check(library_->CommWindowDeregister(comm.native(), std::exchange(entry.window, nullptr)),
-                      "ncclCommWindowDeregister", comm.native());
+      library_->check(
+          library_->CommWindowDeregister(comm.native(), std::exchange(entry.window, nullptr)),
+          "ncclCommWindowDeregister", comm.native());
     if (entry.buffer != nullptr)
       library_->check(library_->CommDeregister(comm.native(), std::exchange(entry.buffer, nullptr)),
                       "ncclCommDeregister", comm.native());

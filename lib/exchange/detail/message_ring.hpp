@@ -1,9 +1,11 @@
-// The protocol of a control queue in shared memory: one writer, many readers, all of whom read everything.
+// The protocol of a control queue in shared memory: one writer, many readers, all of whom read
+// everything.
 //
-// It knows neither MPI nor processes: the members are processes with a segment or threads with an array, and
-// nothing here waits. Messages are cut into chunks; chunk i lies in slot i % slots. The writer fills the slot
-// and stores i + 1 as its number; a reader sees the number, copies, and stores i + 1 as what it has read. A
-// slot is written again once every reader has read the chunk that it holds.
+// It knows neither MPI nor processes: the members are processes with a segment or threads with an
+// array, and nothing here waits. Messages are cut into chunks; chunk i lies in slot i % slots. The
+// writer fills the slot and stores i + 1 as its number; a reader sees the number, copies, and
+// stores i + 1 as what it has read. A slot is written again once every reader has read the chunk
+// that it holds.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +44,8 @@ class MessageRing {
 
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t readers, std::size_t slots,
                                                    std::size_t slot_bytes) {
-    return readers * sizeof(Counter) + slots * (sizeof(Slot) + std::max(slot_bytes, sizeof(Slot::small)));
+    return readers * sizeof(Counter) +
+           slots * (sizeof(Slot) + std::max(slot_bytes, sizeof(Slot::small)));
   }
   [[nodiscard]] std::uint64_t chunks_of(std::size_t message_bytes) const {
     return message_bytes == 0 ? 1 : (message_bytes + slot_bytes_ - 1) / slot_bytes_;

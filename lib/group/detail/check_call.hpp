@@ -14,10 +14,12 @@ inline constexpr int max_tag = 16383;
 /// @throws UsageError naming the group, the operation, what is wrong and what would be right.
 void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size);
 
-/// Whether nothing is wrong with a call on ordinary host memory: blocks of one size along the first axis, one
-/// type, no reduction of the caller's. False where check_call() must look. A few instructions.
+/// Whether nothing is wrong with a call on ordinary host memory: blocks of one size along the first
+/// axis, one type, no reduction of the caller's. False where check_call() must look. A few
+/// instructions.
 template <Operation operation>
-[[gnu::always_inline]] inline bool is_plainly_right(const Call& call, RankInGroup self, std::int64_t size) {
+[[gnu::always_inline]] inline bool is_plainly_right(const Call& call, RankInGroup self,
+                                                    std::int64_t size) {
   const auto is_member = [&](RankInGroup rank) {
     return static_cast<std::uint64_t>(rank.value()) < static_cast<std::uint64_t>(size);
   };
@@ -32,7 +34,9 @@ template <Operation operation>
     return a + static_cast<std::uintptr_t>(in.count * width) <= b ||
            b + static_cast<std::uintptr_t>(out.count * width) <= a;
   };
-  const auto is_tag = [&] { return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag); };
+  const auto is_tag = [&] {
+    return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
+  };
   switch (operation) {
     case Operation::barrier:
       return true;
@@ -46,8 +50,9 @@ template <Operation operation>
     case Operation::all_gather:
       return out.count == size * in.count && (is_apart() || begins(self.value() * in.count));
     case Operation::gather:
-      return is_member(call.root) && (call.root != self || (out.count == size * in.count &&
-                                                            (is_apart() || begins(self.value() * in.count))));
+      return is_member(call.root) &&
+             (call.root != self ||
+              (out.count == size * in.count && (is_apart() || begins(self.value() * in.count))));
     case Operation::reduce_scatter:
       return in.count == size * out.count && is_apart();
     case Operation::scatter:
@@ -61,8 +66,8 @@ template <Operation operation>
     case Operation::recv:
       return is_member(call.source) && call.source != self && is_tag();
     case Operation::send_recv:
-      return is_member(call.destination) && is_member(call.source) && is_tag() && call.destination != self &&
-             call.source != self && is_apart();
+      return is_member(call.destination) && is_member(call.source) && is_tag() &&
+             call.destination != self && call.source != self && is_apart();
   }
   return false;
 }

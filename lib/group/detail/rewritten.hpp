@@ -9,8 +9,8 @@
 
 namespace rankmesh::detail {
 
-/// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no transport needs
-/// to know these types, and a sum loses no more than its result does.
+/// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no
+/// transport needs to know these types, and a sum loses no more than its result does.
 class Rewritten {
  public:
   /// Whether a transport cannot carry the call as it is.

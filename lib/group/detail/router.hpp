@@ -13,9 +13,9 @@
 
 namespace rankmesh::detail {
 
-/// How a call's bytes are counted: elements of one of its sides, times a factor. All members come to the same
-/// number, also those that have no such buffer themselves; it is that of the largest buffer of a member, as
-/// nccl-tests counts.
+/// How a call's bytes are counted: elements of one of its sides, times a factor. All members come
+/// to the same number, also those that have no such buffer themselves; it is that of the largest
+/// buffer of a member, as nccl-tests counts.
 struct RoutedBytes {
   bool of_out;
   bool of_group;  // times the size of the group
@@ -48,12 +48,12 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
   return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
 
-/// One group's view of the mesh's routes. What can be known beforehand (name, size and place of the group,
-/// which transports it has) is settled at construction; a call costs one look-up, a comparison per size rule
-/// and, where several transports are candidates, a question to each.
+/// One group's view of the mesh's routes. What can be known beforehand (name, size and place of the
+/// group, which transports it has) is settled at construction; a call costs one look-up, a
+/// comparison per size rule and, where several transports are candidates, a question to each.
 ///
-/// The choice depends only on what all members agree on: operation, bytes, type, the group, the transports it
-/// has, and what `Transport::supports` says.
+/// The choice depends only on what all members agree on: operation, bytes, type, the group, the
+/// transports it has, and what `Transport::supports` says.
 class Router {
  public:
   /// @param name  of the group in the plan; empty where it has none there.
@@ -65,8 +65,8 @@ class Router {
     const Cell& cell = cell_of(row, call);
     return choose(call.has_blocks() ? cell.without_size : cell.by_size, call, call.operation);
   }
-  /// The same where `operation` is known to the compiler and blocks have one size. Every instruction counts
-  /// here: scripts/router-cost counts them.
+  /// The same where `operation` is known to the compiler and blocks have one size. Every
+  /// instruction counts here: scripts/router-cost counts them.
   template <Operation operation>
   [[nodiscard, gnu::always_inline]] Transport& choose_ordinary(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(operation)];
@@ -89,12 +89,15 @@ class Router {
     friend bool operator==(const Choice&, const Choice&) = default;
   };
 
-  [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice, const Call& call) const;
+  [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
+                                                              const Call& call) const;
 
-  /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no memory.
+  /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no
+  /// memory.
   /// @param no_device  why the mesh has no device transport.
-  [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const Channel& channel, const Call& call,
-                                         bool capture, const std::string& no_device) const;
+  [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const Channel& channel,
+                                         const Call& call, bool capture,
+                                         const std::string& no_device) const;
 
  private:
   struct Cell {
@@ -125,7 +128,8 @@ class Router {
   std::int64_t size_;
   RouteScope scope_;
   std::array<Row, operation_count> rows_{};
-  std::deque<std::vector<Choice>> choices_;  // lists that several cells may share; they stay where they are
+  std::deque<std::vector<Choice>>
+      choices_;  // lists that several cells may share; they stay where they are
   std::vector<Transport*> others_;
 };
 

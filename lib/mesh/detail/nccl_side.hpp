@@ -14,7 +14,7 @@
 #include "rankmesh/device/nccl/bootstrap.hpp"
 #include "rankmesh/device/nccl/symmetric_memory.hpp"
 #include "rankmesh/device/stream.hpp"
-#include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
 namespace rankmesh::detail {
 
@@ -32,7 +32,8 @@ class NcclSide final : public DeviceSide {
   void close(Channel& channel, const Deadline& deadline) override;
   void close(const Deadline& deadline) override;
   void abort() noexcept override;
-  std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names) override;
+  std::byte* allocate_symmetric(std::size_t bytes,
+                                const std::vector<std::string_view>& names) override;
   void begin_batch() override { batch_.begin(); }
   void end_batch(const Deadline& deadline) override;
 
@@ -42,20 +43,21 @@ class NcclSide final : public DeviceSide {
     std::unique_ptr<nccl::Communicator> comm;
   };
 
-  void bootstrap(std::span<Channel* const> channels, const Settle& settle, nccl::BootstrapTimes& times);
+  void bootstrap(std::span<Channel* const> channels, const Settle& settle,
+                 nccl::BootstrapTimes& times);
   void split(const std::vector<bool>& names, const Settle& settle, nccl::BootstrapTimes& times);
   [[nodiscard]] bool is_shared(const Channel& channel) const;
   void finish(std::size_t first, const Settle& settle, const nccl::BootstrapTimes& times,
               std::int64_t free_before);
   void undo(std::size_t first) noexcept;
-  [[nodiscard]] mpi::RollCall::Step step(const std::string& activity, const Channel& channel) const;
+  [[nodiscard]] WaitPoint step(const std::string& activity, const Channel& channel) const;
   [[nodiscard]] std::vector<const Member*> symmetric_members(
       const std::vector<std::string_view>& names) const;
   void abort_broken() noexcept;
   void add_member(Channel& channel, std::unique_ptr<nccl::Communicator> comm);
   void give_stream(Channel& channel);
   [[nodiscard]] nccl::Communicator* communicator_of(const Channel* channel) const;
-  [[nodiscard]] Channel* channel_of(std::size_t family, const std::string& isolation) const;
+  [[nodiscard]] Channel* channel_of(std::size_t family, const std::string& duplicate_key) const;
   [[nodiscard]] std::string identity(const Channel& channel) const;
 
   MeshState& state_;
@@ -63,12 +65,13 @@ class NcclSide final : public DeviceSide {
   device::Claim claim_;
   nccl::Batch batch_;
   device::CapturedGraphs graphs_;
-  std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;  // freed after the communicators have ended
-  std::vector<Member> members_;                                    // in the order of opening
+  std::vector<std::unique_ptr<nccl::SymmetricMemory>>
+      symmetric_;                // freed after the communicators have ended
+  std::vector<Member> members_;  // in the order of opening
   std::unique_ptr<float, void (*)(float*)> scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
   std::map<const Channel*, device::Stream> streams_;  // made when asked for
   std::vector<bool> split_;                           // names whose splits were made
-  std::uint64_t attempts_ = 0;                        // tells a bootstrap from an earlier one that failed
+  std::uint64_t attempts_ = 0;  // tells a bootstrap from an earlier one that failed
 };
 
 }  // namespace rankmesh::detail

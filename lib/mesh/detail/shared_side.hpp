@@ -10,19 +10,20 @@
 #include "rankmesh/base/symmetric_window.hpp"
 #include "rankmesh/group/detail/channel.hpp"
 #include "rankmesh/mpi/node.hpp"
-#include "rankmesh/mpi/shared_segment.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
 #include "transport/detail/shm_transport.hpp"
 
 namespace rankmesh::detail {
 
 struct MeshState;
 
-/// One segment, carved by arithmetic: the plan numbers the channels, the placement the ranks of the node, and
-/// the area of a rank in a channel follows from the two. So no group costs a collective of its own, and the
-/// members of a group need to know nothing of other groups.
+/// One segment, carved by arithmetic: the plan numbers the channels, the placement the ranks of the
+/// node, and the area of a rank in a channel follows from the two. So no group costs a collective
+/// of its own, and the members of a group need to know nothing of other groups.
 class SharedSide {
  public:
-  /// Collective over the ranks of each node. Where no segment can be had, the node does without: `why()`.
+  /// Collective over the ranks of each node. Where no segment can be had, the node does without:
+  /// `why()`.
   SharedSide(MeshState& state, mpi::Node node);
   ~SharedSide();
   SharedSide(const SharedSide&) = delete;
@@ -44,16 +45,16 @@ class SharedSide {
 
  private:
   [[nodiscard]] std::size_t number_of(const Channel& channel) const;
-  [[nodiscard]] mpi::RollCall::Step step(const std::string& what) const;
+  [[nodiscard]] WaitPoint step(const std::string& what) const;
 
   struct Allocation {
-    mpi::SharedSegment segment;
+    SharedSegment segment;
     std::shared_ptr<SymmetricWindow> window;
   };
 
   MeshState& state_;
   mpi::Node node_;
-  mpi::SharedSegment segment_;
+  SharedSegment segment_;
   std::string why_;
   std::size_t slot_bytes_ = 0;
   bool is_crowded_ = false;

@@ -29,7 +29,7 @@ struct MeshState {
   }
   ~MeshState() {
     abandon_in_flight(*services);  // which refer to the services in turn
-    mark_closed();                 // for groups that the program still holds: what they stand on goes now
+    mark_closed();  // for groups that the program still holds: what they stand on goes now
   }
   MeshState(const MeshState&) = delete;
   MeshState& operator=(const MeshState&) = delete;
@@ -43,7 +43,7 @@ struct MeshState {
   std::vector<std::shared_ptr<Channel>>
       channels;  ///< in the order of creation, which is the order of freeing
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>>
-      named;  ///< isolated ones as name[key]
+      named;  ///< duplicates ones as name[key]
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   Meeting meeting;
   std::unique_ptr<SharedSide> shared;
@@ -56,20 +56,22 @@ struct MeshState {
     services->closed = true;
     for (const auto& channel : channels) channel->retire("the mesh is closed");
   }
-  /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an adopted
-  /// one. `identity` is the same on all members and of no other channel, `name` is for people.
+  /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an
+  /// adopted one. `identity` is the same on all members and of no other channel, `name` is for
+  /// people.
   std::shared_ptr<Channel> add_channel(std::string identity, std::string name, RankSet ranks,
                                        mpi::Communicator owned, mpi::CommunicatorView adopted = {});
   /// Of the first name that it serves; the default for dynamic groups.
   [[nodiscard]] const GroupOptions& options_of(const Channel& channel) const;
 };
 
-/// How an isolated communicator is called.
-std::string isolated_name(std::string_view name, std::string_view key);
+/// How an duplicates communicator is called.
+std::string duplicate_name(std::string_view name, std::string_view key);
 
 /// Agreement, control communicator, node discovery, then the names. Collective over `world`.
 /// @param description  the mesh in words, for messages.
-std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options, const std::string& description,
+std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
+                                     const std::string& description,
                                      const std::function<MeshSpec()>& parse);
 
 }  // namespace rankmesh::detail

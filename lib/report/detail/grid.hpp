@@ -1,5 +1,5 @@
-// The drawing of one view: a row per combination of the outer dimensions, a column per coordinate of the
-// last.
+// The drawing of one view: a row per combination of the outer dimensions, a column per coordinate
+// of the last.
 #pragma once
 
 #include <cstddef>

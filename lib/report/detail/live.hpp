@@ -9,7 +9,8 @@ namespace rankmesh::report::detail {
 
 inline constexpr std::size_t max_nodes = 8;
 
-/// At most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how NCCL was started.
+/// At most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how NCCL
+/// was started.
 std::string nodes_text(const LiveFacts& live);
 
 }  // namespace rankmesh::report::detail

@@ -11,8 +11,9 @@ namespace rankmesh::report::detail {
 /// @throws UsageError where the rank is not one of the world.
 inline void require_rank(const MeshPlan& plan, Rank rank) {
   if (rank.value() < 0 || rank.value() >= plan.world_size())
-    throw UsageError{fmt::format("rank {} is outside the world of {} ranks", rank.value(), plan.world_size()),
-                     fmt::format("ranks run from 0 to {}", plan.world_size() - 1)};
+    throw UsageError{
+        fmt::format("rank {} is outside the world of {} ranks", rank.value(), plan.world_size()),
+        fmt::format("ranks run from 0 to {}", plan.world_size() - 1)};
 }
 
 }  // namespace rankmesh::report::detail

@@ -19,7 +19,8 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_{std::move(columns)} {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  /// Two blanks in front of every column, none at the end of a line. The title line may be coloured.
+  /// Two blanks in front of every column, none at the end of a line. The title line may be
+  /// coloured.
   [[nodiscard]] std::string to_string(bool colour) const;
   /// A header and the rows as RFC 4180 CSV.
   [[nodiscard]] std::string to_csv() const;

@@ -14,20 +14,22 @@ inline std::string place_of(std::string_view origin, std::int64_t line) {
   return line == 0 ? std::string{origin} : std::string{origin} + ":" + std::to_string(line);
 }
 
-/// Runs `work`; what it refuses as a SpecError or UsageError is refused as a SpecError with the place in
-/// front. An empty origin leaves SpecErrors as they are.
+/// Runs `work`; what it refuses as a SpecError or UsageError is refused as a SpecError with the
+/// place in front. An empty origin leaves SpecErrors as they are.
 /// @param hint  for errors that have none.
 template <class Work>
-decltype(auto) located(std::string_view origin, std::int64_t line, std::string_view hint, Work&& work) {
+decltype(auto) located(std::string_view origin, std::int64_t line, std::string_view hint,
+                       Work&& work) {
   const std::string front = origin.empty() ? "" : place_of(origin, line) + ": ";
   try {
     return work();
   } catch (const SpecError& error) {
     if (front.empty()) throw;
-    throw SpecError{front + error.message(), error.hint().empty() ? std::string{hint} : error.hint(),
-                    error.position()};
+    throw SpecError{front + error.message(),
+                    error.hint().empty() ? std::string{hint} : error.hint(), error.position()};
   } catch (const UsageError& error) {
-    throw SpecError{front + error.message(), error.hint().empty() ? std::string{hint} : error.hint()};
+    throw SpecError{front + error.message(),
+                    error.hint().empty() ? std::string{hint} : error.hint()};
   }
 }
 

@@ -42,9 +42,11 @@ class TomlReader {
   [[nodiscard]] TomlReader table(const Entry& entry) const;
 
   /// A list of numbers, or a text such as `0-3,8`; at most so many, unless they are one range.
-  [[nodiscard]] RankSet ranks(std::string_view key, const toml::node& node, std::int64_t most) const;
+  [[nodiscard]] RankSet ranks(std::string_view key, const toml::node& node,
+                              std::int64_t most) const;
 
-  [[noreturn]] void refuse(const toml::node& where, std::string_view reason, std::string_view hint) const;
+  [[noreturn]] void refuse(const toml::node& where, std::string_view reason,
+                           std::string_view hint) const;
   [[noreturn]] void refuse(std::int64_t line, std::string_view reason, std::string_view hint) const;
 
  private:

@@ -63,7 +63,8 @@ const PresetCall::Argument& Arguments::require(std::string_view key, std::string
 
 void Arguments::refuse(std::string_view key, std::string_view reason, std::string_view hint) const {
   const auto* argument = find(key);
-  detail::refuse_at(text_, argument != nullptr ? argument->value_position : call_.position, reason, hint);
+  detail::refuse_at(text_, argument != nullptr ? argument->value_position : call_.position, reason,
+                    hint);
 }
 
 std::int64_t Arguments::number(std::string_view key, std::int64_t fallback) const {
@@ -92,7 +93,8 @@ std::string Arguments::word(std::string_view key, std::string_view fallback,
 
 std::vector<std::int64_t> Arguments::numbers(std::string_view key) const {
   std::vector<std::int64_t> result;
-  for (const std::string& part : split(require(key, fmt::format("write {}=2x4, say", key)).value, 'x'))
+  for (const std::string& part :
+       split(require(key, fmt::format("write {}=2x4, say", key)).value, 'x'))
     if (const auto value = parse_number(part)) result.push_back(*value);
   return result;
 }
@@ -109,8 +111,9 @@ std::optional<std::int64_t> Arguments::world() const {
 std::int64_t Arguments::required_world() const {
   open_ = !has("world_size");
   if (const auto value = world()) return *value;
-  refuse("world_size", fmt::format("'{}' needs the size of the world", call_.system),
-         "write world_size=N among its keys, or give the number of ranks (meshinfo: --world-size N)");
+  refuse(
+      "world_size", fmt::format("'{}' needs the size of the world", call_.system),
+      "write world_size=N among its keys, or give the number of ranks (meshinfo: --world-size N)");
 }
 
 std::int64_t Arguments::whole_world(std::int64_t product) const {
@@ -128,7 +131,8 @@ std::int64_t Arguments::free_size(std::string_view key, std::int64_t others) con
     return given;
   }
   open_ = !has("world_size");
-  return world() ? quotient(*world(), others, "world_size", fmt::format("the world of {} ranks", *world()),
+  return world() ? quotient(*world(), others, "world_size",
+                            fmt::format("the world of {} ranks", *world()),
                             fmt::format("all sizes but '{}'", key))
                  : 1;
 }
@@ -148,10 +152,11 @@ std::int64_t Arguments::sum(std::int64_t a, std::int64_t b) const {
   return result;
 }
 
-std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key, std::string_view what,
-                                 std::string_view by) const {
+std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key,
+                                 std::string_view what, std::string_view by) const {
   if (a % b == 0) return a / b;
-  refuse(key, fmt::format("{} cannot be divided by {} = {}", what, by, b), "choose sizes that divide it");
+  refuse(key, fmt::format("{} cannot be divided by {} = {}", what, by, b),
+         "choose sizes that divide it");
 }
 
 }  // namespace rankmesh::presets

@@ -14,12 +14,13 @@ constexpr Key hybrid_keys[] = {{"dp", Form::size, "data parallelism, what is lef
                                {"sp", Form::size, "sequence parallelism, 1"},
                                {"dp_outside", Form::flag, "dp outside pp, true"},
                                {"ring_attn", Form::flag, "ring attention: sp outside tp, false"}};
-constexpr Key moe_keys[] = {{"moe_dp", Form::size, "data parallelism of the experts, the rest of the world"},
-                            {"pp", Form::size, "pipeline stages, 1"},
-                            {"ep", Form::size, "expert parallelism, 1"},
-                            {"tp", Form::size, "tensor parallelism, 1"},
-                            {"sp", Form::size, "sequence parallelism, 1"},
-                            {"moe_dp_outside", Form::flag, "moe_dp outside pp, true"}};
+constexpr Key moe_keys[] = {
+    {"moe_dp", Form::size, "data parallelism of the experts, the rest of the world"},
+    {"pp", Form::size, "pipeline stages, 1"},
+    {"ep", Form::size, "expert parallelism, 1"},
+    {"tp", Form::size, "tensor parallelism, 1"},
+    {"sp", Form::size, "sequence parallelism, 1"},
+    {"moe_dp_outside", Form::flag, "moe_dp outside pp, true"}};
 
 Blueprint in_order(const Arguments& in, std::span<const std::string> order, std::int64_t data,
                    std::span<const Row> derived) {
@@ -47,7 +48,8 @@ Blueprint build_mesh(const Arguments& in) {
 }
 
 Blueprint build_hybrid(const Arguments& in) {
-  const std::int64_t dp = in.free_size("dp", in.product({in.size("pp"), in.size("tp"), in.size("sp")}));
+  const std::int64_t dp =
+      in.free_size("dp", in.product({in.size("pp"), in.size("tp"), in.size("sp")}));
   std::vector<std::string> order{"dp", "pp", "tp", "sp"};
   if (!in.flag("dp_outside", true)) std::swap(order[0], order[1]);
   if (in.flag("ring_attn", false)) std::swap(order[2], order[3]);
@@ -56,8 +58,8 @@ Blueprint build_hybrid(const Arguments& in) {
 }
 
 Blueprint build_moe(const Arguments& in) {
-  const std::int64_t moe_dp =
-      in.free_size("moe_dp", in.product({in.size("pp"), in.size("ep"), in.size("tp"), in.size("sp")}));
+  const std::int64_t moe_dp = in.free_size(
+      "moe_dp", in.product({in.size("pp"), in.size("ep"), in.size("tp"), in.size("sp")}));
   std::vector<std::string> order{"moe_dp", "pp", "ep", "tp", "sp"};
   if (!in.flag("moe_dp_outside", true)) std::swap(order[0], order[1]);
   constexpr Row derived[] = {{"dp", "moe_dp ep"}, {"mixed_dp", "moe_dp ep sp"}};
@@ -66,12 +68,12 @@ Blueprint build_moe(const Arguments& in) {
 
 }  // namespace
 
-const Preset colossalai_mesh{"colossalai", "mesh", "axes 0, 1, ...; the last varies fastest", mesh_keys,
-                             build_mesh};
+const Preset colossalai_mesh{"colossalai", "mesh", "axes 0, 1, ...; the last varies fastest",
+                             mesh_keys, build_mesh};
 const Preset colossalai_hybrid{"colossalai", "hybrid",
-                               "dp, pp, tp, sp; sp varies fastest, tp under ring attention", hybrid_keys,
-                               build_hybrid};
-const Preset colossalai_moe{"colossalai", "moe", "moe_dp, pp, ep, tp, sp; sp varies fastest", moe_keys,
-                            build_moe};
+                               "dp, pp, tp, sp; sp varies fastest, tp under ring attention",
+                               hybrid_keys, build_hybrid};
+const Preset colossalai_moe{"colossalai", "moe", "moe_dp, pp, ep, tp, sp; sp varies fastest",
+                            moe_keys, build_moe};
 
 }  // namespace rankmesh::presets

@@ -1,11 +1,12 @@
-// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to lay experts over data parallelism.
+// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to lay experts over data
+// parallelism.
 #include <array>
 
 #include <fmt/format.h>
 
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
-#include "rankmesh/layout/regrouping.hpp"
+#include "rankmesh/layout/reshape.hpp"
 
 namespace rankmesh::presets {
 namespace {
@@ -24,10 +25,11 @@ constexpr Key ranks_keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                               {"ep", Form::size, "expert parallelism, 1"},
                               {"pp", Form::size, "pipeline stages, 1"},
                               {"use_data_before_expert", Form::flag, "data inside expert, false"}};
-constexpr Key folding_keys[] = {{"pp", Form::size, "pipeline stages, 1"},
-                                {"tp", Form::size, "tensor parallelism, 1"},
-                                {"ep", Form::size, "expert parallelism, 1"},
-                                {"etp", Form::size, "tensor parallelism of the experts, checked only, 1"}};
+constexpr Key folding_keys[] = {
+    {"pp", Form::size, "pipeline stages, 1"},
+    {"tp", Form::size, "tensor parallelism, 1"},
+    {"ep", Form::size, "expert parallelism, 1"},
+    {"etp", Form::size, "tensor parallelism of the experts, checked only, 1"}};
 
 Blueprint build_topology(const Arguments& in) {
   const auto axes = in.names("axes");
@@ -48,7 +50,8 @@ Blueprint build_grid(const Arguments& in) {
   const std::int64_t mp = in.size("mp");
   const std::int64_t dp = in.free_size("dp", in.product({pp, mp}));
   const Layout view = Layout::row_major(Sizes{{"pipe", pp}, {"data", dp}, {"model", mp}});
-  constexpr Row rows[] = {{"ds_model", "pipe model"}, {"data", "data"}, {"pipe", "pipe"}, {"slice", "model"}};
+  constexpr Row rows[] = {
+      {"ds_model", "pipe model"}, {"data", "data"}, {"pipe", "pipe"}, {"slice", "model"}};
   Blueprint out{view.size(), {view}, {}};
   append(out.families, view, rows);
   out.families.push_back(GroupFamily::ring("p2p", view, 0));
@@ -59,17 +62,19 @@ std::int64_t stage_of(const Arguments& in, std::int64_t world) {
   return in.quotient(world, in.size("pp"), "pp", fmt::format("the world of {} ranks", world), "pp");
 }
 
-// Without model parallelism, or inside one lane: experts are neighbours, or data where it comes first.
+// Without model parallelism, or inside one lane: experts are neighbours, or data where it comes
+// first.
 Layout expert_view(const Arguments& in, std::int64_t lanes, std::int64_t lane_size) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t data =
       in.quotient(lane_size, ep, "ep", fmt::format("the data parallelism of {}", lane_size), "ep");
   const bool data_first = in.flag("use_data_before_expert", false);
   const std::int64_t inner = data_first ? data : ep;
-  std::vector<Layout::Dimension> dimensions{{"pipe", in.size("pp"), lanes * lane_size},
-                                            {"lane", lanes, 1},
-                                            {"expert_data", data, data_first ? lanes : lanes * inner},
-                                            {"expert", ep, data_first ? lanes * inner : lanes}};
+  std::vector<Layout::Dimension> dimensions{
+      {"pipe", in.size("pp"), lanes * lane_size},
+      {"lane", lanes, 1},
+      {"expert_data", data, data_first ? lanes : lanes * inner},
+      {"expert", ep, data_first ? lanes * inner : lanes}};
   if (data_first) std::swap(dimensions[2], dimensions[3]);
   if (lanes == 1) dimensions.erase(dimensions.begin() + 1);
   return {std::move(dimensions), 0, nullptr};
@@ -96,13 +101,15 @@ Blueprint build_groups(const Arguments& in) {
   if (in.flag("use_data_before_expert", false))
     in.refuse("use_data_before_expert", fmt::format("data before expert with mp={}", mp),
               "it is defined without model parallelism only: leave it out, or write mp=1");
-  const std::int64_t data = in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage), "mp");
-  const std::int64_t chunks = in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage), "ep");
+  const std::int64_t data =
+      in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage), "mp");
+  const std::int64_t chunks =
+      in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage), "ep");
   // tp mode lists a stage lane by lane, sp mode as it is; both cut the list into chunks of EP.
   const Layout view = model_view(in.size("pp"), data, mp);
   const Mode lanes[] = {{in.size("pp"), stage}, {mp, 1}, {data, mp}};
   const RankSet order = by_lanes ? RankSet::strided(0, lanes) : view.ranks();
-  const Regrouping cut{order, Sizes{{"pipe", in.size("pp")}, {"expert_data", chunks}, {"expert", ep}}};
+  const Reshape cut{order, Sizes{{"pipe", in.size("pp")}, {"expert_data", chunks}, {"expert", ep}}};
   constexpr std::string_view pipe = "pipe";
   constexpr std::string_view expert = "expert";
   constexpr std::string_view expert_data = "expert_data";
@@ -116,7 +123,8 @@ Blueprint build_expert_ranks(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t world = in.required_world();
   const std::int64_t stage = stage_of(in, world);
-  const std::int64_t lane = in.quotient(stage, tp, "tp", fmt::format("the stage of {} ranks", stage), "tp");
+  const std::int64_t lane =
+      in.quotient(stage, tp, "tp", fmt::format("the stage of {} ranks", stage), "tp");
   const Layout view = expert_view(in, tp, lane);
   constexpr Row rows[] = {{"expert", "expert"}, {"expert_data", "expert_data"}};
   Blueprint out{world, {view}, {}};
@@ -131,26 +139,30 @@ Blueprint build_folding(const Arguments& in) {
   const std::int64_t stage = stage_of(in, world);
   const std::string what = fmt::format("the stage of {} ranks", stage);
   static_cast<void>(in.quotient(stage, in.product({ep, in.size("etp")}), "ep", what, "ep*etp"));
-  const Layout dense = Layout::row_major(
-      Sizes{{"pp", in.size("pp")}, {"dense_dp", in.quotient(stage, tp, "tp", what, "tp")}, {"tp", tp}});
-  const Layout folded = Layout::row_major(Sizes{{"pp", in.size("pp")}, {"edp", stage / ep}, {"ep", ep}});
+  const Layout dense = Layout::row_major(Sizes{
+      {"pp", in.size("pp")}, {"dense_dp", in.quotient(stage, tp, "tp", what, "tp")}, {"tp", tp}});
+  const Layout folded =
+      Layout::row_major(Sizes{{"pp", in.size("pp")}, {"edp", stage / ep}, {"ep", ep}});
   return {world,
           {dense, folded},
-          {family(dense, {"tp", "tp"}), family(dense, {"dense_dp", "dense_dp"}), family(folded, {"ep", "ep"}),
-           family(folded, {"edp", "edp"})}};
+          {family(dense, {"tp", "tp"}), family(dense, {"dense_dp", "dense_dp"}),
+           family(folded, {"ep", "ep"}), family(folded, {"edp", "edp"})}};
 }
 
 }  // namespace
 
 const Preset deepspeed_topology{"deepspeed", "topology", "as axes says; the last varies fastest",
                                 topology_keys, build_topology};
-const Preset deepspeed_grid{"deepspeed", "grid", "pipe, data, model; model varies fastest", grid_keys,
-                            build_grid};
-const Preset deepspeed_groups{"deepspeed", "groups", "stages of data and model; experts over a stage",
-                              groups_keys, build_groups};
-const Preset deepspeed_expert_ranks{"deepspeed", "expert_ranks", "stages of lanes; experts inside a lane",
-                                    ranks_keys, build_expert_ranks};
-const Preset deepspeed_folding{"deepspeed", "folding", "tp and ep both divide a stage; both vary fastest",
-                               folding_keys, build_folding};
+const Preset deepspeed_grid{"deepspeed", "grid", "pipe, data, model; model varies fastest",
+                            grid_keys, build_grid};
+const Preset deepspeed_groups{"deepspeed", "groups",
+                              "stages of data and model; experts over a stage", groups_keys,
+                              build_groups};
+const Preset deepspeed_expert_ranks{"deepspeed", "expert_ranks",
+                                    "stages of lanes; experts inside a lane", ranks_keys,
+                                    build_expert_ranks};
+const Preset deepspeed_folding{"deepspeed", "folding",
+                               "tp and ep both divide a stage; both vary fastest", folding_keys,
+                               build_folding};
 
 }  // namespace rankmesh::presets

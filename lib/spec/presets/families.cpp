@@ -13,7 +13,8 @@ std::vector<std::size_t> indices(const Layout& layout, std::string_view names) {
   if (names.empty()) return result;
   for (const std::string& name : split(names, ' ')) {
     const auto d = layout.find(name);
-    if (!d) throw UsageError{fmt::format("a preset's table names '{}', which its layout has not", name)};
+    if (!d)
+      throw UsageError{fmt::format("a preset's table names '{}', which its layout has not", name)};
     result.push_back(*d);
   }
   return result;
@@ -31,7 +32,8 @@ void append(std::vector<GroupFamily>& families, const Layout& layout, std::span<
   for (const Row& row : rows) families.push_back(family(layout, row));
 }
 
-void append(std::vector<GroupFamily>& families, const Layout& layout, std::span<const std::string> names) {
+void append(std::vector<GroupFamily>& families, const Layout& layout,
+            std::span<const std::string> names) {
   for (const std::string& name : names) families.push_back(family(layout, {name, name}));
 }
 

@@ -5,7 +5,7 @@
 
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
-#include "rankmesh/layout/regrouping.hpp"
+#include "rankmesh/layout/reshape.hpp"
 
 namespace rankmesh::presets {
 namespace {
@@ -23,8 +23,8 @@ struct Shape {
 
 Shape settle(const Arguments& in) {
   Shape s{in.numbers("mesh_shape"), {}, 0, 0, 0};
-  s.outer =
-      in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape") : std::vector<std::int64_t>(s.inner.size(), 1);
+  s.outer = in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape")
+                                     : std::vector<std::int64_t>(s.inner.size(), 1);
   if (s.inner.size() != s.outer.size())
     in.refuse("dcn_mesh_shape", fmt::format("{} sizes for {} axes", s.outer.size(), s.inner.size()),
               "give one size per axis of mesh_shape");
@@ -45,14 +45,16 @@ std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
   for (std::size_t r = 0; r < granule_of.size(); ++r)
     members[granule_of[r]].push_back(static_cast<std::int64_t>(r));
   if (static_cast<std::int64_t>(members.size()) != s.granules)
-    in.refuse("granule_of_rank",
-              fmt::format("{} granules are named, dcn_mesh_shape makes {}", members.size(), s.granules),
-              "name as many granules as dcn_mesh_shape multiplies to");
+    in.refuse(
+        "granule_of_rank",
+        fmt::format("{} granules are named, dcn_mesh_shape makes {}", members.size(), s.granules),
+        "name as many granules as dcn_mesh_shape multiplies to");
   std::vector<std::int64_t> ranks;
   for (const auto& [granule, list] : members) {
     if (static_cast<std::int64_t>(list.size()) != s.inside)
       in.refuse("granule_of_rank",
-                fmt::format("granule {} has {} ranks, mesh_shape makes {}", granule, list.size(), s.inside),
+                fmt::format("granule {} has {} ranks, mesh_shape makes {}", granule, list.size(),
+                            s.inside),
                 "give every granule the same number of ranks");
     ranks.insert(ranks.end(), list.begin(), list.end());
   }
@@ -81,22 +83,26 @@ Layout view_of(const Arguments& in, const Shape& s) {
   std::vector<std::int64_t> lists;
   if (in.has("granule_of_rank")) lists = by_granule(in, s);
   bool in_blocks = true;
-  for (std::size_t i = 0; i < lists.size(); ++i) in_blocks &= lists[i] == static_cast<std::int64_t>(i);
-  // An axis that is all inside a granule or all across them keeps one stride; any other needs the table.
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    in_blocks &= lists[i] == static_cast<std::int64_t>(i);
+  // An axis that is all inside a granule or all across them keeps one stride; any other needs the
+  // table.
   if (in_blocks) {
     std::vector<Layout::Dimension> dimensions;
     const auto modes = places(s);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const std::vector<Mode> axis = coalesced(std::span{modes}.subspan(2 * i, 2));
       if (axis.size() > 1) break;
-      dimensions.push_back({sizes[i].first, sizes[i].second, axis.empty() ? 1 : axis.front().stride});
+      dimensions.push_back(
+          {sizes[i].first, sizes[i].second, axis.empty() ? 1 : axis.front().stride});
     }
     if (dimensions.size() == sizes.size()) return {std::move(dimensions), 0, nullptr};
   }
-  if (s.world > Regrouping::max_table)
-    in.refuse("mesh_shape", fmt::format("this mesh needs a table of {} ranks", s.world),
-              fmt::format("at most {} are held; divide each axis wholly inside or wholly across granules",
-                          Regrouping::max_table));
+  if (s.world > Reshape::max_table)
+    in.refuse(
+        "mesh_shape", fmt::format("this mesh needs a table of {} ranks", s.world),
+        fmt::format("at most {} are held; divide each axis wholly inside or wholly across granules",
+                    Reshape::max_table));
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(s.world));
   order.for_each([&](Rank place) {
@@ -118,7 +124,8 @@ Blueprint build(const Arguments& in) {
 }  // namespace jax_rules
 }  // namespace
 
-const Preset jax{"jax", "hybrid", "axes 0, 1, ...; the last varies fastest, granules outermost in every axis",
+const Preset jax{"jax", "hybrid",
+                 "axes 0, 1, ...; the last varies fastest, granules outermost in every axis",
                  jax_rules::keys, jax_rules::build};
 
 }  // namespace rankmesh::presets

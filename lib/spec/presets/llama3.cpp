@@ -1,4 +1,5 @@
-// Llama 3.1's order of parallelism: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of Models, 3.3.2).
+// Llama 3.1's order of parallelism: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
+// Models, 3.3.2).
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 
@@ -12,8 +13,10 @@ constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
                         {"dp", Form::size, "data parallelism, what is left of the world"}};
 
 Blueprint build(const Arguments& in) {
-  const std::int64_t dp = in.free_size("dp", in.product({in.size("tp"), in.size("cp"), in.size("pp")}));
-  const Sizes sizes{{"dp", dp}, {"pp", in.size("pp")}, {"cp", in.size("cp")}, {"tp", in.size("tp")}};
+  const std::int64_t dp =
+      in.free_size("dp", in.product({in.size("tp"), in.size("cp"), in.size("pp")}));
+  const Sizes sizes{
+      {"dp", dp}, {"pp", in.size("pp")}, {"cp", in.size("cp")}, {"tp", in.size("tp")}};
   const Layout view = Layout::row_major(sizes);
   constexpr Row rows[] = {{"dp", "dp"}, {"pp", "pp"}, {"cp", "cp"}, {"tp", "tp"}};
   Blueprint out{view.size(), {view}, {}};

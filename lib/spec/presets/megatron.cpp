@@ -1,4 +1,5 @@
-// Megatron-LM's initialize_model_parallel: a dense and an expert factorisation out of one order string.
+// Megatron-LM's initialize_model_parallel: a dense and an expert factorisation out of one order
+// string.
 #include <algorithm>
 #include <map>
 
@@ -8,7 +9,7 @@
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 #include "rankmesh/layout/operations.hpp"
-#include "rankmesh/layout/regrouping.hpp"
+#include "rankmesh/layout/reshape.hpp"
 
 namespace rankmesh::presets {
 namespace {
@@ -36,7 +37,8 @@ std::int64_t own_world(const Arguments& in, std::int64_t offset) {
   const std::int64_t world = in.required_world();
   if (in.has("world_size")) return world;
   if (world <= offset)
-    in.refuse("rank_offset", fmt::format("the world of {} ranks ends before rank {}", world, offset),
+    in.refuse("rank_offset",
+              fmt::format("the world of {} ranks ends before rank {}", world, offset),
               "use a smaller offset or a larger world");
   return world - offset;
 }
@@ -53,11 +55,13 @@ void read_order(const Arguments& in, Shape& s) {
   for (const std::string& token : known) {
     const auto times = std::ranges::count(s.order, token);
     if (times > 1)
-      in.refuse("order", fmt::format("the order names '{}' {} times", token, times), "name each once");
+      in.refuse("order", fmt::format("the order names '{}' {} times", token, times),
+                "name each once");
     if (times == 1) continue;
     const std::int64_t size = std::max(s.dense.at(token), s.expert.at(token));
     if (size > 1)
-      in.refuse("order", fmt::format("the order '{}' leaves out '{}', whose size is {}", text, token, size),
+      in.refuse("order",
+                fmt::format("the order '{}' leaves out '{}', whose size is {}", text, token, size),
                 fmt::format("write order={}-{}, or put it where it belongs", text, token));
     s.order.push_back(token);
   }
@@ -66,9 +70,10 @@ void read_order(const Arguments& in, Shape& s) {
   if (!text.ends_with("pp") && s.dense.at("pp") > 1 && edp != dp)
     in.refuse(
         "order",
-        fmt::format("'{}' does not end in pp: then dense and expert data parallelism must be equal, but "
-                    "they are {} and {}",
-                    text, dp, edp),
+        fmt::format(
+            "'{}' does not end in pp: then dense and expert data parallelism must be equal, but "
+            "they are {} and {}",
+            text, dp, edp),
         "end the order in pp, or choose ep and etp so that both are equal");
 }
 
@@ -81,8 +86,10 @@ Shape settle(const Arguments& in) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t etp = in.number("etp", tp);
   const std::string what = fmt::format("the mesh of {} ranks", world);
-  const std::int64_t dp = in.quotient(world, in.product({tp, cp, pp}), "world_size", what, "tp*cp*pp");
-  const std::int64_t edp = in.quotient(world, in.product({etp, ep, pp}), "world_size", what, "etp*ep*pp");
+  const std::int64_t dp =
+      in.quotient(world, in.product({tp, cp, pp}), "world_size", what, "tp*cp*pp");
+  const std::int64_t edp =
+      in.quotient(world, in.product({etp, ep, pp}), "world_size", what, "etp*ep*pp");
   Shape s{offset,
           world,
           in.size("num_dist_opt"),
@@ -94,7 +101,8 @@ Shape settle(const Arguments& in) {
 }
 
 // Row-major means slowest first: the order string backwards. A token without a name is left out.
-Layout view_of(const Shape& s, const Tokens& sizes, const std::map<std::string, std::string>& names) {
+Layout view_of(const Shape& s, const Tokens& sizes,
+               const std::map<std::string, std::string>& names) {
   Sizes dimensions;
   for (auto token = s.order.rbegin(); token != s.order.rend(); ++token)
     if (const auto name = names.find(*token); name != names.end())
@@ -114,11 +122,11 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
   const auto& a = dense.dimensions()[*dense.find("pp")];
   const auto& b = expert.dimensions()[*expert.find("pp")];
   if (a.size > 1 && a.stride != b.stride)
-    in.refuse(
-        "order",
-        fmt::format("pipeline stages are {} ranks apart in the dense factorisation and {} in the expert one",
-                    a.stride, b.stride),
-        "end the order in pp, or choose ep and etp so that both agree");
+    in.refuse("order",
+              fmt::format("pipeline stages are {} ranks apart in the dense factorisation and {} in "
+                          "the expert one",
+                          a.stride, b.stride),
+              "end the order in pp, or choose ep and etp so that both agree");
 }
 
 // The first and the last stage of each pipeline, or the first alone: a part of the ranks.
@@ -135,8 +143,8 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
 // Every dp_cp group cut into as many contiguous chunks as there are optimizer instances.
 GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
   const std::int64_t whole = s.dense.at("dp") * s.dense.at("cp");
-  const std::int64_t chunk =
-      in.quotient(whole, s.instances, "num_dist_opt", fmt::format("dp*cp = {}", whole), "num_dist_opt");
+  const std::int64_t chunk = in.quotient(whole, s.instances, "num_dist_opt",
+                                         fmt::format("dp*cp = {}", whole), "num_dist_opt");
   std::vector<Mode> modes;
   Sizes factors{{"outside", s.world / whole}, {"instance", s.instances}, {"intra_dp_cp", chunk}};
   const auto collect = [&](bool inside) {
@@ -145,21 +153,24 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
   };
   collect(false);
   collect(true);
-  const Regrouping cut{RankSet::strided(dense.offset(), modes), factors};
+  const Reshape cut{RankSet::strided(dense.offset(), modes), factors};
   constexpr std::string_view members[] = {"intra_dp_cp"};
   constexpr std::string_view listing[] = {"outside", "instance"};
   return cut.family("intra_dp_cp", members, listing);
 }
 
 // expt_dp as instances (outer) of neighbours (inner).
-void add_instances(const Arguments& in, const Shape& s, const Layout& expert, std::vector<GroupFamily>& out) {
+void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
+                   std::vector<GroupFamily>& out) {
   const std::int64_t inner =
       in.quotient(s.expert.at("dp"), s.instances, "num_dist_opt",
                   fmt::format("expert data parallelism of {}", s.expert.at("dp")), "num_dist_opt");
-  const Layout split = unflatten(expert, "expt_dp", Sizes{{"instance", s.instances}, {"neighbour", inner}});
+  const Layout split =
+      unflatten(expert, "expt_dp", Sizes{{"instance", s.instances}, {"neighbour", inner}});
   std::string outside;
   for (const auto& d : split.dimensions())
-    if (d.name != "instance" && d.name != "neighbour") outside += (outside.empty() ? "" : " ") + d.name;
+    if (d.name != "instance" && d.name != "neighbour")
+      outside += (outside.empty() ? "" : " ") + d.name;
   if (s.instances > 1) {
     out.push_back(family(split, {"intra_expt_dp", "neighbour", outside + " instance"}));
     out.push_back(family(split, {"inter_dist_opt", "instance", outside + " neighbour"}));
@@ -168,8 +179,10 @@ void add_instances(const Arguments& in, const Shape& s, const Layout& expert, st
   out.push_back(family(split, {"intra_dist_opt", "neighbour " + outside, "instance"}));
 }
 
-constexpr Row dense_rows[] = {{"dp", "dp"}, {"cp", "cp"}, {"mp", "tp pp"}, {"tp", "tp"}, {"pp", "pp"}};
-constexpr Row more_dense_rows[] = {{"tp_dp_cp", "tp dp cp"}, {"tp_dp", "tp dp"}, {"tp_cp", "tp cp"}};
+constexpr Row dense_rows[] = {
+    {"dp", "dp"}, {"cp", "cp"}, {"mp", "tp pp"}, {"tp", "tp"}, {"pp", "pp"}};
+constexpr Row more_dense_rows[] = {
+    {"tp_dp_cp", "tp dp cp"}, {"tp_dp", "tp dp"}, {"tp_cp", "tp cp"}};
 constexpr Row expert_rows[] = {{"ep", "ep"},
                                {"expt_tp", "expt_tp"},
                                {"tp_ep", "expt_tp ep"},
@@ -196,7 +209,7 @@ Blueprint build(const Arguments& in) {
 }  // namespace megatron_rules
 }  // namespace
 
-const Preset megatron{"megatron", "", "as order says; its first token varies fastest", megatron_rules::keys,
-                      megatron_rules::build};
+const Preset megatron{"megatron", "", "as order says; its first token varies fastest",
+                      megatron_rules::keys, megatron_rules::build};
 
 }  // namespace rankmesh::presets

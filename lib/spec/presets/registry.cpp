@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t max_list = 32;  // dimensions of one mesh
 
-// References would need a dynamic initialiser per file; pointers do not depend on the order of files.
+// References would need a dynamic initialiser per file; pointers do not depend on the order of
+// files.
 constexpr const Preset* table[] = {&megatron,
                                    &hypercommgrid,
                                    &vllm,
@@ -88,7 +89,8 @@ const Preset& choose(std::string_view text, const PresetCall& call) {
     detail::refuse_at(text, call.position, fmt::format("'{}' needs the key 'kind'", call.system),
                       detail::suggest("", kinds, "kinds"));
   for (const Preset* preset : table)
-    if (preset->system == call.system && (!is_asked || kinds.front().empty() || preset->kind == kind->value))
+    if (preset->system == call.system &&
+        (!is_asked || kinds.front().empty() || preset->kind == kind->value))
       return *preset;
   detail::refuse_at(text, kind->value_position,
                     fmt::format("'{}' has no kind '{:.40}'", call.system, kind->value),
@@ -102,8 +104,8 @@ void check_value(std::string_view text, const Key& key, const PresetCall::Argume
                       fmt::format("it is {}", text_of(key.form)));
   const bool is_shape = key.form == Form::sizes || key.form == Form::names;
   if (is_shape && split(argument.value, key.form == Form::sizes ? 'x' : '.').size() > max_list)
-    detail::refuse_at(text, argument.value_position, fmt::format("more than {} dimensions", max_list),
-                      "use fewer");
+    detail::refuse_at(text, argument.value_position,
+                      fmt::format("more than {} dimensions", max_list), "use fewer");
 }
 
 }  // namespace
@@ -133,10 +135,11 @@ Blueprint build(std::string_view text, const PresetCall& call, std::optional<std
     Blueprint blueprint = choose(text, call).build(arguments);
     is_open = arguments.is_open();
     if (job && *job != blueprint.world_size && !(blueprint.is_part && *job > blueprint.world_size))
-      detail::refuse_at(text, call.position,
-                        fmt::format("the preset describes {} rank{}, the world has {}", blueprint.world_size,
-                                    blueprint.world_size == 1 ? "" : "s", *job),
-                        fmt::format("start {} ranks, or change the sizes", blueprint.world_size));
+      detail::refuse_at(
+          text, call.position,
+          fmt::format("the preset describes {} rank{}, the world has {}", blueprint.world_size,
+                      blueprint.world_size == 1 ? "" : "s", *job),
+          fmt::format("start {} ranks, or change the sizes", blueprint.world_size));
     if (job) blueprint.world_size = *job;
     return blueprint;
   } catch (const SpecError& error) {

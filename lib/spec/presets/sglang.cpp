@@ -1,4 +1,5 @@
-// SGLang: pp outside tp, and two more factorisations of each tp group, for attention and for experts.
+// SGLang: pp outside tp, and two more factorisations of each tp group, for attention and for
+// experts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -31,7 +32,8 @@ Inside settle(const Arguments& in) {
           in.size("pp"),
           in.size("attn_dp"),
           in.size("attn_cp"),
-          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what, "attn_dp*attn_cp"),
+          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what,
+                      "attn_dp*attn_cp"),
           in.size("moe_dp"),
           in.size("moe_ep"),
           in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what, "moe_dp*moe_ep")};
@@ -44,8 +46,10 @@ Blueprint build(const Arguments& in) {
   const Layout base = Layout::row_major(Sizes{{"pp", s.pp}, {"tp", s.tp}});
   const Layout attention = Layout::row_major(
       Sizes{{"pp", s.pp}, {"attn_dp", s.attn_dp}, {"attn_cp", s.attn_cp}, {"attn_tp", s.attn_tp}});
-  const Layout experts = Layout::row_major(Sizes{
-      {"pp", s.pp}, {borrows ? "moe_data" : "moe_dp", s.moe_dp}, {"moe_ep", s.moe_ep}, {"moe_tp", s.moe_tp}});
+  const Layout experts = Layout::row_major(Sizes{{"pp", s.pp},
+                                                 {borrows ? "moe_data" : "moe_dp", s.moe_dp},
+                                                 {"moe_ep", s.moe_ep},
+                                                 {"moe_tp", s.moe_tp}});
   // A name whose groups are another's comes after those that have groups of their own.
   struct Entry {
     std::string_view name;
@@ -53,13 +57,14 @@ Blueprint build(const Arguments& in) {
     std::string_view dimension;
     bool is_alias;
   };
-  const Entry entries[] = {
-      {"attn_cp", attention, "attn_cp", s.attn_cp == s.tp},
-      {"attn_tp", attention, "attn_tp", s.attn_tp == s.tp},
-      {"moe_dp", borrows ? attention : experts, borrows ? "attn_cp" : "moe_dp", borrows || s.moe_dp == s.tp},
-      {"moe_ep", experts, "moe_ep", s.moe_ep == s.tp},
-      {"moe_tp", experts, "moe_tp", s.moe_tp == s.tp}};
-  Blueprint out{in.whole_world(base.size()), {base, attention, experts}, {family(base, {"tp", "tp"})}};
+  const Entry entries[] = {{"attn_cp", attention, "attn_cp", s.attn_cp == s.tp},
+                           {"attn_tp", attention, "attn_tp", s.attn_tp == s.tp},
+                           {"moe_dp", borrows ? attention : experts, borrows ? "attn_cp" : "moe_dp",
+                            borrows || s.moe_dp == s.tp},
+                           {"moe_ep", experts, "moe_ep", s.moe_ep == s.tp},
+                           {"moe_tp", experts, "moe_tp", s.moe_tp == s.tp}};
+  Blueprint out{
+      in.whole_world(base.size()), {base, attention, experts}, {family(base, {"tp", "tp"})}};
   for (const Entry& e : entries)
     if (!e.is_alias) out.families.push_back(family(e.layout, {e.name, e.dimension}));
   out.families.push_back(family(base, {"pp", "pp"}));
@@ -72,7 +77,8 @@ Blueprint build(const Arguments& in) {
 }  // namespace
 
 const Preset sglang{
-    "sglang", "", "pp, then tp = attn_dp, attn_cp, attn_tp = moe_dp, moe_ep, moe_tp; the last varies fastest",
+    "sglang", "",
+    "pp, then tp = attn_dp, attn_cp, attn_tp = moe_dp, moe_ep, moe_tp; the last varies fastest",
     sglang_rules::keys, sglang_rules::build};
 
 }  // namespace rankmesh::presets

@@ -21,7 +21,8 @@ struct Moe {
   std::int64_t tp, ep, cluster;
 };
 
-// -1 is the default: EP 1, and the rest is moe_tp; where one of the two is given, the other is the rest.
+// -1 is the default: EP 1, and the rest is moe_tp; where one of the two is given, the other is the
+// rest.
 Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
   const auto given = [&](std::string_view key) -> std::optional<std::int64_t> {
     const std::int64_t value = in.number(key, -1);
@@ -35,18 +36,21 @@ Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
   if (!tp && ep) moe.tp = rest / *ep;
   if (tp && !ep) moe.ep = rest / *tp;
   if (moe.cluster > 1 && moe.ep > 1)
-    in.refuse("moe_cluster", fmt::format("{} clusters with expert parallelism of {}", moe.cluster, moe.ep),
+    in.refuse("moe_cluster",
+              fmt::format("{} clusters with expert parallelism of {}", moe.cluster, moe.ep),
               "clusters divide the experts already: write moe_ep=1");
   const std::string_view culprit = ep ? "moe_ep" : tp ? "moe_tp" : "moe_cluster";
   if (in.product({moe.tp, moe.ep, moe.cluster}) != moe_world)
-    in.refuse(culprit,
-              fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} are {}, the experts have {} ranks", moe.tp,
-                          moe.ep, moe.cluster, moe.tp * moe.ep * moe.cluster, moe_world),
-              fmt::format("choose sizes that multiply to {}", moe_world));
+    in.refuse(
+        culprit,
+        fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} are {}, the experts have {} ranks",
+                    moe.tp, moe.ep, moe.cluster, moe.tp * moe.ep * moe.cluster, moe_world),
+        fmt::format("choose sizes that multiply to {}", moe_world));
   return moe;
 }
 
-// Which names of the experts Mapping derives the same on every rank; it contradicts itself on the others.
+// Which names of the experts Mapping derives the same on every rank; it contradicts itself on the
+// others.
 void add_experts(std::vector<GroupFamily>& out, const Layout& stage, bool with_tp, bool with_ep) {
   if (with_tp) out.push_back(family(stage, {"moe_tp", "moe_tp"}));
   if (with_ep) out.push_back(family(stage, {"moe_cluster", "cluster moe_ep"}));
@@ -63,7 +67,8 @@ Blueprint build(const Arguments& in) {
   const std::int64_t cp = in.size("cp");
   if (layout == "any" && cp > 1)
     in.refuse("layout", fmt::format("the layout is left open with cp={}", cp),
-              "write layout=cp_fastest, or layout=tp_fastest for releases before the change of convention");
+              "write layout=cp_fastest, or layout=tp_fastest for releases before the change of "
+              "convention");
   const std::int64_t world = in.whole_world(in.product({tp, pp, cp}));
   const std::int64_t stage = world / pp;
   const bool helix = type == "helix";
@@ -81,15 +86,16 @@ Blueprint build(const Arguments& in) {
   append(out.families, view, rows);
   if (cp > 1 && type == "ulysses") return out;  // the experts' ranks cover no whole stage
 
-  const Layout experts =
-      Layout::row_major(Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"cluster", moe.cluster}, {"moe_ep", moe.ep}});
+  const Layout experts = Layout::row_major(
+      Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"cluster", moe.cluster}, {"moe_ep", moe.ep}});
   out.views.push_back(experts);
   add_experts(out.families, experts, cp == 1 || moe.ep == 1 || (!cp_fastest && tp % moe.ep == 0),
               cp == 1 || moe.ep == stage);
   if (cp > 1 && helix && cp_fastest) {
     // FFN and experts see a second mapping with tp = TP*CP and cp = 1.
-    constexpr Row second[] = {
-        {"helix_ffn_tp", "moe_tp cluster moe_ep"}, {"helix_moe_tp", "moe_tp"}, {"helix_moe_ep", "moe_ep"}};
+    constexpr Row second[] = {{"helix_ffn_tp", "moe_tp cluster moe_ep"},
+                              {"helix_moe_tp", "moe_tp"},
+                              {"helix_moe_ep", "moe_ep"}};
     append(out.families, experts, second);
   }
   return out;

@@ -14,7 +14,8 @@ constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, outermost first"},
                         {"dim_names", Form::names, "the names, outermost first"},
                         {"rank_map", Form::counts, "the ranks in row-major order, 0x1x2..."}};
 
-// The ranks listed may leave others of the world outside: world_size is then at least the highest + 1.
+// The ranks listed may leave others of the world outside: world_size is then at least the highest
+// + 1.
 std::int64_t world_of(const Arguments& in, std::int64_t product, const RankTable* table) {
   if (table == nullptr) return in.whole_world(product);
   const std::int64_t least = in.sum(std::ranges::max(table->ranks()), 1);
@@ -36,7 +37,8 @@ Blueprint build(const Arguments& in) {
   if (in.has("rank_map")) {
     auto ranks = in.numbers("rank_map");
     if (static_cast<std::int64_t>(ranks.size()) != product)
-      in.refuse("rank_map", fmt::format("{} ranks are listed for a mesh of {}", ranks.size(), product),
+      in.refuse("rank_map",
+                fmt::format("{} ranks are listed for a mesh of {}", ranks.size(), product),
                 "list each rank of the mesh once");
     table = RankTable::make(std::move(ranks));
   }

@@ -9,23 +9,27 @@ namespace rankmesh::presets {
 namespace {
 namespace vllm_rules {
 
-constexpr Key keys[] = {{"external_dp", Form::size, "independent copies of the engine, 1; never inferred"},
-                        {"dp", Form::size, "data parallelism, what is left of the world"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"pcp", Form::size, "prefill context parallelism, 1"},
-                        {"tp", Form::size, "tensor parallelism, 1"},
-                        {"dcp", Form::size, "decode context parallelism, divides tp, 1"}};
+constexpr Key keys[] = {
+    {"external_dp", Form::size, "independent copies of the engine, 1; never inferred"},
+    {"dp", Form::size, "data parallelism, what is left of the world"},
+    {"pp", Form::size, "pipeline stages, 1"},
+    {"pcp", Form::size, "prefill context parallelism, 1"},
+    {"tp", Form::size, "tensor parallelism, 1"},
+    {"dcp", Form::size, "decode context parallelism, divides tp, 1"}};
 
-// EP fixes external_dp and pp. Where groups are listed otherwise than the view runs, the row says how.
+// EP fixes external_dp and pp. Where groups are listed otherwise than the view runs, the row says
+// how.
 constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
                         {"pp", "pp", "external_dp dp tp pcp"},
                         {"dp", "dp", "external_dp tp pp pcp"},
                         {"ep", "dp pcp tp", "external_dp pp"}};
 
-// vLLM takes whatever is left of the world for independent copies of the engine; here that must be said.
+// vLLM takes whatever is left of the world for independent copies of the engine; here that must be
+// said.
 void check_external(const Arguments& in, std::int64_t ranks) {
   if (!in.has("dp") || !in.world() || *in.world() == ranks || *in.world() % ranks != 0) return;
-  in.refuse("world_size", fmt::format("the sizes make {} ranks, the world has {}", ranks, *in.world()),
+  in.refuse("world_size",
+            fmt::format("the sizes make {} ranks, the world has {}", ranks, *in.world()),
             fmt::format("write external_dp={} if that many engines run side by side",
                         *in.world() / ranks * in.size("external_dp")));
 }
@@ -36,7 +40,8 @@ Blueprint build(const Arguments& in) {
   if (tp % dcp != 0)
     in.refuse("dcp", fmt::format("decode context parallelism of {} does not divide tp={}", dcp, tp),
               "it reuses the ranks of a tp group: choose a divisor of tp");
-  check_external(in, in.product({in.size("external_dp"), in.size("dp"), in.size("pp"), in.size("pcp"), tp}));
+  check_external(
+      in, in.product({in.size("external_dp"), in.size("dp"), in.size("pp"), in.size("pcp"), tp}));
   const std::int64_t dp =
       in.free_size("dp", in.product({in.size("external_dp"), in.size("pp"), in.size("pcp"), tp}));
   const Sizes sizes{{"external_dp", in.size("external_dp")},

@@ -15,7 +15,8 @@ namespace rankmesh::detail {
 void run_message(const Call& call, MPI_Comm comm, std::int64_t largest);
 
 /// Begins it. The receive's request comes first; once it is complete, ask check_length().
-void start_message(const Call& call, MPI_Comm comm, std::int64_t largest, std::vector<MPI_Request>& requests);
+void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
+                   std::vector<MPI_Request>& requests);
 
 /// MPI lets a shorter message pass; a longer one is its own error. @throws UsageError.
 void check_length(const Call& call, const MPI_Status& status);

@@ -6,9 +6,9 @@
 
 namespace rankmesh {
 
-/// An MPI_Op and a datatype of the element's bytes, made for one operation and freed with this object, which
-/// outlives it. MPI gives an operation's function nothing but the datatype: that carries the reduction as an
-/// attribute.
+/// An MPI_Op and a datatype of the element's bytes, made for one operation and freed with this
+/// object, which outlives it. MPI gives an operation's function nothing but the datatype: that
+/// carries the reduction as an attribute.
 class MpiUserOperation {
  public:
   explicit MpiUserOperation(UserReduction& reduction);
@@ -18,8 +18,8 @@ class MpiUserOperation {
 
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
   [[nodiscard]] MPI_Op op() const noexcept { return op_; }
-  /// Once the operation is complete: @throws UsageError with the function's exception nested, where it threw
-  /// on this rank.
+  /// Once the operation is complete: @throws UsageError with the function's exception nested, where
+  /// it threw on this rank.
   void check() const;
 
  private:

@@ -13,9 +13,9 @@ namespace rankmesh::detail {
 /// Whether there is arithmetic on the type: integers, float32 and float64.
 [[nodiscard]] constexpr bool can_reduce(DataType type) { return !is_narrow_float(type); }
 
-/// out[i] = in[0][i] op in[1][i] op ... in[sources - 1][i], from left to right, so that everybody who reduces
-/// the same sources gets the same bits. `avg` divides the sum by `sources`. `out` may be one of the sources,
-/// and overlaps none in another way. Integers wrap around.
+/// out[i] = in[0][i] op in[1][i] op ... in[sources - 1][i], from left to right, so that everybody
+/// who reduces the same sources gets the same bits. `avg` divides the sum by `sources`. `out` may
+/// be one of the sources, and overlaps none in another way. Integers wrap around.
 void reduce(DataType type, ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
             std::int64_t count);
 

@@ -1,4 +1,5 @@
-// What one member of a group has in shared memory: counters, small payloads and slots for larger ones.
+// What one member of a group has in shared memory: counters, small payloads and slots for larger
+// ones.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,11 @@ namespace rankmesh::shm {
 inline constexpr std::size_t line = 128;
 /// Bytes that travel beside the number of their step.
 inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t);
-/// Payloads up to here have places of their own, more than large ones have: who broadcasts small messages can
-/// be far ahead.
+/// Payloads up to here have places of their own, more than large ones have: who broadcasts small
+/// messages can be far ahead.
 inline constexpr std::size_t medium_bytes = 4096;
-/// How far a member may be ahead of the slowest: in steps, in steps of more than inline_bytes, and of more
-/// than medium_bytes.
+/// How far a member may be ahead of the slowest: in steps, in steps of more than inline_bytes, and
+/// of more than medium_bytes.
 inline constexpr std::uint64_t headers = 32;
 inline constexpr std::uint64_t media = 16;
 inline constexpr std::uint64_t slots = 4;
@@ -30,8 +31,8 @@ struct alignas(line) Header {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Header) == line);
 
-/// A view of one member's memory, which begins as zeros. All ranks of a group see the same bytes, at
-/// addresses of their own, or are threads of one process.
+/// A view of one member's memory, which begins as zeros. All ranks of a group see the same bytes,
+/// at addresses of their own, or are threads of one process.
 class Area {
  public:
   Area(std::byte* memory, std::size_t slot_bytes) : memory_{memory}, slot_bytes_{slot_bytes} {}

@@ -1,11 +1,11 @@
-// The protocol of collectives in shared memory. Knows neither MPI nor processes: members are processes with a
-// segment or threads of one process, and nothing here waits.
+// The protocol of collectives in shared memory. Knows neither MPI nor processes: members are
+// processes with a segment or threads of one process, and nothing here waits.
 //
-// Every operation is a fixed number of steps, numbered over the life of the group, the same on all members.
-// In a step a member publishes (its payload, then the step's number), sees the numbers of the members that it
-// needs, reads, and counts the step as done. A payload of a step may be read in this step and the next. So it
-// is overwritten, ahead_of() steps later, only when all members are done with the step after it:
-// no operation sees the payload of another, whatever follows whatever.
+// Every operation is a fixed number of steps, numbered over the life of the group, the same on all
+// members. In a step a member publishes (its payload, then the step's number), sees the numbers of
+// the members that it needs, reads, and counts the step as done. A payload of a step may be read in
+// this step and the next. So it is overwritten, ahead_of() steps later, only when all members are
+// done with the step after it: no operation sees the payload of another, whatever follows whatever.
 #pragma once
 
 #include <cstddef>
@@ -65,8 +65,8 @@ enum class Way : std::uint8_t {
   in_place_all_to_all,
 };
 
-/// Whether the call's buffers lie in symmetric memory of this group, such that it can be carried without a
-/// copy. @param group  one of SymmetricWindow::groups.
+/// Whether the call's buffers lie in symmetric memory of this group, such that it can be carried
+/// without a copy. @param group  one of SymmetricWindow::groups.
 [[nodiscard]] bool is_in_place(const Call& call, const void* group);
 
 /// An operation under way. Stays where it is until it is complete.
@@ -89,17 +89,17 @@ class Engine {
   /// @param areas  each member's memory, in group order.
   /// @param locals  each member's number on the node, for symmetric memory.
   /// @param group  as windows of symmetric memory know it.
-  Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self, std::size_t slot_bytes,
-         Limits limits, const void* group);
+  Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
+         std::size_t slot_bytes, Limits limits, const void* group);
 
   /// Whether the protocol has the operation, for this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
-  /// Puts an operation behind those that are under way. The call, its buffers and `progress` stay until it is
-  /// complete.
+  /// Puts an operation behind those that are under way. The call, its buffers and `progress` stay
+  /// until it is complete.
   void begin(Progress& progress, const Call& call);
-  /// The same for one that takes a single step, where nothing is under way: as few instructions as can be.
-  /// Looks for the others at most `looks` times, with a pause in between. False: `progress` is not complete,
-  /// or not even begun.
+  /// The same for one that takes a single step, where nothing is under way: as few instructions as
+  /// can be. Looks for the others at most `looks` times, with a pause in between. False: `progress`
+  /// is not complete, or not even begun.
   bool run_small(Progress& progress, const Call& call, int looks);
   /// Goes on with what is under way as far as the other members have come. Never waits.
   void advance();

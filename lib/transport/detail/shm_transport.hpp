@@ -12,16 +12,16 @@
 
 namespace rankmesh {
 
-/// Every collective of members that share a node; not with blocks of different sizes, and no arithmetic on
-/// half types and fp8. Buffers of any size go through the segment in pieces; those in symmetric memory stay
-/// where they are.
+/// Every collective of members that share a node; not with blocks of different sizes, and no
+/// arithmetic on half types and fp8. Buffers of any size go through the segment in pieces; those in
+/// symmetric memory stay where they are.
 ///
-/// Nothing runs by itself: operations progress in `run`, in the `test` of any Pending of this transport, and
-/// in `advance`. They are carried out in the order in which they were issued.
+/// Nothing runs by itself: operations progress in `run`, in the `test` of any Pending of this
+/// transport, and in `advance`. They are carried out in the order in which they were issued.
 class ShmTransport final : public Transport {
  public:
-  /// Waits for `done` while other members are late, with a deadline; `step` numbers the operation, the same
-  /// on all members. @throws TimeoutError.
+  /// Waits for `done` while other members are late, with a deadline; `step` numbers the operation,
+  /// the same on all members. @throws TimeoutError.
   using Patience =
       std::function<void(const std::function<bool()>& done, const Call& call, std::uint64_t step)>;
   struct Place {

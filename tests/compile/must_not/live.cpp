@@ -1,4 +1,5 @@
-// Misuse of communicators, coordinators and meshes that the compiler must find; see ../must_not_compile.
+// Misuse of communicators, coordinators and meshes that the compiler must find; see
+// ../must_not_compile.
 #include <span>
 #include <utility>
 #include <vector>

@@ -25,7 +25,8 @@ inline double number(const char* name, double fallback) {
 // True where FAKE_BREAK (a comma list) names this behaviour: the tests of the doubles
 // use it to show that each of them fails when its behaviour is taken out.
 inline bool broken(std::string_view behaviour) {
-  static const std::string list = setting("FAKE_BREAK").value_or("");  // once: worker threads ask, too
+  static const std::string list =
+      setting("FAKE_BREAK").value_or("");  // once: worker threads ask, too
   std::string_view rest(list);
   while (!rest.empty()) {
     const auto comma = rest.find(',');

@@ -24,7 +24,8 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidValue;
-  if (const cudaError_t error = check_range(to, bytes, to_device); error != cudaSuccess) return error;
+  if (const cudaError_t error = check_range(to, bytes, to_device); error != cudaSuccess)
+    return error;
   return check_range(from, bytes, from_device);
 }
 
@@ -44,16 +45,19 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (bytes == 0) return cudaSuccess;
-  if (const cudaError_t error = check_copy(to, from, bytes, kind); error != cudaSuccess) return record(error);
+  if (const cudaError_t error = check_copy(to, from, bytes, kind); error != cudaSuccess)
+    return record(error);
   const bool plain = capturing(stream);
   const bool from_pageable = find_memory(from, 0).place == Place::pageable;
   const bool to_pageable = find_memory(to, 0).place == Place::pageable;
   cudaError_t error;
   if (from_pageable && !plain && !broken("pageable_copy")) {
     auto aside = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
-    error = submit(stream, [=]() -> FakeCudaWork { return [=] { std::memcpy(to, aside->data(), bytes); }; });
+    error = submit(
+        stream, [=]() -> FakeCudaWork { return [=] { std::memcpy(to, aside->data(), bytes); }; });
   } else {
-    error = submit(stream, [=]() -> FakeCudaWork { return [=] { std::memmove(to, from, bytes); }; });
+    error =
+        submit(stream, [=]() -> FakeCudaWork { return [=] { std::memmove(to, from, bytes); }; });
   }
   if (error == cudaSuccess && to_pageable && !plain) find_stream(stream)->end().wait();
   return record(error);
@@ -61,14 +65,16 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
-  if (const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr); error != cudaSuccess)
+  if (const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+      error != cudaSuccess)
     return error;
   return cudaStreamSynchronize(nullptr);
 }
 
 // Rows of `width` bytes, `pitch` bytes apart. Between allocations of the device only.
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (width > to_pitch || width > from_pitch) return record(cudaErrorInvalidPitchValue);
   if (width == 0 || height == 0) return cudaSuccess;
@@ -91,8 +97,10 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (bytes == 0) return cudaSuccess;
-  if (const cudaError_t error = check_range(to, bytes, true); error != cudaSuccess) return record(error);
-  return record(submit(stream, [=]() -> FakeCudaWork { return [=] { std::memset(to, value, bytes); }; }));
+  if (const cudaError_t error = check_range(to, bytes, true); error != cudaSuccess)
+    return record(error);
+  return record(
+      submit(stream, [=]() -> FakeCudaWork { return [=] { std::memset(to, value, bytes); }; }));
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
@@ -105,7 +113,8 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes) {
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (!find_stream(stream)) return record(cudaErrorInvalidResourceHandle);
-  if (capturing(stream)) return record(cudaErrorStreamCaptureUnsupported);  // memory nodes are not imitated
+  if (capturing(stream))
+    return record(cudaErrorStreamCaptureUnsupported);  // memory nodes are not imitated
   return record(allocate(pointer, bytes, find_stream(stream)->device));
 }
 

@@ -45,7 +45,8 @@ std::array<unsigned char, 16> make_uuid(int physical) {
   if (const auto given = setting("FAKE_CUDA_UUIDS"); given && !broken("given_uuids")) {
     const auto items = split_list(*given);
     if (static_cast<std::size_t>(physical) < items.size()) {
-      for (std::size_t i = 0; i < 16 && 2 * i + 2 <= items[static_cast<std::size_t>(physical)].size(); ++i)
+      for (std::size_t i = 0;
+           i < 16 && 2 * i + 2 <= items[static_cast<std::size_t>(physical)].size(); ++i)
         uuid[i] = static_cast<unsigned char>(
             std::stoi(items[static_cast<std::size_t>(physical)].substr(2 * i, 2), nullptr, 16));
       return uuid;
@@ -91,7 +92,8 @@ Machine read_machine() {
   for (const std::string& item : split_list(*chosen)) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Device& device) {
       return item == std::to_string(device.physical) ||
-             (item.size() > 4 && strncasecmp(uuid_text(device).c_str(), item.c_str(), item.size()) == 0);
+             (item.size() > 4 &&
+              strncasecmp(uuid_text(device).c_str(), item.c_str(), item.size()) == 0);
     });
     if (found == all.end()) break;
     machine.visible.push_back(*found);
@@ -132,7 +134,8 @@ int attribute(cudaDeviceAttr which, int device, bool& known) {
     case cudaDevAttrMemoryPoolsSupported:
       return 1;
     default:
-      known = static_cast<int>(which) > 0 && static_cast<int>(which) < static_cast<int>(cudaDevAttrMax);
+      known =
+          static_cast<int>(which) > 0 && static_cast<int>(which) < static_cast<int>(cudaDevAttrMax);
       return 0;
   }
 }
@@ -202,7 +205,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   if (!valid_device(device)) return record(cudaErrorInvalidDevice);
   *prop = cudaDeviceProp{};
   std::snprintf(prop->name, sizeof prop->name, "Fake GPU (CPU double of libcudart)");
-  std::memcpy(prop->uuid.bytes, machine().visible[static_cast<std::size_t>(device)].uuid.data(), 16);
+  std::memcpy(prop->uuid.bytes, machine().visible[static_cast<std::size_t>(device)].uuid.data(),
+              16);
   prop->totalGlobalMem = device_memory();
   prop->warpSize = 32;
   prop->maxThreadsPerBlock = 1024;
@@ -247,14 +251,16 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (can == nullptr || !valid_device(device) || !valid_device(peer)) return record(cudaErrorInvalidDevice);
+  if (can == nullptr || !valid_device(device) || !valid_device(peer))
+    return record(cudaErrorInvalidDevice);
   *can = device != peer;
   return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (version == nullptr) return record(cudaErrorInvalidValue);
-  *version = have_driver() ? static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", driver_version)) : 0;
+  *version =
+      have_driver() ? static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", driver_version)) : 0;
   return cudaSuccess;
 }
 

@@ -102,11 +102,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle,
+                                 cudaEvent_t end_handle) {
   const auto start = find_event(start_handle);
   const auto end = find_event(end_handle);
-  if (!start || !end || !start->recorded || !end->recorded) return record(cudaErrorInvalidResourceHandle);
-  if ((start->flags | end->flags) & cudaEventDisableTiming) return record(cudaErrorInvalidResourceHandle);
+  if (!start || !end || !start->recorded || !end->recorded)
+    return record(cudaErrorInvalidResourceHandle);
+  if ((start->flags | end->flags) & cudaEventDisableTiming)
+    return record(cudaErrorInvalidResourceHandle);
   if (start->capture || end->capture) return record(cudaErrorCapturedEvent);
   if (milliseconds == nullptr) return record(cudaErrorInvalidValue);
   if (!start->mark.reached() || !end->mark.reached()) return record(cudaErrorNotReady);
@@ -121,7 +124,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
   const auto event = find_event(handle);
   if (!stream || !event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) {
-    if (stream->capture && stream->capture != event->capture) return record(cudaErrorStreamCaptureMerge);
+    if (stream->capture && stream->capture != event->capture)
+      return record(cudaErrorStreamCaptureMerge);
     stream->capture = event->capture;
     stream->capture->join(stream.get(), event->covered);
     return cudaSuccess;

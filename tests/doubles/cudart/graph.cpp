@@ -58,7 +58,8 @@ thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 // Ends a capture: its streams work normally again.
 void leave(const std::shared_ptr<Capture>& capture) {
   for (const auto& [stream, covered] : capture->covers)
-    if (const auto live = find_stream(stream); live && live->capture == capture) live->capture.reset();
+    if (const auto live = find_stream(stream); live && live->capture == capture)
+      live->capture.reset();
   all().captures.erase(capture);
 }
 
@@ -92,9 +93,9 @@ bool capture_forbids_unsafe_calls() {
   bool forbidden = false;
   for (const auto& capture : all().captures) {
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool applies =
-        own ? capture->mode != cudaStreamCaptureModeRelaxed
-            : capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
+    const bool applies = own ? capture->mode != cudaStreamCaptureModeRelaxed
+                             : capture->mode == cudaStreamCaptureModeGlobal &&
+                                   thread_mode == cudaStreamCaptureModeGlobal;
     if (applies) capture->invalid = forbidden = true;
   }
   return forbidden;
@@ -136,12 +137,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (!stream->capture) return record(cudaErrorIllegalState);
   const auto capture = stream->capture;
   if (capture->origin != stream.get()) return record(cudaErrorStreamCaptureUnmatched);
-  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id())
+  if (capture->mode != cudaStreamCaptureModeRelaxed &&
+      capture->thread != std::this_thread::get_id())
     return record(cudaErrorStreamCaptureWrongThread);
   leave(capture);
   std::unique_ptr<CUgraph_st> made{capture->graph};
   if (capture->invalid) return record(cudaErrorStreamCaptureInvalidated);
-  if (!capture->all_joined() && !broken("capture_join")) return record(cudaErrorStreamCaptureUnjoined);
+  if (!capture->all_joined() && !broken("capture_join"))
+    return record(cudaErrorStreamCaptureUnjoined);
   made->operations = capture->operations;
   *graph = made.release();
   std::lock_guard own(all().mutex);
@@ -155,8 +158,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
                                      unsigned long long* number, cudaGraph_t* graph,
-                                     const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-                                     size_t* count) {
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* count) {
   if (status == nullptr) return record(cudaErrorInvalidValue);
   std::lock_guard lock(issue_mutex());
   const auto stream = find_stream(handle);
@@ -191,7 +194,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   std::lock_guard lock(all().mutex);
   if (all().execs.count(exec) == 0) return record(cudaErrorInvalidValue);
   for (const FakeCudaPrepare& operation : exec->operations)
-    if (const cudaError_t error = submit(stream, operation); error != cudaSuccess) return record(error);
+    if (const cudaError_t error = submit(stream, operation); error != cudaSuccess)
+      return record(error);
   return cudaSuccess;
 }
 
@@ -205,7 +209,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 
 cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy,
                                  unsigned references, unsigned flags) {
-  if (object == nullptr || destroy == nullptr || references == 0 || flags != cudaUserObjectNoDestructorSync)
+  if (object == nullptr || destroy == nullptr || references == 0 ||
+      flags != cudaUserObjectNoDestructorSync)
     return record(cudaErrorInvalidValue);
   *object = new CUuserObject_st{data, destroy, {references}};
   return cudaSuccess;
@@ -223,8 +228,9 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object
   if (object == nullptr || count == 0) return record(cudaErrorInvalidValue);
   std::lock_guard issue(issue_mutex());
   std::lock_guard lock(all().mutex);
-  const bool is_captured = std::any_of(all().captures.begin(), all().captures.end(),
-                                       [&](const auto& capture) { return capture->graph == graph; });
+  const bool is_captured =
+      std::any_of(all().captures.begin(), all().captures.end(),
+                  [&](const auto& capture) { return capture->graph == graph; });
   if (!is_captured && all().graphs.count(graph) == 0) return record(cudaErrorInvalidValue);
   if ((flags & cudaGraphUserObjectMove) == 0) object->references += count;
   if (!broken("graph_objects"))

@@ -16,7 +16,8 @@ namespace fake {
 namespace {
 
 constexpr std::size_t alignment = 4096;
-constexpr int unwritten = 0xA5;  // new and freed memory reads as this, so that nobody relies on zeros
+constexpr int unwritten =
+    0xA5;  // new and freed memory reads as this, so that nobody relies on zeros
 
 struct Block {
   std::size_t bytes;
@@ -33,14 +34,16 @@ struct Register {
     if (broken("memory_counted")) return 0;
     long long sum = 0;
     for (const auto& [base, block] : blocks)
-      if (block.place == Place::device && block.device == device) sum += static_cast<long long>(block.bytes);
+      if (block.place == Place::device && block.device == device)
+        sum += static_cast<long long>(block.bytes);
     const auto extra = charged.find(device);
     return sum + (extra == charged.end() ? 0 : extra->second);
   }
 };
 
 Register& memory() {
-  static Register* const made = new Register;  // never destroyed: streams may outlive static objects
+  static Register* const made =
+      new Register;  // never destroyed: streams may outlive static objects
   return *made;
 }
 
@@ -74,7 +77,8 @@ cudaError_t allocate(void** pointer, std::size_t bytes, int device) {
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
   std::lock_guard lock(memory().mutex);
-  if (memory().used(device) + static_cast<long long>(bytes) > static_cast<long long>(device_memory()))
+  if (memory().used(device) + static_cast<long long>(bytes) >
+      static_cast<long long>(device_memory()))
     return cudaErrorMemoryAllocation;
   void* made = raw_memory(bytes);
   if (made == nullptr) return cudaErrorMemoryAllocation;
@@ -86,7 +90,8 @@ cudaError_t allocate(void** pointer, std::size_t bytes, int device) {
 cudaError_t release(void* pointer) {
   std::lock_guard lock(memory().mutex);
   const auto block = memory().blocks.find(address(pointer));
-  if (block == memory().blocks.end() || block->second.place != Place::device) return cudaErrorInvalidValue;
+  if (block == memory().blocks.end() || block->second.place != Place::device)
+    return cudaErrorInvalidValue;
   std::memset(pointer, unwritten, block->second.bytes);
   memory().blocks.erase(block);
   std::free(pointer);
@@ -164,7 +169,8 @@ cudaError_t cudaFreeHost(void* pointer) {
   wait_for_device(current_device());
   std::lock_guard lock(memory().mutex);
   const auto block = memory().blocks.find(address(pointer));
-  if (block == memory().blocks.end() || block->second.registered) return record(cudaErrorInvalidValue);
+  if (block == memory().blocks.end() || block->second.registered)
+    return record(cudaErrorInvalidValue);
   memory().blocks.erase(block);
   std::free(pointer);
   return cudaSuccess;
@@ -181,13 +187,15 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned int) {
 cudaError_t cudaHostUnregister(void* pointer) {
   std::lock_guard lock(memory().mutex);
   const auto block = memory().blocks.find(address(pointer));
-  if (block == memory().blocks.end() || !block->second.registered) return record(cudaErrorInvalidValue);
+  if (block == memory().blocks.end() || !block->second.registered)
+    return record(cudaErrorInvalidValue);
   memory().blocks.erase(block);
   return cudaSuccess;
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned int) {
-  if (device == nullptr || find_memory(host, 0).place != Place::pinned) return record(cudaErrorInvalidValue);
+  if (device == nullptr || find_memory(host, 0).place != Place::pinned)
+    return record(cudaErrorInvalidValue);
   *device = host;
   return cudaSuccess;
 }

@@ -23,7 +23,8 @@ struct Streams {
 };
 
 Streams& streams() {
-  static Streams* const made = new Streams;  // never destroyed: worker threads may outlive static objects
+  static Streams* const made =
+      new Streams;  // never destroyed: worker threads may outlive static objects
   return *made;
 }
 

@@ -4,8 +4,9 @@
 namespace fake {
 namespace {
 
-ncclResult_t call(FakeNcclCall kind, const void* send, void* receive, std::size_t count, ncclDataType_t type,
-                  ncclRedOp_t op, int root, ncclComm_t handle, cudaStream_t stream) {
+ncclResult_t call(FakeNcclCall kind, const void* send, void* receive, std::size_t count,
+                  ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t handle,
+                  cudaStream_t stream) {
   CommPtr comm;
   Operation operation{kind, send, receive, count, type, op, {}, root, stream};
   Outcome checked = enter(handle, comm);
@@ -20,18 +21,18 @@ using namespace fake;
 
 extern "C" {
 
-ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                           ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return call(fake_all_reduce, send, receive, count, type, op, -1, comm, stream);
 }
 
-ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   return call(fake_reduce, send, receive, count, type, op, root, comm, stream);
 }
 
-ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream) {
   return call(fake_broadcast, send, receive, count, type, ncclSum, root, comm, stream);
 }
 
@@ -50,23 +51,23 @@ ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, nc
   return call(fake_reduce_scatter, send, receive, count, type, op, -1, comm, stream);
 }
 
-ncclResult_t ncclAlltoAll(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          cudaStream_t stream) {
+ncclResult_t ncclAlltoAll(const void* send, void* receive, size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream) {
   return call(fake_all_to_all, send, receive, count, type, ncclSum, -1, comm, stream);
 }
 
-ncclResult_t ncclGather(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                        ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclGather(const void* send, void* receive, size_t count, ncclDataType_t type,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
   return call(fake_gather, send, receive, count, type, ncclSum, root, comm, stream);
 }
 
-ncclResult_t ncclScatter(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                         ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
+                         int root, ncclComm_t comm, cudaStream_t stream) {
   return call(fake_scatter, send, receive, count, type, ncclSum, root, comm, stream);
 }
 
-ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
   return call(fake_send, send, nullptr, count, type, ncclSum, peer, comm, stream);
 }
 

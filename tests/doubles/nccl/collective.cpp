@@ -55,8 +55,8 @@ class Run {
     std::size_t bytes;
   };
 
-  // One round (data == null: no message): to_send(peer) goes to each other rank, and what comes from it lands
-  // at receive_at(peer).
+  // One round (data == null: no message): to_send(peer) goes to each other rank, and what comes
+  // from it lands at receive_at(peer).
   template <class ToSend, class ReceiveAt>
   Outcome round(ToSend to_send, ReceiveAt receive_at) {
     std::vector<Outgoing> sends;
@@ -67,10 +67,12 @@ class Run {
       if (const Part part = to_send(peer); part.data != nullptr)
         sends.push_back({static_cast<int>(peer), part.data, part.bytes, label});
       if (const Part part = receive_at(peer); part.data != nullptr)
-        receives.push_back({static_cast<int>(peer), const_cast<char*>(part.data), part.bytes, label});
+        receives.push_back(
+            {static_cast<int>(peer), const_cast<char*>(part.data), part.bytes, label});
     }
-    return exchange(comm_, call_name(o_.kind) + std::string(" (collective ") + std::to_string(number_) + ")",
-                    sends, receives);
+    return exchange(
+        comm_, call_name(o_.kind) + std::string(" (collective ") + std::to_string(number_) + ")",
+        sends, receives);
   }
 
   static constexpr Part nothing{nullptr, 0};

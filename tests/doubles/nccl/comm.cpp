@@ -134,20 +134,21 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use) {
 
 Outcome drain(Comm& comm) {
   std::unique_lock lock(comm.mutex);
-  const bool drained = comm.changed.wait_for(lock, std::chrono::duration<double>(comm.seat.limit), [&] {
-    return comm.done == comm.issued || !comm.error.ok() || comm.seat.cancelled;
-  });
+  const bool drained = comm.changed.wait_for(
+      lock, std::chrono::duration<double>(comm.seat.limit),
+      [&] { return comm.done == comm.issued || !comm.error.ok() || comm.seat.cancelled; });
   if (!comm.error.ok()) return comm.error;
   if (!drained)
-    return failed(ncclSystemError, "rank %d waited %.1f s for its own operations to end", comm.seat.rank,
-                  comm.seat.limit);
+    return failed(ncclSystemError, "rank %d waited %.1f s for its own operations to end",
+                  comm.seat.rank, comm.seat.limit);
   return {};
 }
 
 Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int)>& write) {
   const Segment& segment = comm.seat.segment;
   const std::uint64_t turn = ++comm.met;
-  const int parity = static_cast<int>(turn & 1);  // the next meeting may begin while some still read this one
+  const int parity =
+      static_cast<int>(turn & 1);  // the next meeting may begin while some still read this one
   RankSlot& mine = comm.seat.mine();
   mine.meeting[parity] = static_cast<int>(kind);
   if (write) write(mine, parity);
@@ -166,8 +167,9 @@ Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int)>
     return done;
   for (int rank = 0; rank < comm.seat.ranks; ++rank) {
     if (segment.slot(rank).meeting[parity] == static_cast<int>(kind)) continue;
-    const Outcome cause = failed(ncclInvalidUsage, "rank %d called %s, rank %d called %s", comm.seat.rank,
-                                 what.c_str(), rank, meeting_name(segment.slot(rank).meeting[parity]));
+    const Outcome cause =
+        failed(ncclInvalidUsage, "rank %d called %s, rank %d called %s", comm.seat.rank,
+               what.c_str(), rank, meeting_name(segment.slot(rank).meeting[parity]));
     segment.spoil(comm.seat.rank, cause);
     return cause;
   }
@@ -179,7 +181,8 @@ void become_busy(Comm& comm) {
   comm.progress.polls = static_cast<int>(number("FAKE_NCCL_POLLS", 2));
 }
 
-void run_in_background(const CommPtr& comm, std::function<Outcome()> body, std::function<void()> deliver) {
+void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
+                       std::function<void()> deliver) {
   {
     std::lock_guard lock(comm->mutex);
     become_busy(*comm);

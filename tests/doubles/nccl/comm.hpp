@@ -18,17 +18,19 @@ namespace fake {
 
 struct Reduction {  // made by ncclRedOpCreatePreMulSum
   ncclDataType_t type = ncclFloat32;
-  const void* pointer = nullptr;  // read when the operation runs, or null where `value` holds the scalar
+  const void* pointer =
+      nullptr;  // read when the operation runs, or null where `value` holds the scalar
   unsigned char value[8] = {};
 };
 
 // How a communicator stands towards its owner.
 struct Progress {
-  bool busy = false;        // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
+  bool busy = false;  // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
   bool background = false;  // a helper thread is at work
   int polls = 0;            // that many polls still answer ncclInProgress
-  std::vector<std::function<Outcome()>> launches;  // put on the stream by the poll that ends the phase
-  std::function<void()> deliver;                   // hands out what the helper made
+  std::vector<std::function<Outcome()>>
+      launches;                   // put on the stream by the poll that ends the phase
+  std::function<void()> deliver;  // hands out what the helper made
 };
 
 }  // namespace fake
@@ -80,7 +82,8 @@ Outcome drain(Comm& comm);
 
 // A host-side meeting of all ranks; `kind` must be the same everywhere.
 enum class Meeting { finalize = 1, split, window };
-Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int parity)>& write = {});
+Outcome meet(Comm& comm, Meeting kind,
+             const std::function<void(RankSlot&, int parity)>& write = {});
 
 // Runs `body` in a helper thread and makes the communicator busy until it is polled to success.
 void run_in_background(const CommPtr& comm, std::function<Outcome()> body,

@@ -26,10 +26,12 @@ Outcome read_config(const ncclConfig_t* given, Config& config) {
     std::memcpy(&size, given, sizeof size);
     if (broken("config_size")) size = sizeof whole;
     if (size < offsetof(ncclConfig_t, blocking) + sizeof(int))
-      return failed(ncclInvalidArgument, "ncclConfig_t: size %zu is too small; was it initialised?", size);
+      return failed(ncclInvalidArgument, "ncclConfig_t: size %zu is too small; was it initialised?",
+                    size);
     std::memcpy(&whole, given, std::min(size, sizeof whole));
     if (whole.magic != config_magic && !broken("config_magic"))
-      return failed(ncclInvalidArgument, "ncclConfig_t: was not initialised with NCCL_CONFIG_INITIALIZER");
+      return failed(ncclInvalidArgument,
+                    "ncclConfig_t: was not initialised with NCCL_CONFIG_INITIALIZER");
   }
   if (!undefined_or(whole.blocking, 0, 1))
     return failed(ncclInvalidArgument, "ncclConfig_t: blocking is %d", whole.blocking);

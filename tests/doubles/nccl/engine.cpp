@@ -49,10 +49,11 @@ Outcome compare(Comm& comm, std::uint64_t number, const Posted& posted) {
     if (begun <= number || begun >= number + board_rows) continue;
     const Posted& said = other.board[number % board_rows];
     if (std::memcmp(&said, &posted, sizeof posted) == 0) continue;
-    const Outcome cause = failed(
-        ncclInvalidUsage, "collective %llu of the communicator differs: rank %d issued %s, rank %d issued %s",
-        static_cast<unsigned long long>(number), comm.seat.rank, describe(posted).c_str(), rank,
-        describe(said).c_str());
+    const Outcome cause =
+        failed(ncclInvalidUsage,
+               "collective %llu of the communicator differs: rank %d issued %s, rank %d issued %s",
+               static_cast<unsigned long long>(number), comm.seat.rank, describe(posted).c_str(),
+               rank, describe(said).c_str());
     comm.seat.segment.spoil(comm.seat.rank, cause);
     return cause;
   }
@@ -89,7 +90,8 @@ void execute(Comm& comm, const std::vector<Operation>& operations, const Ticket&
     std::unique_lock lock(comm.mutex);
     // Batches of one communicator run in the order of issue, whatever streams they are on.
     comm.changed.wait(lock, [&] {
-      return comm.done == ticket.number || broken("issue_order") || comm.gone || comm.seat.cancelled;
+      return comm.done == ticket.number || broken("issue_order") || comm.gone ||
+             comm.seat.cancelled;
     });
     usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled;
     ++comm.running;
@@ -167,7 +169,8 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
   if (error == cudaSuccess) error = fake_cuda_submit(stream, std::move(prepare));
   for (const cudaStream_t other : others)
     if (error == cudaSuccess) error = order(stream, other);
-  if (error != cudaSuccess) return failed(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    return failed(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
   ++totals().launches;
   return {};
 }

@@ -39,8 +39,8 @@ bool parse(const std::string& text, std::vector<Fault>& list) {
     Fault fault;
     const auto colon = entry.find(':');
     fault.kind = entry.substr(0, colon);
-    if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" && fault.kind != "late" &&
-        fault.kind != "window" && fault.kind != "async")
+    if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" &&
+        fault.kind != "late" && fault.kind != "window" && fault.kind != "async")
       return false;
     std::stringstream keys(colon == std::string::npos ? "" : entry.substr(colon + 1));
     for (std::string pair; std::getline(keys, pair, ',');) {
@@ -81,7 +81,8 @@ std::vector<Fault> faults_of(const char* kind, const Comm* comm) {
     if (comm != nullptr) {
       if (fault.rank >= 0 && fault.rank != comm->seat.rank) continue;
       if (fault.comm >= 0 && fault.comm != comm->number) continue;
-      if (!fault.name.empty() && (comm->config.name == nullptr || fault.name != comm->config.name)) continue;
+      if (!fault.name.empty() && (comm->config.name == nullptr || fault.name != comm->config.name))
+        continue;
     }
     found.push_back(fault);
   }
@@ -105,7 +106,8 @@ Outcome injected_init_failure(Comm& comm) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   for (const Fault& fault : faults_of("init", &comm))
-    return failed(static_cast<ncclResult_t>(fault.code), "injected: init of rank %d fails", comm.seat.rank);
+    return failed(static_cast<ncclResult_t>(fault.code), "injected: init of rank %d fails",
+                  comm.seat.rank);
   return {};
 }
 

@@ -14,7 +14,8 @@ struct Group {
   int depth = 0;
   Outcome error;
   std::vector<Job> jobs;
-  std::vector<std::pair<CommPtr, std::vector<Operation>>> batches;  // per communicator, in order of first use
+  std::vector<std::pair<CommPtr, std::vector<Operation>>>
+      batches;  // per communicator, in order of first use
 };
 
 // The group of this thread.
@@ -169,8 +170,8 @@ ncclResult_t ncclGroupEnd() { return group_end(); }
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   constexpr unsigned info_magic = 0x74685283;
   if (info != nullptr && info->magic != info_magic)
-    return report(
-        failed(ncclInvalidArgument, "ncclSimInfo_t was not initialised with NCCL_SIM_INFO_INITIALIZER"));
+    return report(failed(ncclInvalidArgument,
+                         "ncclSimInfo_t was not initialised with NCCL_SIM_INFO_INITIALIZER"));
   const ncclResult_t result = end_group(false);
   if (result == ncclSuccess && info != nullptr) info->estimatedTime = 1.0f;
   return result;

@@ -20,8 +20,9 @@ Outcome check_arguments(ncclComm_t* out, int ranks, int rank, int id_count, cons
   if (ranks < 1 || rank < 0 || rank >= ranks)
     return failed(ncclInvalidArgument, "init: rank %d of %d does not exist", rank, ranks);
   if (id_count < 1 || id_count > ranks)
-    return failed(ncclInvalidArgument, "init: %d IDs for %d ranks; from 1 to the number of ranks are allowed",
-                  id_count, ranks);
+    return failed(ncclInvalidArgument,
+                  "init: %d IDs for %d ranks; from 1 to the number of ranks are allowed", id_count,
+                  ranks);
   return read_config(given, config);
 }
 
@@ -34,7 +35,8 @@ ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const nccl
   if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
     const ncclResult_t result =
         add(failed(ncclUnhandledCudaError, "init: %s", cudaGetErrorString(error)), Job{});
-    if (version() >= 22809 && version() <= 23007) forget_one_end();  // a defect of those versions, imitated
+    if (version() >= 22809 && version() <= 23007)
+      forget_one_end();  // a defect of those versions, imitated
     return result;
   }
   const CommPtr comm = new_comm(rank, ranks, device, config);
@@ -44,7 +46,8 @@ ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const nccl
   job.blocking = config.blocking;
   job.body = [comm, own_ids, device] {
     Outcome done = injected_init_failure(*comm);
-    if (done.ok()) done = take_seat(comm->seat, own_ids.data(), static_cast<int>(own_ids.size()), device);
+    if (done.ok())
+      done = take_seat(comm->seat, own_ids.data(), static_cast<int>(own_ids.size()), device);
     if (done.ok())
       ++totals().inits;
     else if (comm->config.blocking)
@@ -87,8 +90,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return init(comm, ranks, rank, 1, &id, config);
 }
 
-ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int id_count, ncclUniqueId* ids,
-                                      ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int id_count,
+                                      ncclUniqueId* ids, ncclConfig_t* config) {
   return init(comm, ranks, rank, id_count, ids, config);
 }
 

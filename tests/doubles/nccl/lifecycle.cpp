@@ -34,8 +34,9 @@ Outcome abort(const CommPtr& comm) {
   const bool spread = comm->seat.segment.ok() && !comm->finalized && !broken("abort_spreads");
   lock.unlock();
   if (spread)
-    comm->seat.segment.spoil(comm->seat.rank,
-                             failed(ncclRemoteError, "rank %d aborted the communicator", comm->seat.rank));
+    comm->seat.segment.spoil(
+        comm->seat.rank,
+        failed(ncclRemoteError, "rank %d aborted the communicator", comm->seat.rank));
   remove_live(comm);
   return {};
 }
@@ -45,9 +46,10 @@ Outcome check_destroy(ncclComm_t handle, CommPtr& comm) {
   current_error(*comm);
   std::lock_guard lock(comm->mutex);
   if (comm->recordings > 0 && !broken("graphs_pin"))
-    return failed(ncclInvalidUsage,
-                  "%d operations of the communicator are recorded in live graphs: destroy those first",
-                  comm->recordings);
+    return failed(
+        ncclInvalidUsage,
+        "%d operations of the communicator are recorded in live graphs: destroy those first",
+        comm->recordings);
   if (comm->progress.busy && comm->error.ok())
     return failed(ncclInvalidArgument,
                   "the communicator is destroyed before the previous call was polled to success");
@@ -103,7 +105,8 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* out) {
   CommPtr comm;
   if (Outcome bad = enter(handle, comm, Use::query); !bad.ok()) return report(bad);
-  if (out == nullptr) return report(failed(ncclInvalidArgument, "CommGetAsyncError: a null pointer"));
+  if (out == nullptr)
+    return report(failed(ncclInvalidArgument, "CommGetAsyncError: a null pointer"));
   if (const Outcome error = current_error(*comm); !error.ok()) {
     *out = error.code;
     return ncclSuccess;

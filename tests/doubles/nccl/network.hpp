@@ -3,7 +3,8 @@
 
 namespace fake {
 
-// True where the setting is absent or names an interface: "eth", "=eth0", "^docker,lo" as NCCL reads it.
+// True where the setting is absent or names an interface: "eth", "=eth0", "^docker,lo" as NCCL
+// reads it.
 bool network_interface_exists();
 
 }  // namespace fake

@@ -42,8 +42,8 @@ bool forget(std::set<void*>& set, void* handle, std::atomic<long>& count) {
 Outcome check_registered(const void* buffer, std::size_t bytes) {
   int device = -1;
   if (buffer == nullptr || bytes == 0 || !fake_cuda_owns(buffer, bytes, &device))
-    return failed(ncclInvalidArgument, "register: %zu bytes at %p are not in one device allocation", bytes,
-                  buffer);
+    return failed(ncclInvalidArgument, "register: %zu bytes at %p are not in one device allocation",
+                  bytes, buffer);
   return {};
 }
 
@@ -59,7 +59,8 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
   CommPtr comm;
   if (Outcome bad = enter(handle, comm); !bad.ok()) return report(bad);
   if (op == nullptr || scalar == nullptr || type_bytes(type) == 0)
-    return report(failed(ncclInvalidArgument, "RedOpCreatePreMulSum: a null pointer or no such type"));
+    return report(
+        failed(ncclInvalidArgument, "RedOpCreatePreMulSum: a null pointer or no such type"));
   Reduction made;
   made.type = type;
   if (residence == ncclScalarHostImmediate)
@@ -78,8 +79,8 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle) {
   if (Outcome bad = enter(handle, comm); !bad.ok()) return report(bad);
   std::lock_guard lock(comm->mutex);
   if (comm->reductions.erase(op) == 0)
-    return report(
-        failed(ncclInvalidArgument, "RedOpDestroy: %d is not of this communicator", static_cast<int>(op)));
+    return report(failed(ncclInvalidArgument, "RedOpDestroy: %d is not of this communicator",
+                         static_cast<int>(op)));
   --totals().reductions;
   return ncclSuccess;
 }
@@ -95,7 +96,8 @@ ncclResult_t ncclMemFree(void* pointer) {
   if (pointer == nullptr) return ncclSuccess;
   if (!forget(handles().memory, pointer, totals().memory))
     return report(failed(ncclInvalidArgument, "MemFree: this memory is not from ncclMemAlloc"));
-  return cudaFree(pointer) == cudaSuccess ? ncclSuccess : report(failed(ncclUnhandledCudaError, "MemFree"));
+  return cudaFree(pointer) == cudaSuccess ? ncclSuccess
+                                          : report(failed(ncclUnhandledCudaError, "MemFree"));
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t bytes, void** out) {
@@ -118,8 +120,8 @@ ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
 }
 
 // Collective: it returns when all ranks have called it.
-ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t bytes, ncclWindow_t* window,
-                                    int) {
+ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t bytes,
+                                    ncclWindow_t* window, int) {
   CommPtr comm;
   Outcome bad = enter(handle, comm);
   if (bad.ok()) bad = check_registered(buffer, bytes);

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 constexpr int first_new_type = 10;  // 8-bit floats came with 2.24
-constexpr const char* type_names[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",   "uint64",
-                                      "float16", "float32", "float64", "bfloat16", "fp8e4m3", "fp8e5m2"};
+constexpr const char* type_names[] = {"int8",    "uint8",    "int32",   "uint32",
+                                      "int64",   "uint64",   "float16", "float32",
+                                      "float64", "bfloat16", "fp8e4m3", "fp8e5m2"};
 constexpr const char* op_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
 struct Extent {
@@ -53,8 +54,9 @@ Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, st
   if (buffer == nullptr) return failed(ncclInvalidArgument, "%s is null", which);
   if (broken("buffer_check")) return {};
   if (!fake_cuda_owns(buffer, bytes, &device))
-    return failed(ncclInvalidArgument, "%s: %zu bytes at %p are not, or not wholly, in one device allocation",
-                  which, bytes, buffer);
+    return failed(ncclInvalidArgument,
+                  "%s: %zu bytes at %p are not, or not wholly, in one device allocation", which,
+                  bytes, buffer);
   if (device >= 0 && device != comm.device)
     return failed(ncclInvalidArgument, "%s is on device %d, the communicator on %d", which, device,
                   comm.device);
@@ -63,7 +65,9 @@ Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, st
 
 }  // namespace
 
-std::size_t type_bytes(ncclDataType_t type) { return type >= 0 && type < ncclNumTypes ? sizes[type] : 0; }
+std::size_t type_bytes(ncclDataType_t type) {
+  return type >= 0 && type < ncclNumTypes ? sizes[type] : 0;
+}
 
 const char* call_name(int kind) {
   constexpr const char* names[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
@@ -72,14 +76,15 @@ const char* call_name(int kind) {
 }
 
 Posted posted_form(const Operation& o) {
-  const bool reduces = o.kind == fake_all_reduce || o.kind == fake_reduce || o.kind == fake_reduce_scatter;
-  return {o.kind, o.type, reduces ? (o.premultiplies() ? static_cast<int>(ncclNumOps) : o.op) : -1, o.root,
-          o.count};
+  const bool reduces =
+      o.kind == fake_all_reduce || o.kind == fake_reduce || o.kind == fake_reduce_scatter;
+  return {o.kind, o.type, reduces ? (o.premultiplies() ? static_cast<int>(ncclNumOps) : o.op) : -1,
+          o.root, o.count};
 }
 
 std::string describe(const Posted& p) {
-  std::string text =
-      std::string(call_name(p.kind)) + "(count " + std::to_string(p.count) + ", " + type_names[p.type];
+  std::string text = std::string(call_name(p.kind)) + "(count " + std::to_string(p.count) + ", " +
+                     type_names[p.type];
   if (p.op >= 0) text += std::string(", ") + op_names[p.op];
   if (p.root >= 0) text += ", root " + std::to_string(p.root);
   return text + ")";
@@ -88,9 +93,10 @@ std::string describe(const Posted& p) {
 Outcome check(Comm& comm, Operation& o) {
   const bool is_too_new = o.type >= first_new_type && version() < 22400 && !broken("new_types");
   if (type_bytes(o.type) == 0 || is_too_new)
-    return failed(ncclInvalidArgument, "%s: data type %d does not exist", call_name(o.kind), o.type);
-  const bool rooted =
-      o.kind == fake_reduce || o.kind == fake_broadcast || o.kind == fake_gather || o.kind == fake_scatter;
+    return failed(ncclInvalidArgument, "%s: data type %d does not exist", call_name(o.kind),
+                  o.type);
+  const bool rooted = o.kind == fake_reduce || o.kind == fake_broadcast || o.kind == fake_gather ||
+                      o.kind == fake_scatter;
   if ((rooted || o.point_to_point()) && (o.root < 0 || o.root >= comm.seat.ranks))
     return failed(ncclInvalidArgument, "%s: rank %d does not exist in a communicator of %d",
                   call_name(o.kind), o.root, comm.seat.ranks);
@@ -108,7 +114,8 @@ Outcome check(Comm& comm, Operation& o) {
   cudaGetDevice(&current);
   if (current != comm.device && !broken("comm_device")) {
     fake_cuda_note_wrong_device();
-    return failed(ncclInvalidUsage, "%s: the current device is %d, the communicator was made for %d",
+    return failed(ncclInvalidUsage,
+                  "%s: the current device is %d, the communicator was made for %d",
                   call_name(o.kind), current, comm.device);
   }
   if (fake_cuda_stream_device(o.stream) != comm.device) {
@@ -121,7 +128,8 @@ Outcome check(Comm& comm, Operation& o) {
     return failed(ncclInvalidArgument, "AlltoAll cannot work in place");
   const Extent elements = extent(comm, o);
   const std::size_t size = type_bytes(o.type);
-  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, elements.send * size); !bad.ok()) return bad;
+  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, elements.send * size); !bad.ok())
+    return bad;
   return check_buffer(comm, "recvbuff", o.receive, elements.receive * size);
 }
 

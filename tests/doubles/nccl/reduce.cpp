@@ -70,7 +70,8 @@ Wide times(Wide a, Wide b) {
 }
 
 template <class T>
-void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t count, ncclRedOp_t op) {
+void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t count,
+                ncclRedOp_t op) {
   using A = Arithmetic<T>;
   using Wide = typename A::Wide;
   if (broken("reduction_ops")) op = ncclSum;
@@ -137,8 +138,8 @@ void with_type(ncclDataType_t type, Function function) {
 
 }  // namespace
 
-void combine(const std::vector<const void*>& inputs, void* out, std::size_t count, ncclDataType_t type,
-             ncclRedOp_t op) {
+void combine(const std::vector<const void*>& inputs, void* out, std::size_t count,
+             ncclDataType_t type, ncclRedOp_t op) {
   with_type(type, [&]<class T>() { combine_as<T>(inputs, out, count, op); });
 }
 

@@ -13,10 +13,11 @@ namespace fake {
 
 // out[i] = inputs[0][i] op inputs[1][i] op ...; `out` may be one of the inputs. Operators above
 // the built-in ones are sums of data that was premultiplied.
-void combine(const std::vector<const void*>& inputs, void* out, std::size_t count, ncclDataType_t type,
-             ncclRedOp_t op);
+void combine(const std::vector<const void*>& inputs, void* out, std::size_t count,
+             ncclDataType_t type, ncclRedOp_t op);
 
 // to[i] = from[i] * scalar
-void premultiply(const void* from, void* to, std::size_t count, ncclDataType_t type, const Reduction& scalar);
+void premultiply(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                 const Reduction& scalar);
 
 }  // namespace fake

@@ -23,7 +23,8 @@ namespace {
 
 constexpr unsigned request_magic = 0x72646265;
 constexpr char id_magic[8] = "fakeid1";
-constexpr int after_failure_ms = 1000;  // so long does a root go on telling latecomers what went wrong
+constexpr int after_failure_ms =
+    1000;  // so long does a root go on telling latecomers what went wrong
 
 std::atomic<long> roots{0};
 
@@ -57,7 +58,8 @@ class Root {
       const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (connection < 0) continue;
       Request request;
-      if (same_user(connection) && receive_request(connection, request) && request.magic == request_magic)
+      if (same_user(connection) && receive_request(connection, request) &&
+          request.magic == request_magic)
         answer(connection, request);
       close(connection);
     }
@@ -110,7 +112,8 @@ class Root {
 Outcome start_root(const char* name) {
   const int listener = listen_at(name);
   if (listener < 0)
-    return failed(ncclSystemError, "Bootstrap : cannot listen for this ID: %s", std::strerror(errno));
+    return failed(ncclSystemError, "Bootstrap : cannot listen for this ID: %s",
+                  std::strerror(errno));
   ++roots;
   count_thread(1);
   std::thread([listener] {
@@ -122,7 +125,8 @@ Outcome start_root(const char* name) {
 }
 
 // Connects, says who we are, and receives the segment (or -1) as `descriptor`.
-Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_segment, int& descriptor) {
+Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_segment,
+                 int& descriptor) {
   const IdContent target = content(id);
   if (std::memcmp(target.magic, id_magic, sizeof id_magic) != 0)
     return failed(ncclInvalidArgument, "Bootstrap : these bytes are not a unique ID");
@@ -130,23 +134,27 @@ Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_s
   int connection = connect_to(target.name);
   while (connection < 0) {  // the root of an ID from the environment may come later than we do
     if (target.from_environment == 0)
-      return failed(ncclRemoteError,
-                    "Bootstrap : nobody listens for this ID: it was used before, or its maker is gone");
+      return failed(
+          ncclRemoteError,
+          "Bootstrap : nobody listens for this ID: it was used before, or its maker is gone");
     if (seat.gives_up()) return failed(ncclInternalError, "Bootstrap : this rank aborted");
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(seat.limit))
-      return failed(ncclSystemError, "Bootstrap : rank %d waited %.1f s for rank 0", seat.rank, seat.limit);
+      return failed(ncclSystemError, "Bootstrap : rank %d waited %.1f s for rank 0", seat.rank,
+                    seat.limit);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     connection = connect_to(target.name);
   }
   Answer answer{};
-  bool heard = same_user(connection) &&
-               send_request(connection, {request_magic, seat.ranks, seat.rank, check_ins, wants_segment});
+  bool heard =
+      same_user(connection) &&
+      send_request(connection, {request_magic, seat.ranks, seat.rank, check_ins, wants_segment});
   pollfd watched{connection, POLLIN, 0};
   for (int turn = 0; heard && poll(&watched, 1, 50) == 0; ++turn)
     heard = !seat.gives_up() && turn * 0.05 < seat.limit;
   heard = heard && receive_answer(connection, answer, descriptor);
   close(connection);
-  if (!heard) return failed(ncclRemoteError, "Bootstrap : rank %d got no answer from the root", seat.rank);
+  if (!heard)
+    return failed(ncclRemoteError, "Bootstrap : rank %d got no answer from the root", seat.rank);
   return {static_cast<ncclResult_t>(answer.code), answer.text};
 }
 
@@ -163,8 +171,9 @@ Outcome check_devices(const Seat& seat) {
     for (int b = a + 1; b < seat.ranks; ++b) {
       const RankSlot &one = seat.segment.slot(a), &other = seat.segment.slot(b);
       if (one.host == other.host && std::strcmp(one.bus, other.bus) == 0)
-        return failed(ncclInvalidUsage, "Duplicate GPU detected : rank %d and rank %d both on CUDA device %s",
-                      a, b, one.bus);
+        return failed(ncclInvalidUsage,
+                      "Duplicate GPU detected : rank %d and rank %d both on CUDA device %s", a, b,
+                      one.bus);
     }
   }
   return {};
@@ -179,13 +188,15 @@ bool id_is_from_environment(const ncclUniqueId& id) { return content(id).from_en
 Outcome make_unique_id(ncclUniqueId& id, IdKind kind) {
   IdContent made{};
   std::memcpy(made.magic, id_magic, sizeof id_magic);
-  if (const auto fixed = setting("NCCL_COMM_ID"); kind == IdKind::of_user && fixed && !broken("comm_id")) {
+  if (const auto fixed = setting("NCCL_COMM_ID");
+      kind == IdKind::of_user && fixed && !broken("comm_id")) {
     made.from_environment = 1;
-    std::snprintf(made.name, sizeof made.name, "rankmesh-fake-nccl-%u-at-%s", geteuid(), fixed->c_str());
+    std::snprintf(made.name, sizeof made.name, "rankmesh-fake-nccl-%u-at-%s", geteuid(),
+                  fixed->c_str());
   } else {
     std::random_device random;
-    std::snprintf(made.name, sizeof made.name, "rankmesh-fake-nccl-%08x%08x%08x%08x", random(), random(),
-                  random(), random());
+    std::snprintf(made.name, sizeof made.name, "rankmesh-fake-nccl-%08x%08x%08x%08x", random(),
+                  random(), random(), random());
     if (const Outcome started = start_root(made.name); !started.ok()) return started;
   }
   id = {};
@@ -204,7 +215,8 @@ Outcome take_seat(Seat& seat, const ncclUniqueId* ids, int count, int device) {
   if (const long block = block_of(seat.rank); block > 0 && !broken("several_ids")) {
     int members = 0;
     for (int rank = 0; rank < seat.ranks; ++rank) members += block_of(rank) == block;
-    if (Outcome done = check_in(seat, ids[block], members, false, descriptor); !done.ok()) return done;
+    if (Outcome done = check_in(seat, ids[block], members, false, descriptor); !done.ok())
+      return done;
   }
   if (Outcome done = check_in(seat, ids[0], seat.ranks, true, descriptor); !done.ok()) return done;
   if (descriptor < 0) return failed(ncclInternalError, "Bootstrap : the root sent no segment");
@@ -233,8 +245,9 @@ Outcome take_seat(Seat& seat, const ncclUniqueId* ids, int count, int device) {
     return done;
   for (int rank = 0; rank < seat.ranks; ++rank)
     if (seat.segment.slot(rank).ids != mine.ids)
-      return failed(ncclInvalidUsage, "Bootstrap : rank %d and rank %d were given different lists of IDs",
-                    seat.rank, rank);
+      return failed(ncclInvalidUsage,
+                    "Bootstrap : rank %d and rank %d were given different lists of IDs", seat.rank,
+                    rank);
   return check_devices(seat);
 }
 

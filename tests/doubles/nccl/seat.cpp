@@ -24,7 +24,8 @@ int find_gone(const Seat& seat, const std::vector<int>& ranks) {
   if (broken("gone_process")) return -1;
   for (const int rank : ranks) {
     const RankSlot& slot = seat.segment.slot(rank);
-    if (slot.attached == 0 || slot.left != 0 || slot.process_space != seat.mine().process_space) continue;
+    if (slot.attached == 0 || slot.left != 0 || slot.process_space != seat.mine().process_space)
+      continue;
     if (kill(slot.process, 0) != 0 && errno == ESRCH) return rank;
   }
   return -1;
@@ -63,8 +64,9 @@ Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const 
       }
     }
     if (waited > seat.limit && !broken("deadline")) {
-      const Outcome cause = failed(ncclSystemError, "%s: rank %d waited %.1f s (FAKE_NCCL_TIMEOUT) for %s",
-                                   what.c_str(), seat.rank, seat.limit, rank_list(awaited()).c_str());
+      const Outcome cause =
+          failed(ncclSystemError, "%s: rank %d waited %.1f s (FAKE_NCCL_TIMEOUT) for %s",
+                 what.c_str(), seat.rank, seat.limit, rank_list(awaited()).c_str());
       seat.segment.spoil(seat.rank, cause);
       return cause;
     }

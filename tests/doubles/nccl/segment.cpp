@@ -24,7 +24,8 @@ constexpr std::size_t slot_bytes = rounded(sizeof(RankSlot));
 
 std::size_t segment_bytes(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
-  return head_bytes + n * slot_bytes + n * n * sizeof(Channel);  // pages that nobody touches cost nothing
+  return head_bytes + n * slot_bytes +
+         n * n * sizeof(Channel);  // pages that nobody touches cost nothing
 }
 
 }  // namespace
@@ -32,15 +33,16 @@ std::size_t segment_bytes(int ranks) {
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value, double seconds) {
   timespec limit{};
   limit.tv_nsec = static_cast<long>(seconds * 1e9);
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, value, &limit, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, value, &limit, nullptr,
+          0);
 }
 
 int Segment::create(int ranks) {
   int descriptor = memfd_create("rankmesh-fake-nccl", MFD_CLOEXEC);
   if (broken("nameless")) {
     close(descriptor);
-    descriptor =
-        shm_open(("/rankmesh-fake-broken-" + std::to_string(getpid())).c_str(), O_RDWR | O_CREAT, 0600);
+    descriptor = shm_open(("/rankmesh-fake-broken-" + std::to_string(getpid())).c_str(),
+                          O_RDWR | O_CREAT, 0600);
   }
   if (descriptor < 0) return -1;
   if (ftruncate(descriptor, static_cast<off_t>(segment_bytes(ranks))) != 0) {
@@ -73,7 +75,8 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 long Segment::alive() { return mappings; }
 
 RankSlot& Segment::slot(int rank) const {
-  return *reinterpret_cast<RankSlot*>(base_ + head_bytes + static_cast<std::size_t>(rank) * slot_bytes);
+  return *reinterpret_cast<RankSlot*>(base_ + head_bytes +
+                                      static_cast<std::size_t>(rank) * slot_bytes);
 }
 
 Channel& Segment::channel(int from, int to) const {
@@ -85,7 +88,8 @@ Channel& Segment::channel(int from, int to) const {
 void Segment::ring(int rank) const {
   auto& bell = slot(rank).doorbell;
   ++bell;
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAKE, INT_MAX, nullptr, nullptr,
+          0);
 }
 
 void Segment::ring_all() const {
@@ -94,7 +98,8 @@ void Segment::ring_all() const {
 
 void Segment::spoil(int rank, const Outcome& cause) const {
   std::uint32_t nobody = 0;
-  if (!head().spoilt_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1)) return;
+  if (!head().spoilt_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1))
+    return;
   std::strncpy(head().text, cause.text.c_str(), sizeof head().text - 1);
   head().error = cause.code;
   ring_all();

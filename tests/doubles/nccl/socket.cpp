@@ -31,7 +31,8 @@ int listen_at(const std::string& name) {
   const socklen_t length = fill_address(address, name);
   const int descriptor = new_socket();
   if (descriptor < 0) return -1;
-  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) == 0 && listen(descriptor, 4096) == 0)
+  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+      listen(descriptor, 4096) == 0)
     return descriptor;
   close(descriptor);
   return -1;
@@ -89,7 +90,8 @@ bool receive_answer(int connection, Answer& answer, int& descriptor) {
   message.msg_control = room;
   message.msg_controllen = sizeof room;
   descriptor = -1;
-  if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
+  if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer))
+    return false;
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
        control = CMSG_NXTHDR(&message, control))
     if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)

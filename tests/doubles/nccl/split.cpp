@@ -12,8 +12,8 @@
 namespace fake {
 namespace {
 
-// The members (ranks of the parent, in the child's order) meet at an ID that the first of them makes
-// and writes into the parent's memory.
+// The members (ranks of the parent, in the child's order) meet at an ID that the first of them
+// makes and writes into the parent's memory.
 Outcome make_child(Comm& parent, const Config& config, const std::vector<int>& members, int way,
                    std::uint64_t turn, OnTrouble on_trouble, CommPtr& child) {
   const Segment& segment = parent.seat.segment;
@@ -28,7 +28,8 @@ Outcome make_child(Comm& parent, const Config& config, const std::vector<int>& m
   } else {
     const auto arrived = [&] { return offer.turn >= turn; };
     if (Outcome done = wait_for(
-            parent.seat, "ID of the child", arrived, [&] { return std::vector<int>{leader}; }, on_trouble);
+            parent.seat, "ID of the child", arrived, [&] { return std::vector<int>{leader}; },
+            on_trouble);
         !done.ok())
       return done;
     std::memcpy(&id, offer.id[turn & 1], sizeof id);
@@ -74,9 +75,10 @@ Outcome shrink(Comm& parent, const std::vector<int>& survivors, const Config& co
                CommPtr& child) {
   const Segment& segment = parent.seat.segment;
   if (abort)
-    segment.spoil(parent.seat.rank,
-                  failed(ncclRemoteError, "rank %d shrinks the communicator and aborts its operations",
-                         parent.seat.rank));
+    segment.spoil(
+        parent.seat.rank,
+        failed(ncclRemoteError, "rank %d shrinks the communicator and aborts its operations",
+               parent.seat.rank));
   const OnTrouble on_trouble = abort ? OnTrouble::go_on : OnTrouble::give_up;
   if (Outcome bad = drain(parent); !bad.ok() && !abort) return bad;
   const std::uint64_t turn = ++parent.shrunk;
@@ -107,7 +109,8 @@ Outcome child_config(const Comm& parent, const ncclConfig_t* given, Config& conf
   return read_config(given, config);
 }
 
-ncclResult_t add_child_job(const CommPtr& parent, ncclComm_t* out, std::function<Outcome(CommPtr&)> make) {
+ncclResult_t add_child_job(const CommPtr& parent, ncclComm_t* out,
+                           std::function<Outcome(CommPtr&)> make) {
   // A child whose handle was never given out, since the parent ended before, ends too.
   const std::shared_ptr<CommPtr> child{new CommPtr, [](CommPtr* made) {
                                          if (*made) remove_live(*made);
@@ -131,7 +134,8 @@ using namespace fake;
 
 extern "C" {
 
-ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* out, ncclConfig_t* given) {
+ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* out,
+                           ncclConfig_t* given) {
   CommPtr parent;
   Config config;
   Outcome bad = enter(handle, parent);
@@ -157,14 +161,16 @@ ncclResult_t ncclCommShrink(ncclComm_t handle, int* excluded, int excluded_count
   for (int rank = 0; bad.ok() && rank < parent->seat.ranks; ++rank)
     if (std::find(excluded, excluded + excluded_count, rank) == excluded + excluded_count)
       survivors.push_back(rank);
-  if (bad.ok() && std::find(survivors.begin(), survivors.end(), parent->seat.rank) == survivors.end())
+  if (bad.ok() &&
+      std::find(survivors.begin(), survivors.end(), parent->seat.rank) == survivors.end())
     bad = failed(ncclInvalidArgument, "CommShrink: rank %d excludes itself; only survivors call",
                  parent->seat.rank);
   if (bad.ok()) *out = nullptr;
   if (bad.ok()) bad = child_config(*parent, given, config);
   if (!bad.ok()) return add(bad, Job{});
-  return add_child_job(parent, out,
-                       [=](CommPtr& child) { return shrink(*parent, survivors, config, abort, child); });
+  return add_child_job(parent, out, [=](CommPtr& child) {
+    return shrink(*parent, survivors, config, abort, child);
+  });
 }
 
 }  // extern "C"

@@ -20,7 +20,8 @@ class Batch {
  public:
   Batch(Comm& comm, const std::vector<Outgoing>& sends, const std::vector<Incoming>& receives)
       : comm_(comm), out_(comm.sent.size()), in_(comm.sent.size()) {
-    for (const Outgoing& send : sends) out_[static_cast<std::size_t>(send.peer)].waiting.push_back(send);
+    for (const Outgoing& send : sends)
+      out_[static_cast<std::size_t>(send.peer)].waiting.push_back(send);
     for (const Incoming& receive : receives)
       in_[static_cast<std::size_t>(receive.peer)].waiting.push_back(receive);
     copy_to_myself();
@@ -41,13 +42,15 @@ class Batch {
   }
 
   bool all_sent() const {
-    return std::all_of(out_.begin(), out_.end(), [](const auto& lane) { return lane.waiting.empty(); });
+    return std::all_of(out_.begin(), out_.end(),
+                       [](const auto& lane) { return lane.waiting.empty(); });
   }
 
   std::vector<int> unfinished() const {
     std::vector<int> peers;
     for (std::size_t peer = 0; peer < out_.size(); ++peer)
-      if (!out_[peer].waiting.empty() || !in_[peer].waiting.empty()) peers.push_back(static_cast<int>(peer));
+      if (!out_[peer].waiting.empty() || !in_[peer].waiting.empty())
+        peers.push_back(static_cast<int>(peer));
     return peers;
   }
 
@@ -60,15 +63,16 @@ class Batch {
     auto& in = in_[me].waiting;
     for (; !out.empty() && !in.empty() && problem.ok(); out.pop_front(), in.pop_front()) {
       if (out.front().bytes != in.front().bytes || out.front().label.type != in.front().label.type)
-        problem = failed(ncclInvalidUsage, "rank %d sends itself %zu bytes and receives %zu", comm_.seat.rank,
-                         out.front().bytes, in.front().bytes);
+        problem = failed(ncclInvalidUsage, "rank %d sends itself %zu bytes and receives %zu",
+                         comm_.seat.rank, out.front().bytes, in.front().bytes);
       else if (in.front().bytes > 0 && in.front().data != out.front().data)
         std::memmove(in.front().data, out.front().data, in.front().bytes);
     }
     if (problem.ok() && (!out.empty() || !in.empty()))
-      problem = failed(ncclInvalidUsage,
-                       "rank %d has a send or receive with itself that nothing in the group matches",
-                       comm_.seat.rank);
+      problem =
+          failed(ncclInvalidUsage,
+                 "rank %d has a send or receive with itself that nothing in the group matches",
+                 comm_.seat.rank);
   }
 
   bool send_piece(int peer, Lane<Outgoing>& lane) {
@@ -113,13 +117,14 @@ class Batch {
                       box.kind == message.label.kind && box.type == message.label.type;
     if (same) return true;
     if (broken("message_check") && box.total <= message.bytes) return true;
-    problem = failed(
-        ncclInvalidUsage,
-        "rank %d expects a message of %zu bytes from rank %d (%s, type %d, number %llu), but it sent %llu "
-        "bytes (%s, type %d, number %llu)",
-        comm_.seat.rank, message.bytes, message.peer, call_name(message.label.kind), message.label.type,
-        static_cast<unsigned long long>(message.label.tag), static_cast<unsigned long long>(box.total),
-        call_name(box.kind), box.type, static_cast<unsigned long long>(box.tag));
+    problem = failed(ncclInvalidUsage,
+                     "rank %d expects a message of %zu bytes from rank %d (%s, type %d, number "
+                     "%llu), but it sent %llu "
+                     "bytes (%s, type %d, number %llu)",
+                     comm_.seat.rank, message.bytes, message.peer, call_name(message.label.kind),
+                     message.label.type, static_cast<unsigned long long>(message.label.tag),
+                     static_cast<unsigned long long>(box.total), call_name(box.kind), box.type,
+                     static_cast<unsigned long long>(box.tag));
     return false;
   }
 

@@ -42,7 +42,8 @@ struct Rank {
       shared->arrived = 0;
       ++shared->generation;
     }
-    while (shared->generation == generation) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    while (shared->generation == generation)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   void set(int flag, int value = 1) const { shared->flags[flag] = value; }
   void wait_for(int flag, int value = 1) const {
@@ -70,10 +71,13 @@ struct Failure : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-// Returns one line for each rank that failed: its first failed REQUIRE_RANK, its exception, its signal.
-inline std::vector<std::string> run(int size, const Settings& settings, const std::function<void(Rank)>& body,
+// Returns one line for each rank that failed: its first failed REQUIRE_RANK, its exception, its
+// signal.
+inline std::vector<std::string> run(int size, const Settings& settings,
+                                    const std::function<void(Rank)>& body,
                                     unsigned limit_seconds = 8) {
-  void* const area = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const area =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* const shared = new (area) Shared{};
   std::fflush(nullptr);
   std::vector<pid_t> children;
@@ -127,7 +131,8 @@ inline std::string joined(const std::vector<std::string>& lines) {
 #define RANK_TEXT(x) RANK_TEXT2(x)
 // Inside a rank: ends it with the failed expression.
 #define REQUIRE_RANK(...) \
-  ((__VA_ARGS__) ? void() : throw ranks::Failure(__FILE__ ":" RANK_TEXT(__LINE__) ": " #__VA_ARGS__))
+  ((__VA_ARGS__) ? void() \
+                 : throw ranks::Failure(__FILE__ ":" RANK_TEXT(__LINE__) ": " #__VA_ARGS__))
 // The same for two values of an integral or enumeration type, which it shows.
 #define REQUIRE_SAME(a, b)                                                                     \
   do {                                                                                         \

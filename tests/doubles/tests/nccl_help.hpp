@@ -59,8 +59,9 @@ inline ncclResult_t poll(ncclComm_t comm) {
 inline ncclComm_t make_non_blocking_comm(const ranks::Rank& rank, int slot = 0) {
   ncclComm_t comm = nullptr;
   ncclConfig_t config = non_blocking();
-  REQUIRE_NCCL(ncclCommInitRankConfig(&comm, rank.size, shared_id(rank, slot), rank.number, &config),
-               ncclInProgress);
+  REQUIRE_NCCL(
+      ncclCommInitRankConfig(&comm, rank.size, shared_id(rank, slot), rank.number, &config),
+      ncclInProgress);
   REQUIRE_SAME(poll(comm), ncclSuccess);
   return comm;
 }

@@ -28,7 +28,8 @@ TEST_CASE("without a driver the count fails and leaves its output") {
 }
 
 TEST_CASE("the symbols have the version that programs linked with the real runtime ask for") {
-  CHECK((dlvsym(RTLD_DEFAULT, "cudaFree", "libcudart.so.13") == reinterpret_cast<void*>(&cudaFree)));
+  CHECK(
+      (dlvsym(RTLD_DEFAULT, "cudaFree", "libcudart.so.13") == reinterpret_cast<void*>(&cudaFree)));
 }
 
 TEST_CASE("a driver without a device") {
@@ -68,11 +69,13 @@ TEST_CASE("visible devices are chosen and ordered by the environment") {
 
 TEST_CASE("the UUIDs can be given, so that devices look shared or sliced") {
   const std::string a(32, 'a'), b(32, 'b');
-  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DEVICES", "2"}, {"FAKE_CUDA_UUIDS", a + "," + b}}), [](Rank) {
-    cudaDeviceProp prop;
-    REQUIRE_SAME(cudaGetDeviceProperties(&prop, 1), 0);
-    for (char byte : prop.uuid.bytes) REQUIRE_SAME(static_cast<unsigned char>(byte), 0xbb);
-  });
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DEVICES", "2"}, {"FAKE_CUDA_UUIDS", a + "," + b}}),
+              [](Rank) {
+                cudaDeviceProp prop;
+                REQUIRE_SAME(cudaGetDeviceProperties(&prop, 1), 0);
+                for (char byte : prop.uuid.bytes)
+                  REQUIRE_SAME(static_cast<unsigned char>(byte), 0xbb);
+              });
 }
 
 TEST_CASE("the last error stays until it is taken") {
@@ -171,8 +174,10 @@ TEST_CASE("a pageable source is done with when the call returns, a pinned one is
     *pinned = 1;
     {
       Gate gate(stream);
-      REQUIRE_SAME(cudaMemcpyAsync(device, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream), 0);
-      REQUIRE_SAME(cudaMemcpyAsync(device + 1, pinned, sizeof(int), cudaMemcpyHostToDevice, stream), 0);
+      REQUIRE_SAME(cudaMemcpyAsync(device, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream),
+                   0);
+      REQUIRE_SAME(cudaMemcpyAsync(device + 1, pinned, sizeof(int), cudaMemcpyHostToDevice, stream),
+                   0);
       pageable = *pinned = 2;
     }
     REQUIRE_SAME(cudaStreamSynchronize(stream), 0);

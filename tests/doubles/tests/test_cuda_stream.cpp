@@ -255,8 +255,9 @@ TEST_CASE("a user object lives as long as the last graph that came of a capture"
     const auto retain = [&] {
       cudaStreamCaptureStatus status;
       cudaGraph_t captured;
-      REQUIRE_SAME(cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr),
-                   0);
+      REQUIRE_SAME(
+          cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr),
+          0);
       cudaUserObject_t object;
       REQUIRE_SAME(cudaUserObjectCreate(
                        &object, &destroyed, [](void* p) { ++*static_cast<int*>(p); }, 1,
@@ -299,7 +300,8 @@ TEST_CASE("a capture spreads by events and must be joined again") {
       REQUIRE_SAME(cudaEventRecord(join, b), 0);
       if (joined) REQUIRE_SAME(cudaStreamWaitEvent(a, join, 0), 0);
       push(a, seen, 3);
-      REQUIRE_SAME(cudaStreamEndCapture(a, &graph), joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+      REQUIRE_SAME(cudaStreamEndCapture(a, &graph),
+                   joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
       cudaStreamCaptureStatus status;
       REQUIRE_SAME(cudaStreamIsCapturing(b, &status), 0);
       REQUIRE_SAME(status, cudaStreamCaptureStatusNone);

@@ -31,7 +31,8 @@ TEST_CASE("a wrong number of ranks is told to every rank") {
   CHECK_RANKS(3, short_wait, [](Rank rank) {
     ncclComm_t comm = nullptr;
     const ncclUniqueId id = shared_id(rank);
-    REQUIRE_NCCL(ncclCommInitRank(&comm, rank.number == 2 ? 4 : 3, id, rank.number), ncclInvalidUsage);
+    REQUIRE_NCCL(ncclCommInitRank(&comm, rank.number == 2 ? 4 : 3, id, rank.number),
+                 ncclInvalidUsage);
     REQUIRE_RANK(says(nullptr, "says there are"));
     REQUIRE_RANK(comm == nullptr);
     rank.barrier();
@@ -42,7 +43,8 @@ TEST_CASE("a rank that comes twice is told to every rank") {
   CHECK_RANKS(3, short_wait, [](Rank rank) {
     ncclComm_t comm = nullptr;
     const ncclUniqueId id = shared_id(rank);
-    REQUIRE_NCCL(ncclCommInitRank(&comm, 3, id, rank.number == 2 ? 1 : rank.number), ncclInvalidUsage);
+    REQUIRE_NCCL(ncclCommInitRank(&comm, 3, id, rank.number == 2 ? 1 : rank.number),
+                 ncclInvalidUsage);
     REQUIRE_RANK(says(nullptr, "has come twice"));
     rank.barrier();
   });
@@ -52,10 +54,12 @@ TEST_CASE("two ranks on one device are refused, unless they look like different 
   const auto on_one_device = [](Rank rank, const char* host_id, ncclResult_t expected) {
     ncclUniqueId id = shared_id(rank);
     CUDA_OK(cudaSetDevice(0));
-    if (host_id != nullptr) setenv("NCCL_HOSTID", (host_id + std::to_string(rank.number)).c_str(), 1);
+    if (host_id != nullptr)
+      setenv("NCCL_HOSTID", (host_id + std::to_string(rank.number)).c_str(), 1);
     ncclComm_t comm = nullptr;
     REQUIRE_NCCL(ncclCommInitRank(&comm, rank.size, id, rank.number), expected);
-    if (expected != ncclSuccess) REQUIRE_RANK(says(nullptr, "Duplicate GPU detected : rank 0 and rank 1"));
+    if (expected != ncclSuccess)
+      REQUIRE_RANK(says(nullptr, "Duplicate GPU detected : rank 0 and rank 1"));
     rank.barrier();
   };
   CHECK_RANKS(2, Settings{}, [&](Rank rank) { on_one_device(rank, nullptr, ncclInvalidUsage); });
@@ -92,17 +96,18 @@ TEST_CASE("an ID serves once; one that was never made serves nobody") {
 }
 
 TEST_CASE("NCCL_COMM_ID makes all IDs equal; the first init may use it") {
-  CHECK_RANKS(2, (Settings{{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(getpid())}}), [](Rank rank) {
-    CUDA_OK(cudaSetDevice(rank.number));
-    ncclUniqueId a, b;
-    NCCL_OK(ncclGetUniqueId(&a));
-    NCCL_OK(ncclGetUniqueId(&b));
-    REQUIRE_RANK(std::memcmp(&a, &b, sizeof a) == 0);
-    ncclComm_t comm = nullptr;
-    NCCL_OK(ncclCommInitRank(&comm, 2, a, rank.number));
-    ncclComm_t child = nullptr;
-    NCCL_OK(ncclCommSplit(comm, 0, 0, &child, nullptr));  // does not collide with its parent
-  });
+  CHECK_RANKS(
+      2, (Settings{{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(getpid())}}), [](Rank rank) {
+        CUDA_OK(cudaSetDevice(rank.number));
+        ncclUniqueId a, b;
+        NCCL_OK(ncclGetUniqueId(&a));
+        NCCL_OK(ncclGetUniqueId(&b));
+        REQUIRE_RANK(std::memcmp(&a, &b, sizeof a) == 0);
+        ncclComm_t comm = nullptr;
+        NCCL_OK(ncclCommInitRank(&comm, 2, a, rank.number));
+        ncclComm_t child = nullptr;
+        NCCL_OK(ncclCommSplit(comm, 0, 0, &child, nullptr));  // does not collide with its parent
+      });
 }
 
 TEST_CASE("an ID costs a thread and a socket until all have come") {
@@ -156,7 +161,8 @@ TEST_CASE("several IDs for one communicator") {
     int* x = device(std::vector<int>{rank.number});
     NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
     REQUIRE_SAME(host(x, 1)[0], 28);
-    REQUIRE_NCCL(ncclCommInitRankScalable(&comm, 8, rank.number, 9, ids, nullptr), ncclInvalidArgument);
+    REQUIRE_NCCL(ncclCommInitRankScalable(&comm, 8, rank.number, 9, ids, nullptr),
+                 ncclInvalidArgument);
     rank.barrier();
     if (rank.number % 4 == 0)
       for (int turn = 0; turn < 1000 && count().roots > 0; ++turn)
@@ -233,7 +239,8 @@ TEST_CASE("commName is read late: it must stay as it was") {
 
 TEST_CASE("an init without a driver fails, and leaves the thread inside a group in some versions") {
   for (const bool old : {false, true}) {
-    const Settings settings{{"FAKE_CUDA_DEVICES", "none"}, {"FAKE_NCCL_VERSION", old ? "22605" : "22809"}};
+    const Settings settings{{"FAKE_CUDA_DEVICES", "none"},
+                            {"FAKE_NCCL_VERSION", old ? "22605" : "22809"}};
     CHECK_RANKS(1, settings, [old](Rank) {
       ncclUniqueId id;
       ncclComm_t comm;

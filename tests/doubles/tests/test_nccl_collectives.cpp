@@ -60,9 +60,9 @@ void check_type(const Rank& rank, ncclComm_t comm, ncclDataType_t type, std::siz
         const int want = expected(op, rank.size, offset + i, exact);
         if (!exact && !std::is_integral_v<T>) continue;
         if (read(values[i]) != want)
-          throw ranks::Failure("type " + std::to_string(type) + ", op " + std::to_string(op) + ", element " +
-                               std::to_string(i) + ": " + std::to_string(read(values[i])) + ", not " +
-                               std::to_string(want));
+          throw ranks::Failure("type " + std::to_string(type) + ", op " + std::to_string(op) +
+                               ", element " + std::to_string(i) + ": " +
+                               std::to_string(read(values[i])) + ", not " + std::to_string(want));
       }
     };
     const std::size_t block = static_cast<std::size_t>(rank.number) * count;
@@ -138,11 +138,13 @@ TEST_CASE("collectives that move data, in place and out of place") {
       const int root = rank.size / 2;
       std::vector<int> values(n * c);
       for (std::size_t to = 0; to < n; ++to)
-        for (std::size_t i = 0; i < c; ++i) values[to * c + i] = moved(rank.number, static_cast<int>(to), i);
+        for (std::size_t i = 0; i < c; ++i)
+          values[to * c + i] = moved(rank.number, static_cast<int>(to), i);
       const auto same = [&](const int* got, std::size_t blocks, auto want) {
         const auto out = host(got, blocks * c);
         for (std::size_t b = 0; b < blocks; ++b)
-          for (std::size_t i = 0; i < c; ++i) REQUIRE_SAME(out[b * c + i], want(static_cast<int>(b), i));
+          for (std::size_t i = 0; i < c; ++i)
+            REQUIRE_SAME(out[b * c + i], want(static_cast<int>(b), i));
       };
       int *in = device(values), *out = device(std::vector<int>(n * c));
       NCCL_OK(ncclAlltoAll(in, out, c, ncclInt32, comm, nullptr));
@@ -161,18 +163,22 @@ TEST_CASE("collectives that move data, in place and out of place") {
       NCCL_OK(ncclBcast(cast, c, ncclInt32, root, comm, nullptr));
       same(cast, 1, [&](int, std::size_t i) { return moved(root, 0, i); });
 
-      NCCL_OK(ncclGather(in, rank.number == root ? out : nullptr, c, ncclInt32, root, comm, nullptr));
+      NCCL_OK(
+          ncclGather(in, rank.number == root ? out : nullptr, c, ncclInt32, root, comm, nullptr));
       if (rank.number == root) same(out, n, [&](int b, std::size_t i) { return moved(b, 0, i); });
       int* own = device(values);
-      NCCL_OK(ncclGather(rank.number == root ? own + me * c : own, own, c, ncclInt32, root, comm, nullptr));
+      NCCL_OK(ncclGather(rank.number == root ? own + me * c : own, own, c, ncclInt32, root, comm,
+                         nullptr));
       if (rank.number == root)
-        same(own, n, [&](int b, std::size_t i) { return b == root ? moved(b, b, i) : moved(b, 0, i); });
+        same(own, n,
+             [&](int b, std::size_t i) { return b == root ? moved(b, b, i) : moved(b, 0, i); });
 
-      NCCL_OK(ncclScatter(rank.number == root ? in : nullptr, out, c, ncclInt32, root, comm, nullptr));
+      NCCL_OK(
+          ncclScatter(rank.number == root ? in : nullptr, out, c, ncclInt32, root, comm, nullptr));
       same(out, 1, [&](int, std::size_t i) { return moved(root, rank.number, i); });
       int* dealt = device(values);
-      NCCL_OK(ncclScatter(dealt, rank.number == root ? dealt + me * c : dealt, c, ncclInt32, root, comm,
-                          nullptr));
+      NCCL_OK(ncclScatter(dealt, rank.number == root ? dealt + me * c : dealt, c, ncclInt32, root,
+                          comm, nullptr));
       same(rank.number == root ? dealt + me * c : dealt, 1,
            [&](int, std::size_t i) { return moved(root, rank.number, i); });
     });
@@ -257,7 +263,8 @@ TEST_CASE("buffers must be device memory of the communicator's device, and long 
     const ncclComm_t comm = make_comm(rank);
     std::vector<int> on_host(4);
     int* x = device(std::vector<int>(4));
-    REQUIRE_NCCL(ncclAllReduce(on_host.data(), x, 4, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+    REQUIRE_NCCL(ncclAllReduce(on_host.data(), x, 4, ncclInt32, ncclSum, comm, nullptr),
+                 ncclInvalidArgument);
     REQUIRE_RANK(says(nullptr, "sendbuff"));
     REQUIRE_NCCL(ncclAllReduce(x, x, 5, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
     REQUIRE_NCCL(ncclAllReduce(x, x, 1, static_cast<ncclDataType_t>(12), ncclSum, comm, nullptr),

@@ -24,10 +24,13 @@ TEST_CASE("ranks that issue different collectives are told, with what each issue
        }},
       {"float32",
        [](Rank r, int* x, ncclComm_t c) {
-         return ncclAllReduce(x, x, 4, r.number == 0 ? ncclInt32 : ncclFloat32, ncclSum, c, nullptr);
+         return ncclAllReduce(x, x, 4, r.number == 0 ? ncclInt32 : ncclFloat32, ncclSum, c,
+                              nullptr);
        }},
       {"root 1",
-       [](Rank r, int* x, ncclComm_t c) { return ncclBroadcast(x, x, 4, ncclInt32, r.number, c, nullptr); }},
+       [](Rank r, int* x, ncclComm_t c) {
+         return ncclBroadcast(x, x, 4, ncclInt32, r.number, c, nullptr);
+       }},
       {"collective 0",
        [](Rank r, int* x, ncclComm_t c) {  // the same two, the other way round
          const auto first = [&] { return ncclAllReduce(x, x, 4, ncclInt32, ncclSum, c, nullptr); };
@@ -152,15 +155,17 @@ TEST_CASE("killed jobs leave nothing in /dev/shm") {
 }
 
 TEST_CASE("faults on order: init, late init, ID, asynchronous error") {
-  CHECK_RANKS(2, (Settings{{"FAKE_NCCL_FAULTS", "init:rank=1,comm=0,code=2"}, {"FAKE_NCCL_TIMEOUT", "0.3"}}),
-              [](Rank rank) {
-                const ncclUniqueId id = shared_id(rank);
-                ncclComm_t comm;
-                REQUIRE_NCCL(ncclCommInitRank(&comm, 2, id, rank.number), ncclSystemError);
-                REQUIRE_RANK(says(nullptr, rank.number == 1 ? "injected" : "for rank 1"));
-                make_comm(rank, 1);  // the next one works
-                rank.barrier();
-              });
+  CHECK_RANKS(
+      2,
+      (Settings{{"FAKE_NCCL_FAULTS", "init:rank=1,comm=0,code=2"}, {"FAKE_NCCL_TIMEOUT", "0.3"}}),
+      [](Rank rank) {
+        const ncclUniqueId id = shared_id(rank);
+        ncclComm_t comm;
+        REQUIRE_NCCL(ncclCommInitRank(&comm, 2, id, rank.number), ncclSystemError);
+        REQUIRE_RANK(says(nullptr, rank.number == 1 ? "injected" : "for rank 1"));
+        make_comm(rank, 1);  // the next one works
+        rank.barrier();
+      });
   CHECK_RANKS(2, (Settings{{"FAKE_NCCL_FAULTS", "late:rank=1,ms=120"}}), [](Rank rank) {
     const auto start = std::chrono::steady_clock::now();
     make_comm(rank);

@@ -89,7 +89,8 @@ TEST_CASE("sends and receives of a group progress together: rings, pairs, self, 
         NCCL_OK(ncclSend(out, 0, ncclInt32, peer, comm, nullptr));
       }
       for (int peer = 0; peer < rank.size; ++peer) {
-        NCCL_OK(ncclRecv(in + static_cast<std::size_t>(peer) * count, count, ncclInt32, peer, comm, nullptr));
+        NCCL_OK(ncclRecv(in + static_cast<std::size_t>(peer) * count, count, ncclInt32, peer, comm,
+                         nullptr));
         NCCL_OK(ncclRecv(nullptr, 0, ncclInt32, peer, comm, nullptr));
       }
       NCCL_OK(ncclGroupEnd());
@@ -158,7 +159,8 @@ TEST_CASE("a split orders by key, then by the parent's rank, and can leave ranks
       NCCL_OK(ncclCommCount(child, &size));
       NCCL_OK(ncclCommUserRank(child, &place));
       REQUIRE_SAME(size, color == 0 ? 4 : 3);
-      const std::vector<int> order = color == 0 ? std::vector<int>{6, 4, 2, 0} : std::vector<int>{7, 5, 1};
+      const std::vector<int> order =
+          color == 0 ? std::vector<int>{6, 4, 2, 0} : std::vector<int>{7, 5, 1};
       REQUIRE_SAME(order[static_cast<std::size_t>(place)], rank.number);
       int* x = device(std::vector<int>{rank.number});
       NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, child, nullptr));

@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   mesh["tp"].all_reduce(ranks);
   const bool right = ranks.front() == 3;
   int all = right ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);  // MPI itself is linked, too
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN,
+                MPI_COMM_WORLD);  // MPI itself is linked, too
   if (mesh.rank() == rankmesh::Rank{0})
     std::printf("rankmesh %s: %s\n", rankmesh::version_string(), all == 1 ? "right" : "wrong");
   mesh.close();

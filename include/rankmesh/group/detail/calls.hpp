@@ -11,10 +11,12 @@
 
 namespace rankmesh::detail {
 
-/// Whether memory is only referred to: an lvalue, a span or a DeviceSpan; not a container that is moved in.
+/// Whether memory is only referred to: an lvalue, a span or a DeviceSpan; not a container that is
+/// moved in.
 template <class M>
-inline constexpr bool is_borrowed = std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
-                                    std::ranges::borrowed_range<std::remove_cvref_t<M>>;
+inline constexpr bool is_borrowed =
+    std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
+    std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
 /// Whether memory is the host's and not symmetric, of a type in which transports do this operation.
 template <Operation operation, class M>
@@ -34,7 +36,8 @@ ConstBuffer input(M& memory) {
 
 template <class Out>
 Call broadcast(Out& values, RankInGroup root, StreamRef stream) {
-  return {.operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream};
+  return {
+      .operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream};
 }
 
 template <class In, class Out>
@@ -44,7 +47,11 @@ Call two(Operation operation, In& in, Out& out, StreamRef stream) {
 
 template <class In, class Out>
 Call rooted(Operation operation, In& in, Out& out, RankInGroup root, StreamRef stream) {
-  return {.operation = operation, .in = input(in), .out = buffer_of(out), .root = root, .stream = stream};
+  return {.operation = operation,
+          .in = input(in),
+          .out = buffer_of(out),
+          .root = root,
+          .stream = stream};
 }
 
 template <class In, class Out>
@@ -69,8 +76,8 @@ Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
 template <class M>
 auto bytes_of(M& values) {
   auto* data = std::ranges::data(values);
-  using Byte =
-      std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>, const std::byte, std::byte>;
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>,
+                                  const std::byte, std::byte>;
   return BasicBuffer<Byte>{reinterpret_cast<Byte*>(data),
                            static_cast<std::int64_t>(std::ranges::size(values) * sizeof(*data))};
 }
@@ -103,8 +110,8 @@ Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, 
 }
 
 template <class In, class Out>
-Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root, ReduceOp op,
-                  StreamRef stream) {
+Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
+                  ReduceOp op, StreamRef stream) {
   Call call = rooted(operation, in, out, root, stream);
   call.reduction = op;
   call.in_blocks = &blocks;
@@ -112,7 +119,8 @@ Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, R
 }
 
 template <class In, class Out>
-Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_blocks, StreamRef stream) {
+Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_blocks,
+                  StreamRef stream) {
   Call call = two(Operation::all_to_all, in, out, stream);
   call.in_blocks = &in_blocks;
   call.out_blocks = &out_blocks;
@@ -121,13 +129,20 @@ Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_b
 
 template <class In>
 Call send(In& values, RankInGroup to, int tag, StreamRef stream) {
-  return {.operation = Operation::send, .tag = tag, .in = input(values), .destination = to, .stream = stream};
+  return {.operation = Operation::send,
+          .tag = tag,
+          .in = input(values),
+          .destination = to,
+          .stream = stream};
 }
 
 template <class Out>
 Call recv(Out& values, RankInGroup from, int tag, StreamRef stream) {
-  return {
-      .operation = Operation::recv, .tag = tag, .out = buffer_of(values), .source = from, .stream = stream};
+  return {.operation = Operation::recv,
+          .tag = tag,
+          .out = buffer_of(values),
+          .source = from,
+          .stream = stream};
 }
 
 template <class In, class Out>

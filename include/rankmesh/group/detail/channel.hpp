@@ -1,4 +1,5 @@
-// What coordinators stand on: the services of their mesh, and the communicator that equal groups share.
+// What coordinators stand on: the services of their mesh, and the communicator that equal groups
+// share.
 #pragma once
 
 #include <atomic>
@@ -18,9 +19,9 @@
 #include "rankmesh/group/bootstrap_report.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/mpi/roll_call.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
 struct ncclComm;
 
@@ -28,8 +29,8 @@ namespace rankmesh::detail {
 
 struct InFlight;
 
-/// Where the operations of a channel stand in a batch: by the priority of its name's options, then tp (and
-/// whatever is not named here) before pp before dp. The same on all members.
+/// Where the operations of a channel stand in a batch: by the priority of its name's options, then
+/// tp (and whatever is not named here) before pp before dp. The same on all members.
 struct BatchPlace {
   int priority = 0;
   int turn = 0;
@@ -48,26 +49,27 @@ struct MeshServices {
   Rank rank{};
   std::int32_t local_rank = 0;
   std::optional<Deadline::Duration>
-      deadline;                     ///< of blocking host operations; nothing: MPI's blocking functions
-  Deadline::Duration timeout{600};  ///< of rankmesh's own waits
+      deadline;  ///< of blocking host operations; nothing: MPI's blocking functions
+  Deadline::Duration timeout{600};                   ///< of rankmesh's own waits
   std::vector<std::shared_ptr<InFlight>> in_flight;  ///< in the order of issue
   std::optional<int> device;                         ///< that this rank drives
   std::string no_device;                             ///< why there is no device transport
-  bool in_batch = false;  ///< an NcclGroup is open: operations are gathered, blocking host ones refused
+  bool in_batch =
+      false;  ///< an NcclGroup is open: operations are gathered, blocking host ones refused
   std::vector<Gathered> gathered;
   /// Open and end NCCL's group around what a batch issues; empty where there are no devices.
   std::function<void()> begin_batch;
   std::function<void()> end_batch;
   std::int64_t queues = 0;  ///< control queues so far: their tags
   bool closed = false;
-  /// Asynchronous operations under way in shared memory, one more in a batch, and one more where host
-  /// operations have a deadline: calls look closer.
+  /// Asynchronous operations under way in shared memory, one more in a batch, and one more where
+  /// host operations have a deadline: calls look closer.
   std::uint64_t unusual = 0;
   std::function<void()> advance_shared;  ///< goes on with them; MPI's progress does not
   RouteTable routes;                     ///< of code, environment and file, then the defaults
   LogSink log;
   std::function<std::string(Rank)> describe;
-  std::optional<mpi::RollCall> roll_call;  ///< over the control communicator
+  std::optional<WaitMonitor> monitor;  ///< over the control communicator
   std::atomic_flag busy;
 };
 
@@ -76,31 +78,35 @@ struct DeviceFacts {
   std::optional<BootstrapReport> bootstrap;
   ncclComm* native = nullptr;         ///< null where there is none
   std::function<StreamRef()> stream;  ///< the group's own, made when first asked for
-  /// Waits on the host for what the stream holds; throws where the communicator has failed meanwhile.
+  /// Waits on the host for what the stream holds; throws where the communicator has failed
+  /// meanwhile.
   std::function<void(StreamRef, const Deadline&)> wait;
   /// Puts the call on the group's own stream, behind what the call's stream holds.
   std::function<std::unique_ptr<Pending>(const Call&)> start;
 };
 
-/// One communicator and its transports; names with equal groups share it, so it is one ordering domain.
+/// One communicator and its transports; names with equal groups share it, so it is one ordering
+/// domain.
 struct Channel {
-  std::string identity;  ///< the same on all members, and of no other channel: the first name that it serves,
-                         ///< or a meeting
-  std::string name;      ///< of the first coordinator
+  std::string identity;  ///< the same on all members, and of no other channel: the first name that
+                         ///< it serves, or a meeting
+  std::string name;                   ///< of the first coordinator
   std::vector<std::size_t> families;  ///< the plan's names that it serves; empty for dynamic groups
-  std::string isolation;              ///< key of a further communicator of the same group
+  std::string duplicate_key;          ///< key of a further communicator of the same group
   RankSet ranks;                      ///< of the world
   mpi::Communicator owned;            ///< empty for groups of one and adopted communicators
   Deadline::Duration timeout{600};    ///< of waits for its operations
   RankInGroup leader{};               ///< who makes its NCCL unique ID
   mpi::CommunicatorView comm;         ///< MPI_COMM_SELF for groups of one
   std::int32_t nodes = 1;             ///< that its members are on
-  /// For host memory, in no order: routes say which is asked first. Groups of one have `local` alone, others
-  /// `mpi` at least. The same on all members.
+  /// For host memory, in no order: routes say which is asked first. Groups of one have `local`
+  /// alone, others `mpi` at least. The same on all members.
   std::vector<std::unique_ptr<Transport>> transports;
-  Transport* in_place = nullptr;  ///< the one of them that uses symmetric memory; null where none does
+  Transport* in_place =
+      nullptr;  ///< the one of them that uses symmetric memory; null where none does
   std::map<std::string, std::string, std::less<>> absent;  ///< transports that it lacks, and why
-  std::unique_ptr<Transport> device;  ///< null where there is none; MeshServices::no_device says why
+  std::unique_ptr<Transport>
+      device;  ///< null where there is none; MeshServices::no_device says why
   DeviceFacts device_facts;
   BatchPlace place;
   std::uint64_t collectives = 0;  ///< issued so far, for roll calls

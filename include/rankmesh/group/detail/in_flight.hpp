@@ -12,7 +12,7 @@ struct InFlight {
   std::shared_ptr<Channel> channel;
   std::shared_ptr<MeshServices> services;
   std::unique_ptr<Pending> pending;  ///< null once it is complete or has failed
-  mpi::RollCall::Step step;
+  WaitPoint step;
   StreamRef stream;  ///< the caller's
   bool on_device = false;
   bool is_gathered = false;    ///< of a batch that has not ended: it is not issued
@@ -22,7 +22,8 @@ struct InFlight {
 
   /// Makes progress, and forgets the operation where that ends it. @throws what it failed with.
   bool test();
-  /// Waits on the host. @throws TimeoutError, after which the group is broken and the memory stays lent.
+  /// Waits on the host. @throws TimeoutError, after which the group is broken and the memory stays
+  /// lent.
   void wait(const Deadline& deadline);
 
  private:

@@ -33,8 +33,8 @@ struct Key {
   std::string_view meaning;
 };
 
-/// What a preset was called with, and the world that it meets. Every number is within 64 bits and every
-/// product checked; whatever is wrong is refused at its place in the text.
+/// What a preset was called with, and the world that it meets. Every number is within 64 bits and
+/// every product checked; whatever is wrong is refused at its place in the text.
 class Arguments {
  public:
   Arguments(std::string_view text, const PresetCall& call, std::optional<std::int64_t> job)
@@ -56,9 +56,11 @@ class Arguments {
   [[nodiscard]] std::optional<std::int64_t> world() const;
   /// The same where there must be one.
   [[nodiscard]] std::int64_t required_world() const;
-  /// For systems whose sizes make the world: `product`, refused where the text states another `world_size`.
+  /// For systems whose sizes make the world: `product`, refused where the text states another
+  /// `world_size`.
   [[nodiscard]] std::int64_t whole_world(std::int64_t product) const;
-  /// The size of the data dimension: as given and checked, else what `others` leave of the world, else 1.
+  /// The size of the data dimension: as given and checked, else what `others` leave of the world,
+  /// else 1.
   [[nodiscard]] std::int64_t free_size(std::string_view key, std::int64_t others) const;
   /// Whether the job's size decides about a dimension.
   [[nodiscard]] bool is_open() const { return open_; }
@@ -73,11 +75,13 @@ class Arguments {
                                       std::string_view what, std::string_view by) const;
 
   /// Refuses at the value of `key`, or at the system where the key was left out.
-  [[noreturn]] void refuse(std::string_view key, std::string_view reason, std::string_view hint) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view reason,
+                           std::string_view hint) const;
 
  private:
   [[nodiscard]] const PresetCall::Argument* find(std::string_view key) const;
-  [[nodiscard]] const PresetCall::Argument& require(std::string_view key, std::string_view hint) const;
+  [[nodiscard]] const PresetCall::Argument& require(std::string_view key,
+                                                    std::string_view hint) const;
 
   std::string_view text_;
   const PresetCall& call_;

@@ -28,8 +28,8 @@ struct Preset {
   Blueprint (*build)(const Arguments&);
 };
 
-extern const Preset megatron, hypercommgrid, vllm, tensorrt_llm, sglang, fastertransformer, torch, jax,
-    llama3;
+extern const Preset megatron, hypercommgrid, vllm, tensorrt_llm, sglang, fastertransformer, torch,
+    jax, llama3;
 extern const Preset deepspeed_topology, deepspeed_grid, deepspeed_groups, deepspeed_expert_ranks,
     deepspeed_folding;
 extern const Preset colossalai_mesh, colossalai_hybrid, colossalai_moe;
@@ -38,7 +38,8 @@ extern const Preset colossalai_mesh, colossalai_hybrid, colossalai_moe;
 /// @throws SpecError with the position.
 void check(std::string_view text, const PresetCall& call);
 
-/// The preset on a world of `job` ranks (nothing: its own). `is_open` tells whether its size follows the job.
+/// The preset on a world of `job` ranks (nothing: its own). `is_open` tells whether its size
+/// follows the job.
 /// @throws SpecError with the position, the reason and a hint.
 Blueprint build(std::string_view text, const PresetCall& call, std::optional<std::int64_t> job,
                 bool& is_open);

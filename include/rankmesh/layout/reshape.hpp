@@ -15,17 +15,20 @@
 
 namespace rankmesh {
 
-/// An ordered set of ranks whose index is written in factors of the caller's choice: chunks of 6 of a stage
-/// of 4 x 3, say. Stays arithmetic where the factors meet the set's own modes, each boundary dividing the
-/// next; where one straddles the other, a table of all ranks is made, which the families share.
-class RANKMESH_API Regrouping {
+/// An ordered set of ranks whose index is written in factors of the caller's choice: chunks of 6 of
+/// a stage of 4 x 3, say. Stays arithmetic where the factors meet the set's own modes, each
+/// boundary dividing the next; where one straddles the other, a table of all ranks is made, which
+/// the families share.
+class RANKMESH_API Reshape {
  public:
   /// @param factors  outermost first; their product is the size of the set.
-  /// @throws UsageError where it is not; SpecError where a table would be needed for more ranks than
+  /// @throws UsageError where it is not; SpecError where a table would be needed for more ranks
+  /// than
   ///         `max_table` (2^24).
-  Regrouping(const RankSet& order, std::span<const std::pair<std::string, std::int64_t>> factors);
+  Reshape(const RankSet& order, std::span<const std::pair<std::string, std::int64_t>> factors);
 
-  /// Groups along `members`, listed along `listing`; the last varies fastest in both, each factor once.
+  /// Groups along `members`, listed along `listing`; the last varies fastest in both, each factor
+  /// once.
   [[nodiscard]] GroupFamily family(std::string name, std::span<const std::string_view> members,
                                    std::span<const std::string_view> listing) const;
   [[nodiscard]] bool has_table() const { return has_table_; }

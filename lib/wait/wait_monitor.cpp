@@ -1,4 +1,4 @@
-#include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +11,11 @@
 
 #include "rankmesh/mpi/error.hpp"
 
-namespace rankmesh::mpi {
+namespace rankmesh {
 namespace {
+
+using mpi::check;
+using mpi::CommunicatorView;
 
 // MPI guarantees tags up to 32767.
 constexpr int question_tag = 32765;
@@ -45,11 +48,13 @@ void copy_text(char (&to)[size], const std::string& text) {
 }
 
 // A message whose receiver may never take it: the memory stays lent to MPI, on purpose.
-void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* data, std::size_t size) {
+void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* data,
+                     std::size_t size) {
   auto* copy = new char[size];
   std::memcpy(copy, data, size);
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Isend(copy, static_cast<int>(size), MPI_BYTE, to, tag, comm.native(), &request), "MPI_Isend");
+  check(MPI_Isend(copy, static_cast<int>(size), MPI_BYTE, to, tag, comm.native(), &request),
+        "MPI_Isend");
   int done = 0;
   check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done != 0)
@@ -63,7 +68,7 @@ void send_and_forget(const CommunicatorView& comm, int to, int tag, const Messag
   send_and_forget(comm, to, tag, &message, sizeof message);
 }
 
-Note note_of(const RollCall::Step& step, std::uint64_t number) {
+Note note_of(const WaitPoint& step, std::uint64_t number) {
   Note note;
   note.key = step.key;
   note.number = number;
@@ -77,7 +82,8 @@ struct Received {
   Message message;
 };
 
-// Takes a message only if its size is ours: on a communicator of the user's another one may wait there.
+// Takes a message only if its size is ours: on a communicator of the user's another one may wait
+// there.
 template <class Message>
 std::optional<Received<Message>> receive(const CommunicatorView& comm, int tag) {
   int there = 0;
@@ -88,23 +94,27 @@ std::optional<Received<Message>> receive(const CommunicatorView& comm, int tag) 
   check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
   if (size != sizeof(Message)) return std::nullopt;
   Received<Message> received{status.MPI_SOURCE, {}};
-  check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(), MPI_STATUS_IGNORE),
+  check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(),
+                 MPI_STATUS_IGNORE),
         "MPI_Recv");
   if (received.message.mark_ != mark) return std::nullopt;
   return received;
 }
 
-Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing, const std::string& message) {
+Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing,
+                   const std::string& message) {
   Verdict verdict;
   verdict.key = key;
   verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), max_named));
-  for (std::size_t i = 0; i < missing.size() && i < max_named; ++i) verdict.missing[i] = missing[i].value();
+  for (std::size_t i = 0; i < missing.size() && i < max_named; ++i)
+    verdict.missing[i] = missing[i].value();
   copy_text(verdict.message, message);
   return verdict;
 }
 
 constexpr const char* hint =
-    "look at what the missing ranks do (a crash, another branch, an earlier error); RANKMESH_TIMEOUT sets "
+    "look at what the missing ranks do (a crash, another branch, an earlier error); "
+    "RANKMESH_TIMEOUT sets "
     "the time";
 
 // Spins briefly, then gives the core away: ranks may outnumber cores, and a wait may take minutes.
@@ -124,24 +134,28 @@ class Backoff {
 
 }  // namespace
 
-RollCall::RollCall(CommunicatorView comm, Audience audience, std::function<std::string(Rank)> describe)
+WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience,
+                         std::function<std::string(Rank)> describe)
     : comm_{comm}, audience_{audience}, describe_{std::move(describe)} {}
 
-void RollCall::wait(std::span<MPI_Request> requests, const Step& step, const Deadline& deadline) {
+void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
+                       const Deadline& deadline) {
   wait(
       [&] {
         int done = 0;
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
+                          MPI_STATUSES_IGNORE),
               "MPI_Testall");
         return done != 0;
       },
       step, deadline);
 }
 
-void RollCall::wait(const std::function<bool()>& done, const Step& step, const Deadline& deadline) {
+void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& step,
+                       const Deadline& deadline) {
   Backoff backoff;
-  // What comes in on a communicator of the user's may be the user's: there we listen only once something is
-  // wrong.
+  // What comes in on a communicator of the user's may be the user's: there we listen only once
+  // something is wrong.
   const Deadline silence{
       Deadline::Duration{audience_ == Audience::own ? 0.0 : std::min(5.0, deadline.seconds() / 2)}};
   for (int polls = 1; !done(); ++polls) {
@@ -152,18 +166,20 @@ void RollCall::wait(const std::function<bool()>& done, const Step& step, const D
 }
 
 // Answers what others ask, and takes a verdict on the step that this rank waits for.
-void RollCall::serve(const Step& step) {
+void WaitMonitor::serve(const WaitPoint& step) {
   while (const auto question = receive<Note>(comm_, question_tag))
     send_and_forget(comm_, question->from, answer_tag, note_of(step, question->message.number));
   while (const auto received = receive<Verdict>(comm_, verdict_tag)) {
     const Verdict& verdict = received->message;
     if (verdict.key != step.key) continue;  // of a step that this rank has given up itself
-    throw TimeoutError{verdict.message, hint, {verdict.missing, verdict.missing + verdict.missing_count}};
+    throw TimeoutError{
+        verdict.message, hint, {verdict.missing, verdict.missing + verdict.missing_count}};
   }
 }
 
 // Throws what it found; returns false where the step was done after all while it asked.
-bool RollCall::conclude(const std::function<bool()>& done, const Step& step, const Deadline& deadline) {
+bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& step,
+                           const Deadline& deadline) {
   serve(step);  // another rank may have concluded already
   const std::uint64_t number = ++questions_;
   const Note question = note_of(step, number);
@@ -186,8 +202,8 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
       if (answer.key == step.key)
         present.push_back(received->from);
       else
-        elsewhere.push_back(
-            fmt::format("{} ({}) waits in {}", received->from, describe_(received->from), answer.activity));
+        elsewhere.push_back(fmt::format("{} ({}) waits in {}", received->from,
+                                        describe_(received->from), answer.activity));
     }
     backoff.pause();
   }
@@ -201,11 +217,14 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
     }
     named.push_back(fmt::format("{} ({})", rank.value(), describe_(rank)));
   }
-  std::string message = fmt::format("{} did not end within {} s; ", step.activity, deadline.seconds());
+  std::string message =
+      fmt::format("{} did not end within {} s; ", step.activity, deadline.seconds());
   if (!missing.empty())
-    message += fmt::format("missing rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(named, ", "));
+    message +=
+        fmt::format("missing rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(named, ", "));
   if (!elsewhere.empty())
-    message += fmt::format("{}rank {}", missing.empty() ? "" : "; ", fmt::join(elsewhere, "; rank "));
+    message +=
+        fmt::format("{}rank {}", missing.empty() ? "" : "; ", fmt::join(elsewhere, "; rank "));
   if (missing.empty() && elsewhere.empty()) message += "all of its ranks wait in it";
   message += fmt::format(" (found by rank {})", comm_.rank());
 
@@ -214,10 +233,11 @@ bool RollCall::conclude(const std::function<bool()>& done, const Step& step, con
   throw TimeoutError{message, hint, std::move(missing)};
 }
 
-void RollCall::give_up(const Step& step, const std::string& message) {
-  const Verdict verdict = verdict_of(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
+void WaitMonitor::give_up(const WaitPoint& step, const std::string& message) {
+  const Verdict verdict =
+      verdict_of(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
   for (const int member : step.members)
     if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict);
 }
 
-}  // namespace rankmesh::mpi
+}  // namespace rankmesh

@@ -10,9 +10,9 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/mpi/roll_call.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
-namespace rankmesh::mpi {
+namespace rankmesh {
 
 /// A system call on shared memory that failed; keeps errno.
 class RANKMESH_API SharedMemoryError : public Error {
@@ -25,26 +25,28 @@ class RANKMESH_API SharedMemoryError : public Error {
   int code_;
 };
 
-/// A stretch of zeroed memory that all members of a communicator have mapped, each at an address of its own.
-/// Move-only; the destructor unmaps it, which is local, and the system frees it with the last mapping, also
-/// where a process is killed.
+/// A stretch of zeroed memory that all members of a communicator have mapped, each at an address of
+/// its own. Move-only; the destructor unmaps it, which is local, and the system frees it with the
+/// last mapping, also where a process is killed.
 ///
-/// The owner alone may open it (mode 0600). It has no name at all where members can open each other's memfd
-/// through /proc, which the size of /dev/shm does not limit either; else a random name in /dev/shm, which is
-/// removed as soon as all have mapped it.
+/// The owner alone may open it (mode 0600). It has no name at all where members can open each
+/// other's memfd through /proc, which the size of /dev/shm does not limit either; else a random
+/// name in /dev/shm, which is removed as soon as all have mapped it.
 class RANKMESH_API SharedSegment {
  public:
   /// How the members find it.
   enum class Way : std::uint8_t { automatic, named };
 
   SharedSegment() = default;
-  /// Collective over `members`, which share a node; polls, with the deadline. Member 0's `bytes` count (at
-  /// least 1). Where one member fails, all throw. Cost: a broadcast of 128 bytes and a reduction of 8, twice
-  /// where a name is needed. Pages are taken when they are first written (a named segment: all at once).
+  /// Collective over `members`, which share a node; polls, with the deadline. Member 0's `bytes`
+  /// count (at least 1). Where one member fails, all throw. Cost: a broadcast of 128 bytes and a
+  /// reduction of 8, twice where a name is needed. Pages are taken when they are first written (a
+  /// named segment: all at once).
   /// @param step  what the members wait in; its members are ranks of the roll call's communicator.
-  /// @throws SharedMemoryError, the same text on every member; TimeoutError naming who did not come.
-  SharedSegment(const CommunicatorView& members, std::size_t bytes, RollCall& roll_call,
-                const RollCall::Step& step, const Deadline& deadline, Way way = Way::automatic);
+  /// @throws SharedMemoryError, the same text on every member; TimeoutError naming who did not
+  /// come.
+  SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
+                const WaitPoint& step, const Deadline& deadline, Way way = Way::automatic);
   ~SharedSegment() { unmap(); }
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
@@ -70,4 +72,4 @@ class RANKMESH_API SharedSegment {
   std::size_t size_ = 0;
 };
 
-}  // namespace rankmesh::mpi
+}  // namespace rankmesh

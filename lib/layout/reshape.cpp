@@ -1,4 +1,4 @@
-#include "rankmesh/layout/regrouping.hpp"
+#include "rankmesh/layout/reshape.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -12,9 +12,10 @@ namespace {
 
 using Factors = std::span<const std::pair<std::string, std::int64_t>>;
 
-// The common refinement of the set's modes and the factors, outermost first, each piece named by its factor;
-// nothing where a boundary of one lies inside a piece of the other.
-std::optional<std::vector<Layout::Dimension>> refined(const std::vector<Mode>& modes, Factors factors) {
+// The common refinement of the set's modes and the factors, outermost first, each piece named by
+// its factor; nothing where a boundary of one lies inside a piece of the other.
+std::optional<std::vector<Layout::Dimension>> refined(const std::vector<Mode>& modes,
+                                                      Factors factors) {
   std::vector<Layout::Dimension> pieces;
   auto factor = factors.rbegin();
   std::int64_t factor_left = factor == factors.rend() ? 1 : factor->second;
@@ -36,10 +37,11 @@ std::optional<std::vector<Layout::Dimension>> refined(const std::vector<Mode>& m
 }
 
 std::shared_ptr<const RankTable> table_of(const RankSet& order) {
-  if (order.size() > Regrouping::max_table)
+  if (order.size() > Reshape::max_table)
     throw SpecError{
-        fmt::format("these groups follow no strides and would need a table of {} ranks, more than {}",
-                    order.size(), Regrouping::max_table),
+        fmt::format(
+            "these groups follow no strides and would need a table of {} ranks, more than {}",
+            order.size(), Reshape::max_table),
         "choose sizes that divide one another, or a smaller world"};
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(order.size()));
@@ -57,7 +59,7 @@ void check_product(const RankSet& order, Factors factors) {
 
 }  // namespace
 
-Regrouping::Regrouping(const RankSet& order, Factors factors) : layout_{{}, 0, nullptr} {
+Reshape::Reshape(const RankSet& order, Factors factors) : layout_{{}, 0, nullptr} {
   check_product(order, factors);
   if (auto pieces = refined(order.modes(), factors)) {
     layout_ = Layout{std::move(*pieces), order.start(), order.table()};
@@ -72,7 +74,7 @@ Regrouping::Regrouping(const RankSet& order, Factors factors) : layout_{{}, 0, n
   }
 }
 
-std::vector<std::size_t> Regrouping::pieces_of(std::span<const std::string_view> factors) const {
+std::vector<std::size_t> Reshape::pieces_of(std::span<const std::string_view> factors) const {
   std::vector<std::size_t> result;
   for (const std::string_view name : factors) {
     const auto found = std::ranges::find(pieces_, name, [](const auto& p) { return p.first; });
@@ -82,8 +84,8 @@ std::vector<std::size_t> Regrouping::pieces_of(std::span<const std::string_view>
   return result;
 }
 
-GroupFamily Regrouping::family(std::string name, std::span<const std::string_view> members,
-                               std::span<const std::string_view> listing) const {
+GroupFamily Reshape::family(std::string name, std::span<const std::string_view> members,
+                            std::span<const std::string_view> listing) const {
   return GroupFamily::of(std::move(name), layout_, pieces_of(members), pieces_of(listing));
 }
 

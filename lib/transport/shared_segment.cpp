@@ -1,4 +1,4 @@
-#include "rankmesh/mpi/shared_segment.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,8 +16,10 @@
 
 #include "rankmesh/mpi/error.hpp"
 
-namespace rankmesh::mpi {
+namespace rankmesh {
 namespace {
+
+using mpi::check;
 
 constexpr const char* segment_hint =
     "look at the limits on memory and at /dev/shm (df -h /dev/shm; docker --shm-size)";
@@ -84,7 +86,8 @@ std::uint64_t random_bits() {
   return (std::uint64_t{source()} << 32) | source();
 }
 
-// What is mapped for so many bytes: the token that proves it to be the right file stands behind them.
+// What is mapped for so many bytes: the token that proves it to be the right file stands behind
+// them.
 std::size_t mapped(std::size_t bytes) { return bytes + sizeof(Announcement::token); }
 
 void* map(int fd, std::size_t bytes) {
@@ -95,9 +98,9 @@ void* map(int fd, std::size_t bytes) {
 // One attempt to make a segment that all members have.
 class Attempt {
  public:
-  Attempt(const CommunicatorView& members, RollCall& roll_call, const RollCall::Step& step,
+  Attempt(const mpi::CommunicatorView& members, WaitMonitor& monitor, const WaitPoint& step,
           const Deadline& deadline)
-      : members_{members}, roll_call_{roll_call}, step_{step}, deadline_{deadline} {}
+      : members_{members}, monitor_{monitor}, step_{step}, deadline_{deadline} {}
 
   // The mapping, or null where a member failed: then `outcome` says who and why.
   void* operator()(std::size_t bytes, bool named, Outcome& outcome, std::uint64_t& size) {
@@ -105,7 +108,8 @@ class Attempt {
     auto announcement = std::make_unique<Announcement>();
     if (members_.rank() == 0) create(*announcement, bytes, named);
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(announcement.get(), sizeof(Announcement), MPI_BYTE, 0, members_.native(), &request),
+    check(MPI_Ibcast(announcement.get(), sizeof(Announcement), MPI_BYTE, 0, members_.native(),
+                     &request),
           "MPI_Ibcast");
     wait(request, announcement);
     if (members_.rank() != 0) open(*announcement);
@@ -115,7 +119,8 @@ class Attempt {
     };
     auto both = std::make_unique<Both>();
     both->mine = {error_, members_.rank()};
-    check(MPI_Iallreduce(&both->mine, &both->all, 1, MPI_2INT, MPI_MAXLOC, members_.native(), &request),
+    check(MPI_Iallreduce(&both->mine, &both->all, 1, MPI_2INT, MPI_MAXLOC, members_.native(),
+                         &request),
           "MPI_Iallreduce");
     wait(request, both);
     outcome = both->all;
@@ -131,7 +136,7 @@ class Attempt {
   template <class Lent>
   void wait(MPI_Request& request, std::unique_ptr<Lent>& lent) {
     try {
-      roll_call_.wait({&request, 1}, step_, deadline_);
+      monitor_.wait({&request, 1}, step_, deadline_);
     } catch (...) {
       (void)lent.release();  // NOLINT: MPI may still write there
       if (data_ != nullptr) ::munmap(data_, mapped(bytes_));
@@ -147,18 +152,21 @@ class Attempt {
       const std::string name =
           fmt::format("/rankmesh-{}-{:016x}{:016x}", ::getpid(), random_bits(), random_bits());
       std::copy(name.begin(), name.end(), announcement.name.begin());
-      descriptor_ = Descriptor{::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR)};
+      descriptor_ =
+          Descriptor{::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR)};
       if (descriptor_) name_ = Name{name.c_str()};
     } else {
       descriptor_ = Descriptor{::memfd_create("rankmesh", MFD_CLOEXEC)};
-      if (descriptor_ && ::fchmod(descriptor_.get(), S_IRUSR | S_IWUSR) != 0) return fail(announcement);
+      if (descriptor_ && ::fchmod(descriptor_.get(), S_IRUSR | S_IWUSR) != 0)
+        return fail(announcement);
     }
     announcement.descriptor = descriptor_.get();
     if (!descriptor_ || ::ftruncate(descriptor_.get(), static_cast<off_t>(mapped(bytes_))) != 0)
       return fail(announcement);
     // A full /dev/shm is to fail here, not as a SIGBUS later. A memfd knows no such limit.
     if (named)
-      if (const int code = ::posix_fallocate(descriptor_.get(), 0, static_cast<off_t>(mapped(bytes_)));
+      if (const int code =
+              ::posix_fallocate(descriptor_.get(), 0, static_cast<off_t>(mapped(bytes_)));
           code != 0) {
         errno = code;
         return fail(announcement);
@@ -174,12 +182,14 @@ class Attempt {
     bytes_ = announcement.bytes;
     if (announcement.error != 0) return;  // member 0 says it
     errno = 0;
-    const std::string path = fmt::format("/proc/{}/fd/{}", announcement.process, announcement.descriptor);
-    const Descriptor descriptor{announcement.name[0] != '\0' ? ::shm_open(announcement.name.data(), O_RDWR, 0)
-                                                             : ::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+    const std::string path =
+        fmt::format("/proc/{}/fd/{}", announcement.process, announcement.descriptor);
+    const Descriptor descriptor{announcement.name[0] != '\0'
+                                    ? ::shm_open(announcement.name.data(), O_RDWR, 0)
+                                    : ::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     struct stat status {};
-    // Where members see other processes under that number this is another file: too short, or without the
-    // token.
+    // Where members see other processes under that number this is another file: too short, or
+    // without the token.
     if (!descriptor || ::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
         static_cast<std::uint64_t>(status.st_size) != mapped(bytes_))
       return fail();
@@ -191,9 +201,9 @@ class Attempt {
   [[nodiscard]] std::byte* token() const { return static_cast<std::byte*>(data_) + bytes_; }
   void fail() { error_ = errno == 0 ? ENXIO : errno; }
 
-  const CommunicatorView& members_;
-  RollCall& roll_call_;
-  const RollCall::Step& step_;
+  const mpi::CommunicatorView& members_;
+  WaitMonitor& monitor_;
+  const WaitPoint& step_;
   const Deadline& deadline_;
   int error_ = 0;
   Descriptor descriptor_{-1};
@@ -204,18 +214,21 @@ class Attempt {
 
 }  // namespace
 
-SharedSegment::SharedSegment(const CommunicatorView& members, std::size_t bytes, RollCall& roll_call,
-                             const RollCall::Step& step, const Deadline& deadline, Way way) {
+SharedSegment::SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes,
+                             WaitMonitor& monitor, const WaitPoint& step, const Deadline& deadline,
+                             Way way) {
   Outcome outcome;
   std::uint64_t size = 0;
   void* data = nullptr;
-  if (way == Way::automatic) data = Attempt{members, roll_call, step, deadline}(bytes, false, outcome, size);
-  if (data == nullptr) data = Attempt{members, roll_call, step, deadline}(bytes, true, outcome, size);
+  if (way == Way::automatic)
+    data = Attempt{members, monitor, step, deadline}(bytes, false, outcome, size);
+  if (data == nullptr) data = Attempt{members, monitor, step, deadline}(bytes, true, outcome, size);
   if (data == nullptr)
     throw SharedMemoryError{
         fmt::format("{}: {} bytes of shared memory could not be had: member {} of {} "
                     "failed: {}",
-                    step.activity, size, outcome.member, members.size(), std::strerror(outcome.error)),
+                    step.activity, size, outcome.member, members.size(),
+                    std::strerror(outcome.error)),
         segment_hint, outcome.error};
   data_ = static_cast<std::byte*>(data);
   size_ = size;
@@ -227,4 +240,4 @@ void SharedSegment::unmap() noexcept {
   size_ = 0;
 }
 
-}  // namespace rankmesh::mpi
+}  // namespace rankmesh
