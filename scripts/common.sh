@@ -65,7 +65,10 @@ run() {
 launcher_of() { cat "$1/lib/mpi/launcher" 2>/dev/null || echo mpirun; }
 
 # N CMD...: runs a program of the build folder as a job; scripts/run-mpi shows the mpirun command itself.
-run_mpi() { RANKMESH_MPIRUN=$(launcher_of "$build_dir") run_quietly scripts/run-mpi -v "$@"; }
+run_mpi() {
+  RANKMESH_MPIRUN=$(launcher_of "$build_dir") RANKMESH_MPICH_IDLE=$PWD/$build_dir/tests/libmpich_idle.so \
+    run_quietly scripts/run-mpi -v "$@"
+}
 
 # Prints the comment block on top of the calling script.
 usage() { awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"; }
