@@ -178,7 +178,7 @@ configure() {
 # Compiling several source files at once halves the time of a full build.
 quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
 
-configure_default() { # [DIR [meson options]]
-  configure "${1:-$build_dir}" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled \
+configure_default() { # DIR [meson options]
+  configure "$1" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled \
     -Dexamples=enabled "${@:2}"
 }

@@ -1,4 +1,4 @@
-// The C++ side of a Fortran (or C) program: it is given the caller's communicator and builds a mesh
+// The C++ side of a Fortran (or C) program: it receives the caller's communicator and builds a mesh
 // on it.
 #include <cstdio>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// A library that keeps the mesh for its callers, who have no objects.
+// The library keeps the mesh, since its callers have no objects.
 std::optional<rankmesh::Mesh> model;
 
 // No exception may cross into Fortran.
