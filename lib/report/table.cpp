@@ -44,8 +44,10 @@ std::string Table::to_string(bool colour) const {
 std::string Table::to_csv() const {
   std::string text;
   const auto line = [&](const auto& cell) {
-    for (std::size_t c = 0; c < columns_.size(); ++c)
-      text += (c > 0 ? "," : "") + csv_field(cell(c));
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (c > 0) text += ',';  // g++ 12 warns of `"," + std::string`
+      text += csv_field(cell(c));
+    }
     text += '\n';
   };
   line([&](std::size_t c) { return columns_[c].title; });

@@ -42,7 +42,7 @@ class SymmetricSpan {
                        "offset + count is at most size()"};
     return {window_, data_ + offset, count};
   }
-  operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one
+  operator std::span<T>() const { return {data_, count_}; }  // implicit: it is one
   [[nodiscard]] const SymmetricWindow* window() const { return window_.get(); }
 
  private:

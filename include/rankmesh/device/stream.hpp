@@ -33,7 +33,7 @@ class RANKMESH_API Stream {
   [[nodiscard]] cudaStream_t native() const noexcept { return native_; }
   operator StreamRef() const noexcept {
     return StreamRef{native_};
-  }  // NOLINT: a stream is its reference
+  }  // implicit: a stream is its reference
   /// Whether everything that was put on it has run.
   [[nodiscard]] bool query() const;
   /// Polls until everything has run. @throws TimeoutError.

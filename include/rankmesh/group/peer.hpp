@@ -18,11 +18,11 @@ inline constexpr Previous prev{};
 /// A rank in group, or `rankmesh::next`, or `rankmesh::prev`.
 class Peer {
  public:
-  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // NOLINT: reads as a rank
+  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: reads as a rank
   template <std::integral I>
-  constexpr Peer(I rank) : rank_{rank} {}                   // NOLINT
-  constexpr Peer(Next) : relative_{true}, rank_{1} {}       // NOLINT
-  constexpr Peer(Previous) : relative_{true}, rank_{-1} {}  // NOLINT
+  constexpr Peer(I rank) : rank_{rank} {}
+  constexpr Peer(Next) : relative_{true}, rank_{1} {}
+  constexpr Peer(Previous) : relative_{true}, rank_{-1} {}
 
   /// Who that is for a member of a group of `size` ranks.
   [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {

@@ -15,14 +15,14 @@ class Blocks {
  public:
   /// One after the other, without gaps.
   Blocks(std::span<const std::int64_t> counts)
-      : counts_{counts.begin(), counts.end()} {  // NOLINT: reads as counts
+      : counts_{counts.begin(), counts.end()} {  // implicit: reads as counts
     std::int64_t total = 0;
     for (const std::int64_t count : counts_) {
       displacements_.push_back(total);
       total += count;
     }
   }
-  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}  // NOLINT
+  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
   /// Anywhere; displacements in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
       : counts_{counts.begin(), counts.end()},
