@@ -26,7 +26,7 @@ struct PlanCounts {
   std::int64_t distinct_groups = 0;     ///< as lists of ranks, in order; groups of one included
   std::int64_t overlapping_groups = 0;  ///< of names that are printed but never executed
   std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is
-                                   ///< executed, and one more per key of duplicate_key
+                                        ///< executed, and one more per key of duplicate_key
   std::int64_t splits = 0;  ///< MPI creations that every rank takes part in: names that need one
   std::int64_t unique_ids = 0;  ///< NCCL's, on all ranks together: one per communicator, or more,
                                 ///< or none where it is split from another

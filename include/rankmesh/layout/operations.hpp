@@ -25,7 +25,7 @@ RANKMESH_API Layout slice(const Layout& layout, std::span<const std::string> nam
 /// exist
 ///         (MeshPlan::groups_of_product), no dimension.
 RANKMESH_API Layout flatten(const Layout& layout, std::span<const std::string> names,
-                            std::string name);
+                            const std::string& name);
 
 /// One dimension divided into several, outermost first, in its place.
 /// @throws UnknownName; UsageError where the sizes do not multiply to the dimension's.

@@ -17,8 +17,8 @@ namespace rankmesh {
 enum class DeviceUse : std::uint8_t {
   automatic,  ///< where every rank has a device and NCCL; nowhere where none has; an error where
               ///< only some have
-  off,       ///< never
-  required,  ///< an error where a rank has none
+  off,        ///< never
+  required,   ///< an error where a rank has none
 };
 
 /// The same on every rank (log sink and device aside); differences are found before the first
