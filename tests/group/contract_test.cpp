@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 

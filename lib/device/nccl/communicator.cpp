@@ -1,10 +1,11 @@
 #include "rankmesh/device/nccl/communicator.hpp"
 
-#include <thread>
 #include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::nccl {
 namespace {
@@ -111,14 +112,11 @@ bool Communicator::is_ready() const {
 }
 
 void Communicator::wait_until_ready(const Deadline& deadline) const {
-  while (!is_ready()) {
-    if (deadline.passed())
-      throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
-                                     deadline.seconds()),
-                         "look at what the other members do; abort() ends it",
-                         {}};
-    std::this_thread::yield();
-  }
+  if (!poll_until([&] { return is_ready(); }, deadline))
+    throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
+                                   deadline.seconds()),
+                       "look at what the other members do; abort() ends it",
+                       {}};
 }
 
 void Communicator::finalize() {
