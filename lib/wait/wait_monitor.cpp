@@ -123,9 +123,8 @@ constexpr Backoff::Options pauses{
 
 }  // namespace
 
-WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience,
-                         std::function<std::string(Rank)> describe)
-    : comm_{comm}, audience_{audience}, describe_{std::move(describe)} {}
+WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames names)
+    : comm_{comm}, audience_{audience}, names_{std::move(names)} {}
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
                        const Deadline& deadline) {
@@ -191,8 +190,8 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
       if (answer.key == step.key)
         present.push_back(received->from);
       else
-        elsewhere.push_back(fmt::format("{} ({}) waits in {}", received->from,
-                                        describe_(received->from), answer.activity));
+        elsewhere.push_back(
+            fmt::format("{} waits in {}", names_(Rank{received->from}), answer.activity));
     }
     backoff.pause();
   }
@@ -204,7 +203,7 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
       named.push_back(fmt::format("and {} more", missing.size() - max_named));
       break;
     }
-    named.push_back(fmt::format("{} ({})", rank.value(), describe_(rank)));
+    named.push_back(names_(rank));
   }
   std::string message =
       fmt::format("{} did not end within {} s; ", step.activity, deadline.seconds());

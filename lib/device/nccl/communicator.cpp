@@ -43,6 +43,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
     throw NcclError{ncclUnhandledCudaError,
                     "there is no current CUDA device to make an NCCL communicator on"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   if (ids.size() == 1) {
     library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
@@ -71,6 +72,7 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
                 "ncclCommSplit", parent.native_);
