@@ -9,14 +9,14 @@
 #include "detail/router.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/in_flight.hpp"
-#include "transport/detail/shm_engine.hpp"
+#include "transport/shm/algorithms.hpp"
 
 namespace rankmesh {
 namespace detail {
 namespace {
 
 bool uses_in_place(const Call& call, const Channel& channel) {
-  return channel.in_place != nullptr && shm::is_in_place(call, &channel) &&
+  return channel.in_place != nullptr && shm::is_symmetric(call, &channel) &&
          channel.in_place->supports(call);
 }
 

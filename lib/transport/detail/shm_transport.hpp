@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rankmesh/transport/transport.hpp"
-#include "shm_engine.hpp"
+#include "transport/shm/engine.hpp"
 
 namespace rankmesh {
 
