@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "transport/detail/reduce_kernels.hpp"
@@ -423,6 +424,36 @@ bool check_runs(const RunsOf& runs, int members) {
   return good;
 }
 
+// A payload may still be read in the step after its own. Here member 1 has finished step 1 and
+// still needs the payload of step 1 in step 2, when member 0 comes to step 5, which uses the same
+// slot.
+bool check_late_reader() {
+  constexpr std::int64_t count = 3 * static_cast<std::int64_t>(slot_bytes / sizeof(std::int32_t));
+  SharedMemory memory{2};
+  std::vector<std::int32_t> in[2], out[2];
+  Call calls[2];
+  shm::Progress progress[2];
+  std::vector<shm::Engine> engines;
+  for (int k = 0; k < 2; ++k) {
+    for (std::int64_t i = 0; i < count; ++i)
+      in[k].push_back(static_cast<std::int32_t>(i) * (k + 1));
+    out[k].resize(static_cast<std::size_t>(count));
+    calls[k].operation = Operation::all_reduce;
+    calls[k].in = buffer_of(std::as_const(in[k]));
+    calls[k].out = buffer_of(out[k]);
+    engines.emplace_back(memory.areas, std::vector<std::int32_t>{0, 1}, k, slot_bytes,
+                         shm::Limits{}, &memory);
+  }
+  for (std::size_t k = 0; k < 2; ++k) engines[k].begin(progress[k], calls[k]);
+  for (int i = 0; i < 8; ++i)
+    for (shm::Engine& engine : engines) engine.advance();
+  bool good = progress[0].is_complete() && progress[1].is_complete();
+  for (std::int64_t i = 0; i < count; ++i)
+    for (const auto& values : out)
+      good = good && values[static_cast<std::size_t>(i)] == static_cast<std::int32_t>(i) * 3;
+  return good || fail("a payload was overwritten before the step after its own was finished");
+}
+
 bool run(int members, std::uint64_t count, unsigned seed) {
   SharedMemory memory{members};
   std::vector<std::thread> threads;
@@ -462,6 +493,7 @@ bool run(int members, std::uint64_t count, unsigned seed) {
 
 int main(int argc, char** argv) {
   bool good = check_table();
+  good = check_late_reader() && good;
   if (argc > 2)
     return run(std::atoi(argv[1]), std::strtoull(argv[2], nullptr, 10),
                argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1) &&
