@@ -10,6 +10,7 @@
 #include "device/ground.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -37,7 +38,7 @@ void all_throw(const MeshOptions& options, const std::string& part) {
     message = error.message();
   }
   CAPTURE(message);
-  CHECK(message.find(part) != std::string::npos);
+  CHECK_CONTAINS(message, part);
   std::uint64_t first = hash_bytes(message).low;
   MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   CHECK(hash_bytes(message).low == first);
@@ -87,7 +88,7 @@ TEST_CASE("devices can be left alone") {
 }
 
 TEST_CASE("two ranks on one device are refused by name, unless sharing is asked for") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   MeshOptions options = short_timeout();
   options.share_devices = false;
   options.device = 0;
@@ -97,7 +98,7 @@ TEST_CASE("two ranks on one device are refused by name, unless sharing is asked 
 }
 
 TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
   unsetenv("NCCL_COMM_ID");
@@ -106,7 +107,7 @@ TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
 TEST_CASE(
     "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's "
     "init") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   const int reader = size() - 1;
   if (rank() == reader) setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
@@ -114,7 +115,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
   for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
@@ -131,7 +133,7 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
 }
 
 TEST_CASE("an ID that is broadcast late is waited for; one that never comes is named") {
-  if (is_slow_ground()) return;
+  SKIP_UNLESS(!is_slow_ground(), "runs at 3 and 4 ranks, on the CPU doubles");
   for (const int milliseconds : {300, 4000}) {
     MeshOptions options = ground::options();
     options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
@@ -142,7 +144,7 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
       mesh.close();
     } catch (const TimeoutError& error) {
       CHECK(milliseconds == 4000);
-      CHECK(error.message().find("NCCL bootstrap of 'tp'") != std::string::npos);
+      CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp'");
       if (rank() != 0) CHECK(error.missing() == std::vector<Rank>{0});
     }
     if (rank() == 0) inject("");
@@ -151,7 +153,7 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
 }
 
 TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
-  if (is_slow_ground()) return;
+  SKIP_UNLESS(!is_slow_ground(), "runs at 3 and 4 ranks, on the CPU doubles");
   const long communicators = counters().communicators;
   MeshOptions options = ground::options();
   options.timeout = Deadline::Duration{0.7};
@@ -161,7 +163,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
     FAIL("no exception");
   } catch (const Error& error) {
     CAPTURE(error.message());
-    CHECK(error.message().find("NCCL bootstrap of 'tp': init") != std::string::npos);
+    CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp': init");
   }
   inject("");
   CHECK(counters().communicators == communicators);
@@ -169,7 +171,8 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
 }
 
 TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 0) {
@@ -216,7 +219,7 @@ TEST_CASE("meshes of one process drive one device") {
 }
 
 TEST_CASE("a mesh that is closed drives no device any more") {
-  if (!ground::is_double()) return;
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const int device = *mesh.device();
   mesh.close();
@@ -229,8 +232,10 @@ TEST_CASE("a mesh that is closed drives no device any more") {
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
-  if (size() < 2 || !ground::is_double() || std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr)
-    return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr,
+              "needs a launcher that tells the local rank");
   int current = 0;
   (void)cudaGetDevice(&current);
   (void)cudaSetDevice(0);
@@ -247,7 +252,8 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 
 TEST_CASE(
     "while another device is current no group is made and no stream, and no unique ID is lost") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -263,7 +269,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a call while another device is current is refused, and does no harm") {
-  if (!ground::is_double()) return;
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   if (size() > 1) {
     const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -278,7 +284,8 @@ TEST_CASE("a call while another device is current is refused, and does no harm")
 }
 
 TEST_CASE("an init that begins late is waited for") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   inject("late:rank=0,ms=300");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   mesh.close();
@@ -328,7 +335,8 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
 }
 
 TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -351,7 +359,8 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
 
 TEST_CASE(
     "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -370,7 +379,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const FakeNcclCounters before = counters();
   const FakeCudaCounters cuda_before = ground::cuda();
   {
@@ -404,7 +414,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};

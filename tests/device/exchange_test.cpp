@@ -10,6 +10,7 @@
 #include "rankmesh/exchange/stage_exchange.hpp"
 #include "rankmesh/exchange/tensor_dict.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -164,7 +165,9 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
 
 TEST_CASE(
     "a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
-  if (size() % 2 != 0 || size() < 4 || !ground::is_double()) return;
+  NEEDS_MULTIPLE_OF(2);
+  NEEDS_RANKS(4);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   for (const bool dp_first : {false, true}) {
     MeshOptions options = ground::options();
     if (dp_first) options.names["dp"].priority = -1;

@@ -11,6 +11,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 namespace {
@@ -84,7 +85,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work afterwards") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
   Mesh other{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
   const auto value = on_device<float>({1});
@@ -156,9 +157,32 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   mesh.close();
 }
 
+TEST_CASE("each capture counts: the mesh closes only after the graphs of all of them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  mesh["tp"].all_reduce(value.span(), stream);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graphs[2] = {};
+  for (cudaGraph_t& graph : graphs) {
+    REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) ==
+            cudaSuccess);
+    mesh["tp"].all_reduce(value.span(), stream);
+    REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  }
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("2 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[0]) == cudaSuccess);
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("1 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[1]) == cudaSuccess);
+  mesh.close();
+  CHECK(mesh.is_closed());
+}
+
 TEST_CASE(
     "a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
-  if (!ground::is_double()) return;
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
@@ -176,7 +200,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a dynamic group is kept by its graphs alike") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();
@@ -192,7 +216,7 @@ TEST_CASE("a dynamic group is kept by its graphs alike") {
 }
 
 TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const long before = ground::nccl().communicators;
   {
@@ -225,7 +249,7 @@ TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone")
 }
 
 TEST_CASE("an adopted NCCL communicator may end before the mesh that has done with it") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", ground::options()};
   const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", owner["tp"].native_nccl());
@@ -377,7 +401,7 @@ TEST_CASE("blocks of different sizes on device memory") {
 }
 
 TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator of its own") {
-  if (size() < 3) return;
+  NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
   const long before = ground::nccl().communicators;
   // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one

@@ -10,6 +10,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -88,7 +89,7 @@ TEST_CASE(
 TEST_CASE(
     "symmetric device memory that ranks ask for differently, or that one has not got, is "
     "nobody's") {
-  if (size() == 1) return;
+  NEEDS_RANKS(2);
   const FakeNcclCounters before = ground::nccl();
   MeshOptions options = ground::options();
   options.names["dp"].lazy = true;
@@ -118,7 +119,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {
-  if (size() == 1 || !ground::is_double() || nccl::Library::load().version() < 22700) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(nccl::Library::load().version() >= 22700, "needs NCCL 2.27");
   const FakeNcclCounters before = ground::nccl();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto", ground::short_timeout()};
   if (rank() == size() - 1) ground::inject("window:code=2");
