@@ -7,25 +7,25 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using ground::inject;
-using ground::short_timeout;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::inject;
+using test_platform::short_timeout;
 
 namespace {
 
 // What waits for deadlines runs at some rank counts only.
-bool is_slow_ground() { return (size() != 3 && size() != 4) || !ground::is_double(); }
+bool skips_deadlines() { return (size() != 3 && size() != 4) || !test_platform::is_double(); }
 
-FakeNcclCounters counters() { return ground::nccl(); }
+FakeNcclCounters counters() { return test_platform::nccl(); }
 
 // All ranks see the same message, which holds `part`.
 template <class Expected>
@@ -48,9 +48,9 @@ void all_throw(const MeshOptions& options, const std::string& part) {
 
 TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-            ground::options()};
+            test_platform::options()};
   const MeshPlan& plan = mesh.plan();
   long led = 0;
   long held = 0;
@@ -60,7 +60,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
     const std::int64_t group = plan.families()[family].find(mesh.rank())->group;
     led += use.ranks.at(plan.leader(family, group).value()) == mesh.rank() ? 1 : 0;
   }
-  if (ground::is_double()) {
+  if (test_platform::is_double()) {
     CHECK(counters().unique_ids - before.unique_ids == led);
     CHECK(counters().communicators - before.communicators == held);
   }
@@ -69,7 +69,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
   CHECK(after.communicators == before.communicators);
   CHECK(after.roots == before.roots);
   CHECK(after.segments == before.segments);
-  const FakeCudaCounters cuda_after = ground::cuda();
+  const FakeCudaCounters cuda_after = test_platform::cuda();
   CHECK(cuda_after.streams == cuda_before.streams);
   CHECK(cuda_after.allocations == cuda_before.allocations);
   CHECK(cuda_after.events == cuda_before.events);
@@ -77,7 +77,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
 
 TEST_CASE("devices can be left alone") {
   const FakeNcclCounters before = counters();
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   CHECK(counters().inits == before.inits);
@@ -116,7 +116,7 @@ TEST_CASE(
 
 TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
   for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
@@ -124,7 +124,7 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
     all_throw<MismatchError>(short_timeout(), "failed");
     inject("");
     CHECK(counters().communicators == communicators);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};  // and the next one works
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};  // and the next one works
     const device::DeviceBuffer<float> one{std::span<const float>{std::vector<float>{1}}};
     mesh["tp"].all_reduce(one.span());
     CHECK(one.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
@@ -133,9 +133,9 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
 }
 
 TEST_CASE("an ID that is broadcast late is waited for; one that never comes is named") {
-  SKIP_UNLESS(!is_slow_ground(), "runs at 3 and 4 ranks, on the CPU doubles");
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   for (const int milliseconds : {300, 4000}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
     if (rank() == 0) inject(("id_late:ms=" + std::to_string(milliseconds)).c_str());
     try {
@@ -153,9 +153,9 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
 }
 
 TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
-  SKIP_UNLESS(!is_slow_ground(), "runs at 3 and 4 ranks, on the CPU doubles");
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   const long communicators = counters().communicators;
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.timeout = Deadline::Duration{0.7};
   if (rank() == 1) inject("late:ms=3000");
   try {
@@ -172,7 +172,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
 
 TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 0) {
@@ -199,17 +199,17 @@ TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
 }
 
 TEST_CASE("closing twice is closing once") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   mesh.close();
   CHECK(mesh.is_closed());
 }
 
 TEST_CASE("meshes of one process drive one device") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
-  if (ground::is_double())
+  if (test_platform::is_double())
     all_throw<MismatchError>(other, "another mesh of this process drives device");
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
@@ -219,11 +219,11 @@ TEST_CASE("meshes of one process drive one device") {
 }
 
 TEST_CASE("a mesh that is closed drives no device any more") {
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
   mesh.close();
-  MeshOptions other = ground::options();
+  MeshOptions other = test_platform::options();
   other.device = (device + 1) % 16;
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == other.device);
@@ -233,7 +233,7 @@ TEST_CASE("a mesh that is closed drives no device any more") {
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr,
               "needs a launcher that tells the local rank");
   int current = 0;
@@ -242,7 +242,7 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank() < size() / 2 ? 0 : 1, rank(), &part);
   {
-    Mesh mesh{part, "tp=auto", ground::options()};
+    Mesh mesh{part, "tp=auto", test_platform::options()};
     CHECK(mesh.device() == rank() % 16);
     mesh.close();
   }
@@ -253,7 +253,7 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 TEST_CASE(
     "while another device is current no group is made and no stream, and no unique ID is lost") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -269,8 +269,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a call while another device is current is refused, and does no harm") {
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   if (size() > 1) {
     const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
     (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -285,9 +285,9 @@ TEST_CASE("a call while another device is current is refused, and does no harm")
 
 TEST_CASE("an init that begins late is waited for") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   inject("late:rank=0,ms=300");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   inject("");
 }
@@ -296,7 +296,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
   const FakeNcclCounters before = counters();
   {
     const Mesh dropped{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-                       ground::options()};
+                       test_platform::options()};
   }
   CHECK(counters().communicators == before.communicators);
   CHECK(counters().lone_aborts == before.lone_aborts);  // all in one group call
@@ -304,7 +304,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
 }
 
 TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<Rank> reversed;
   for (int r = size() - 1; r >= 0; --r) reversed.emplace_back(r);
   const FakeNcclCounters before = counters();
@@ -336,7 +336,7 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
 
 TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -360,7 +360,7 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
 TEST_CASE(
     "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -380,9 +380,9 @@ TEST_CASE(
 TEST_CASE(
     "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   {
     MeshOptions options = short_timeout();
     options.names["tp"].duplicates = {"side"};
@@ -409,13 +409,13 @@ TEST_CASE(
     CHECK(!soon.passed());
     CHECK(mesh.is_closed());
     CHECK(counters().communicators == before.communicators);
-    CHECK(ground::cuda().streams == cuda_before.streams);
+    CHECK(test_platform::cuda().streams == cuda_before.streams);
   }
 }
 
 TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(ground::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -433,7 +433,7 @@ TEST_CASE("a wait of the group sees what a wait for the stream does not: an asyn
 
 TEST_CASE("abort is local and leaves every group broken") {
   const long communicators = counters().communicators;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.abort();
   CHECK(counters().communicators == communicators);
   const device::DeviceBuffer<float> value{1};

@@ -9,8 +9,10 @@
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
+#include "support/reductions.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::all_reductions;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
@@ -56,15 +58,13 @@ constexpr Operation operations[] = {
     Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
     Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
     Operation::reduce,     Operation::gather,         Operation::scatter};
-constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                   ReduceOp::avg};
 
 template <class Random>
 Case random_case(Random& same, std::int64_t members, bool large) {
   const std::int64_t sizes[] = {0, 1, 2, 13, 64, 1001, large ? 40009 : 7};
   Case c{};
   c.operation = operations[same() % std::size(operations)];
-  c.op = reductions[same() % std::size(reductions)];
+  c.op = all_reductions[same() % std::size(all_reductions)];
   c.count = sizes[same() % std::size(sizes)];
   c.root = static_cast<std::int64_t>(same() % static_cast<unsigned>(members));
   c.in_place = same() % 2 == 0;
@@ -460,7 +460,7 @@ TEST_CASE("a NaN: sums, products and averages of it are NaN, its neighbours are 
     CAPTURE(routes);
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes)};
     const auto check = [&]<class T>(T nan) {
-      for (const ReduceOp op : reductions) {
+      for (const ReduceOp op : all_reductions) {
         CAPTURE(to_string(op));
         const bool is_extreme = op == ReduceOp::min || op == ReduceOp::max;
         const bool has_nan = is_extreme || rank() == size() / 2;
