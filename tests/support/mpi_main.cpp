@@ -54,6 +54,8 @@ class RankReporter : public doctest::IReporter {
         {test_, static_cast<long>(stats.numAssertsCurrentTest), rankmesh_test::skip_reason});
   }
   void test_case_exception(const doctest::TestCaseException& e) override {
+    // The launcher ends all ranks once one has failed: that one has said why.
+    if (e.is_crash && rankmesh_test::has_part(e.error_string.c_str(), "SIGTERM")) std::_Exit(1);
     print(std::string{"threw: "} + e.error_string.c_str(), test_->m_file.c_str(),
           static_cast<int>(test_->m_line));
     end_job();
