@@ -118,9 +118,9 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
-  for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
+  for (const std::string fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
-    inject(fault);
+    inject(fault.c_str());
     all_throw<MismatchError>(short_timeout(), "failed");
     inject("");
     CHECK(counters().communicators == communicators);

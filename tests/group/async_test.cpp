@@ -29,7 +29,7 @@ std::string layout() {
 
 TEST_CASE("every asynchronous operation gives what the blocking one gives") {
   Mesh mesh{MPI_COMM_WORLD, layout()};
-  for (const char* name : {"dp", "tp", "all"}) {
+  for (const std::string name : {"dp", "tp", "all"}) {
     auto& group = mesh[name];
     const std::int64_t n = group.size();
     const auto un = static_cast<std::size_t>(n);

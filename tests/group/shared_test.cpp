@@ -421,9 +421,9 @@ TEST_CASE("blocks along an axis of symmetric memory") {
 }
 
 TEST_CASE("averages of unsigned numbers above half of their range, by each transport") {
-  for (const char* routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
     CAPTURE(routes);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes)};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
     auto& tp = mesh["tp"];
     const auto check = [&]<class T>(T high) {
       CAPTURE(sizeof(T));
@@ -456,9 +456,9 @@ TEST_CASE("averages of unsigned numbers above half of their range, by each trans
 
 // Whether min and max of a NaN and a number are the NaN differs between MPI libraries.
 TEST_CASE("a NaN: sums, products and averages of it are NaN, its neighbours are right") {
-  for (const char* routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
     CAPTURE(routes);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes)};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
     const auto check = [&]<class T>(T nan) {
       for (const ReduceOp op : all_reductions) {
         CAPTURE(to_string(op));

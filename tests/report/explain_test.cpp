@@ -10,7 +10,7 @@ using nlohmann::json;
 using rankmesh::MeshSpec;
 
 TEST_CASE("every step of every rank is true, and the groups follow") {
-  for (const char* mesh :
+  for (const std::string mesh :
        {"tp=1", "pp=3,dp=2,tp=4", "pp=2,dp=2,tp=2 | pp=2,edp=1,ep=4 ; dp_tp=dp*tp",
         "megatron:world_size=24,tp=2,pp=3,rank_offset=8", "deepspeed:kind=grid,pp=2,dp=2,mp=2",
         "deepspeed:kind=groups,ep=4,mp=2,world_size=16",
