@@ -255,8 +255,7 @@ TEST_CASE("junk is refused, not followed") {
     CAPTURE(text);
     try {
       const MeshPlan plan = MeshSpec::parse(text).plan();
-      for (const GroupFamily& family : plan.families())
-        CHECK(family.group(0).at(0).value() >= 0);
+      for (const GroupFamily& family : plan.families()) CHECK(family.group(0).at(0).value() >= 0);
     } catch (const rankmesh::SpecError& error) {
       CHECK(!error.hint().empty());
     }
