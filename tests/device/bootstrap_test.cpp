@@ -269,17 +269,16 @@ TEST_CASE(
 }
 
 TEST_CASE("a call while another device is current is refused, and does no harm") {
+  NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  if (size() > 1) {
-    const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
-    (void)cudaSetDevice((*mesh.device() + 1) % 16);
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                         doctest::Contains("is current, the mesh drives device"), UsageError);
-    (void)cudaSetDevice(*mesh.device());
-    mesh["tp"].all_reduce(value.span());
-    CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
-  }
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("is current, the mesh drives device"), UsageError);
+  (void)cudaSetDevice(*mesh.device());
+  mesh["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
 }
 
