@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "rankmesh/base/error.hpp"
 #include "support/checks.hpp"
