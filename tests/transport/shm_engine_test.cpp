@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/reductions.hpp"
 #include "transport/detail/reduce_kernels.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
@@ -53,8 +54,6 @@ constexpr int regions = 8;
 constexpr DataType types[] = {
     DataType::int8,   DataType::uint8, DataType::int16,  DataType::uint16,  DataType::int32,
     DataType::uint32, DataType::int64, DataType::uint64, DataType::float32, DataType::float64};
-constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                   ReduceOp::avg};
 constexpr Operation operations[] = {
     Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
     Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
@@ -95,26 +94,8 @@ void put(std::byte* to, std::int64_t i, T v) {
 
 template <class T>
 T reduced(ReduceOp op, int members, std::uint64_t operation, std::int64_t i) {
-  T result = static_cast<T>(value(0, operation, i));
-  for (int k = 1; k < members; ++k) {
-    const T v = static_cast<T>(value(k, operation, i));
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        result = static_cast<T>(result + v);
-        break;
-      case ReduceOp::prod:
-        result = static_cast<T>(result * v);
-        break;
-      case ReduceOp::min:
-        result = v < result ? v : result;
-        break;
-      case ReduceOp::max:
-        result = v > result ? v : result;
-        break;
-    }
-  }
-  return op == ReduceOp::avg ? static_cast<T>(result / static_cast<T>(members)) : result;
+  return rankmesh_test::reduced<T>(
+      op, members, [&](std::int64_t k) { return value(static_cast<int>(k), operation, i); });
 }
 
 template <class F>
@@ -203,7 +184,8 @@ class Member {
     Call& call = item.call;
     call.operation = operations[same_() % std::size(operations)];
     const DataType type = types[same_() % std::size(types)];
-    call.reduction = reductions[same_() % std::size(reductions)];
+    call.reduction =
+        rankmesh_test::all_reductions[same_() % std::size(rankmesh_test::all_reductions)];
     call.root = static_cast<std::int64_t>(same_() % static_cast<unsigned>(n));
     const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200, 900};
     const auto count =

@@ -1,5 +1,5 @@
-// What the device suite stands on: the CPU double, one device shared by all ranks, or a device per
-// rank.
+// The platform of the device suite: the CPU doubles, one device that all ranks share, or a device
+// per rank.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/mesh/options.hpp"
 
-namespace ground {
+namespace test_platform {
 
 // The double's hooks, from the library that rankmesh opened; null where that is the real one.
 template <class Function>
@@ -64,4 +64,4 @@ rankmesh::device::DeviceBuffer<T> on_device(const std::vector<T>& host) {
   return rankmesh::device::DeviceBuffer<T>{std::span<const T>{host}};
 }
 
-}  // namespace ground
+}  // namespace test_platform
