@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rankmesh/transport/transport.hpp"
+#include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
 
 namespace rankmesh {
