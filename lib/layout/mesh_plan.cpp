@@ -16,6 +16,15 @@ std::vector<std::string> names_of(const std::vector<GroupFamily>& families) {
   return names;
 }
 
+// The dimensions of all views, each once.
+std::vector<std::string> dimensions_of(const std::vector<Layout>& views) {
+  std::vector<std::string> names;
+  for (const Layout& view : views)
+    for (const auto& d : view.dimensions())
+      if (std::ranges::find(names, d.name) == names.end()) names.push_back(d.name);
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> split_product(std::string_view product) {
@@ -38,10 +47,10 @@ MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views,
   auto names = names_of(families_);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-    throw SpecError{fmt::format("the name '{}' stands twice", *twice), "give each name once"};
+    throw SpecError{fmt::format("duplicate name '{}'", *twice), "give each family its own name"};
   const auto check = [&](Rank highest) {
     if (highest.value() >= world_size_)
-      throw SpecError{fmt::format("the mesh reaches to rank {}, the world has {} ranks",
+      throw SpecError{fmt::format("the mesh uses rank {}, but the world has {} ranks",
                                   highest.value(), world_size_),
                       "use a smaller mesh or a larger world"};
   };
@@ -56,8 +65,8 @@ const GroupFamily& MeshPlan::groups(std::string_view name) const {
 std::size_t MeshPlan::index_of(std::string_view name) const {
   const auto found = std::ranges::find(families_, name, &GroupFamily::name);
   if (found == families_.end())
-    throw UnknownName{fmt::format("the mesh has no name '{:.40}'", name),
-                      fmt::format("its names are: {}", fmt::join(names_of(families_), ", "))};
+    throw UnknownName{fmt::format("the mesh has no groups named '{:.40}'", name),
+                      fmt::format("the names are: {}", fmt::join(names_of(families_), ", "))};
   return static_cast<std::size_t>(found - families_.begin());
 }
 
@@ -68,9 +77,8 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
     if (std::ranges::none_of(views_,
                              [&](const Layout& view) { return view.find(factor).has_value(); }))
       throw UnknownName{
-          fmt::format("'{:.40}' in the product '{:.80}' is no dimension of the mesh", factor,
-                      product),
-          fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
+          fmt::format("unknown dimension '{:.40}' in the product '{:.80}'", factor, product),
+          fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
   for (const Layout& view : views_) {
     std::vector<std::size_t> members;
     for (const std::string& factor : factors)
@@ -78,12 +86,12 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
     if (members.size() != factors.size()) continue;
     std::ranges::sort(members);
     if (std::ranges::adjacent_find(members) != members.end())
-      throw UnknownName{fmt::format("the product '{:.80}' names a dimension twice", product),
-                        "name each once"};
+      throw UnknownName{fmt::format("the product '{:.80}' contains a dimension twice", product),
+                        "name each dimension once"};
     return GroupFamily::of(std::string{product}, view, members);
   }
-  throw UnknownName{fmt::format("no view has all dimensions of the product '{:.80}'", product),
-                    "a product takes dimensions of one view"};
+  throw UnknownName{fmt::format("no view contains all dimensions of the product '{:.80}'", product),
+                    "use dimensions of one view"};
 }
 
 std::vector<std::pair<std::string, Coordinate>> MeshPlan::coordinates(Rank rank) const {
@@ -109,10 +117,10 @@ Coordinate MeshPlan::coordinate(Rank rank, std::string_view dimension) const {
     if (const auto coordinate = view.coordinate(rank, *d)) return *coordinate;
   }
   if (known)
-    throw NotMember{fmt::format("rank {} is outside the part of the world that has '{}'",
-                                rank.value(), dimension)};
-  throw UnknownName{fmt::format("no view of the mesh has a dimension '{:.40}'", dimension),
-                    fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
+    throw NotMember{fmt::format("rank {} has no coordinate along '{}'", rank.value(), dimension),
+                    "this part of the mesh covers some of the ranks only: choose one of them"};
+  throw UnknownName{fmt::format("the mesh has no dimension '{:.40}'", dimension),
+                    fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
 }
 
 std::string MeshPlan::describe(Rank rank) const {
@@ -217,33 +225,40 @@ void MeshPlan::set_options(std::string_view name, GroupOptions options) {
     throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
   };
   if (options.ranks_per_id < 0)
-    refuse("ranks_per_id is negative", "0 is one unique ID for all ranks");
+    refuse(fmt::format("ranks_per_id must be 0 or more, got {}", options.ranks_per_id),
+           "write 0 for one unique ID, whatever the size of the group");
   if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
-    refuse(fmt::format("cga_cluster_size is {}", *options.cga_cluster_size), "it is 0 .. 8");
+    refuse(fmt::format("cga_cluster_size must be from 0 to 8, got {}", *options.cga_cluster_size),
+           "choose a size that NCCL accepts");
   for (const auto& ctas : {options.min_ctas, options.max_ctas})
     if (ctas && (*ctas < 1 || *ctas > 64))
-      refuse(fmt::format("{} CTAs", *ctas), "there are 1 .. 64");
+      refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
+             "choose a number that NCCL accepts");
   if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
-    refuse("min_ctas is more than max_ctas", "exchange them");
+    refuse("min_ctas is greater than max_ctas", "swap the two values");
   if (options.share_resources && options.split_from.empty())
-    refuse("share_resources without split_from", "name the parent whose resources are shared");
+    refuse("share_resources needs split_from",
+           "set split_from to the parent whose resources it shares");
   if (options.blocking && !options.split_from.empty())
-    refuse("blocking and split_from", "a split is polled: leave one of them out");
+    refuse("blocking cannot be combined with split_from",
+           "remove one of them: NCCL calls of split communicators are always polled");
   auto keys = options.duplicates;
   std::ranges::sort(keys);
   if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
-    refuse("a key of 'duplicates' is empty or stands twice",
-           "give each communicator a key of its own");
+    refuse("duplicates contains an empty or duplicate key", "give each communicator its own key");
   if (!options.split_from.empty()) {
     const std::size_t parent = index_of(options.split_from);
     const bool is_parent =
         std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
     if (parent == family || is_parent || !options_[parent].split_from.empty())
-      refuse(fmt::format("its parent '{}' is split itself", options.split_from),
-             "a parent is made from unique IDs");
+      refuse(
+          fmt::format("split_from cannot be '{}': a family that has split_from cannot be a parent",
+                      options.split_from),
+          "split from a family that is not split itself");
     if (families_[parent].coverage(world_size_) == Coverage::overlapping)
-      refuse(fmt::format("its parent '{}' overlaps and has no communicators", options.split_from),
-             "choose another name");
+      refuse(fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
+                         options.split_from),
+             "choose another family");
     // Translates of one another: the first group speaks for all of a strided name, lists are looked
     // at whole.
     const GroupFamily& children = families_[family];
@@ -256,9 +271,9 @@ void MeshPlan::set_options(std::string_view name, GroupOptions options) {
       for (const Rank rank : ranks) {
         const auto other = families_[parent].find(rank);
         if (!place || !other || other->group != place->group)
-          refuse(fmt::format("group {} is no part of one group of '{}'", ranks.to_string(40),
+          refuse(fmt::format("group {} does not lie inside one group of '{}'", ranks.to_string(40),
                              options.split_from),
-                 "split from a name that holds every group whole");
+                 "split from a family whose groups contain these groups completely");
       }
     }
   }

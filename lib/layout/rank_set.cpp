@@ -11,7 +11,7 @@ namespace rankmesh {
 namespace {
 
 [[noreturn]] void refuse(std::string_view why) {
-  throw UsageError{fmt::format("these modes are no set of ranks: {}", why)};
+  throw UsageError{fmt::format("the modes do not describe a set of ranks: {}", why)};
 }
 
 std::int64_t product_or_refuse(std::int64_t a, std::int64_t b) {
@@ -80,7 +80,7 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   set.lowest_ = start;
   set.size_ = 1;
   for (const Mode& mode : modes) {
-    if (mode.size < 1) refuse("a size is below 1");
+    if (mode.size < 1) refuse("every size must be at least 1");
     if (mode.stride == INT64_MIN) refuse("the numbers overflow 64 bits");
     set.size_ = product_or_refuse(set.size_, mode.size);
   }
@@ -101,14 +101,13 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   std::int64_t reach = 0;  // how far the smaller digits get together
   for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
     const std::int64_t stride = digit->step;
-    if (stride <= reach)
-      refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    if (stride <= reach) refuse("the strides overlap: two elements could have the same position");
     digit->by_step = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
   if (set.lowest_ < 0) refuse("a position is negative");
   const std::int64_t highest = sum_or_refuse(set.lowest_, reach);
-  if (set.table_ && highest >= set.table_->size()) refuse("a position lies outside the table");
+  if (set.table_ && highest >= set.table_->size()) refuse("a position is outside the table");
   return set;
 }
 
@@ -146,7 +145,8 @@ std::int64_t RankSet::position_at(std::int64_t i) const {
 
 Rank RankSet::at(std::int64_t i) const {
   if (i < 0 || i >= size_)
-    throw UsageError{fmt::format("element {} of a set of {} ranks", i, size_)};
+    throw UsageError{fmt::format("index {} is out of range for a set of {} ranks", i, size_),
+                     "indices start at 0"};
   return (*this)[i];
 }
 

@@ -34,15 +34,15 @@ class ItemReader {
     for (Run next = first;; next = run()) {
       if (next.count > most - static_cast<std::int64_t>(ranks.size()))
         refuse(fmt::format("more than {} ranks are listed", most),
-               "write one range, or fewer ranks");
+               "write one range, or list fewer ranks");
       for (std::int64_t i = 0; i < next.count; ++i) ranks.emplace_back(next.first + i * next.step);
       if (at_ == text_.size()) return RankSet::of(ranks);
-      if (!take(',')) refuse("expected ',' or the end", form);
+      if (!take(',')) refuse("expected ',' or the end of the ranks", form);
     }
   }
 
  private:
-  static constexpr const char* form = "ranks are written 0-3,8,16-120:8 (first-last:step)";
+  static constexpr const char* form = "write ranks as 0-3,8,16-120:8 (first-last:step)";
   struct Run {
     std::int64_t first, count, step;
   };
@@ -60,11 +60,11 @@ class ItemReader {
     const std::int64_t step = take(':') ? number() : 1;
     if (last < first || step < 1 || (last - first) % step != 0) {
       at_ = at;
-      refuse(last < first
-                 ? fmt::format("{} comes before {}", last, first)
-                 : fmt::format("{} is not reached from {} in steps of {}", last, first, step),
-             last < first ? "list falling ranks one by one"
-                          : "the last rank of a range belongs to it");
+      if (last < first)
+        refuse(fmt::format("the range from {} to {} falls", first, last),
+               "list falling ranks one by one: 3,2,1");
+      refuse(fmt::format("steps of {} from {} do not reach {}", step, first, last),
+             "end the range at a rank that the steps reach");
     }
     return {first, (last - first) / step + 1, step};
   }

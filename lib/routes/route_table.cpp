@@ -89,9 +89,10 @@ std::string RouteTable::to_string() const {
 void RouteTable::check_names(const std::vector<std::string>& names) const {
   for (const RouteRule& rule : rules_)
     if (!rule.name.empty() && std::ranges::find(names, rule.name) == names.end())
-      throw SpecError{fmt::format("{}: the route '{}' is for '{}', which the mesh does not have",
-                                  rule.origin, rule.to_string(), rule.name),
-                      detail::suggest(rule.name, names, "its names are"), rule.position};
+      throw SpecError{
+          fmt::format("{}: the route '{}' is for '{}', but the mesh has no groups of that name",
+                      rule.origin, rule.to_string(), rule.name),
+          detail::suggest(rule.name, names, "the names are"), rule.position};
 }
 
 std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
@@ -138,9 +139,9 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
 std::string RouteExplanation::to_string() const {
   std::string text = question + ": ";
   if (transport.empty())
-    text += "nothing carries it";
+    text += "no transport carries it";
   else if (rule.empty())
-    text += fmt::format("{}, a group of one copies", transport);
+    text += fmt::format("{}, since a group of one rank only copies", transport);
   else
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
   for (const Skipped& one : skipped)

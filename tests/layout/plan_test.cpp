@@ -150,7 +150,8 @@ TEST_CASE("options decide which equal groups share a communicator") {
   plan.set_options("dp", {.duplicates = {"side"}});
   plan.set_options("tp", {.split_from = "dp*tp"});
   CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}),
-                       doctest::Contains("is split itself"), rankmesh::SpecError);
+                       doctest::Contains("a family that has split_from cannot be a parent"),
+                       rankmesh::SpecError);
   const auto options = [](int max_ctas) { return rankmesh::GroupOptions{.max_ctas = max_ctas}; };
   CHECK(options(4).can_share(options(4)));
   CHECK(!options(4).can_share(options(8)));
@@ -165,14 +166,15 @@ TEST_CASE("options that mean nothing are refused") {
     CHECK_THROWS_WITH_AS(plan.set_options("dp", options), doctest::Contains(reason),
                          rankmesh::SpecError);
   };
-  refused({.split_from = "dp"}, "its parent 'dp' is split itself");
-  refused({.split_from = "pp"}, "group 0,2 is no part of one group of 'pp'");
-  refused({.share_resources = true}, "share_resources without split_from");
-  refused({.ranks_per_id = -1}, "negative");
-  refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is more than max_ctas");
-  refused({.max_ctas = 0}, "0 CTAs");
-  refused({.cga_cluster_size = 9}, "cga_cluster_size is 9");
-  refused({.duplicates = {"a", "a"}}, "stands twice");
+  refused({.split_from = "dp"},
+          "split_from cannot be 'dp': a family that has split_from cannot be a parent");
+  refused({.split_from = "pp"}, "group 0,2 does not lie inside one group of 'pp'");
+  refused({.share_resources = true}, "share_resources needs split_from");
+  refused({.ranks_per_id = -1}, "ranks_per_id must be 0 or more, got -1");
+  refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is greater than max_ctas");
+  refused({.max_ctas = 0}, "min_ctas and max_ctas must be from 1 to 64, got 0");
+  refused({.cga_cluster_size = 9}, "cga_cluster_size must be from 0 to 8, got 9");
+  refused({.duplicates = {"a", "a"}}, "empty or duplicate key");
   CHECK_THROWS_AS(plan.set_options("zz", {}), rankmesh::UnknownName);
   CHECK(plan.options_text().empty());
 }
@@ -183,7 +185,7 @@ TEST_CASE("unknown names say which exist") {
     (void)plan.groups("tq");
     FAIL("no exception");
   } catch (const rankmesh::UnknownName& error) {
-    CHECK(error.hint() == "its names are: dp, tp");
+    CHECK(error.hint() == "the names are: dp, tp");
   }
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*zz"), rankmesh::UnknownName);
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*dp"), rankmesh::UnknownName);

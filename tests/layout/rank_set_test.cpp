@@ -157,9 +157,9 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   for (const Bad& bad :
        {Bad{"", 0, "expected a rank"}, Bad{"0-", 2, "expected a rank"},
         Bad{"-1", 0, "expected a rank"}, Bad{"0 1", 2, "expected ','"},
-        Bad{"7-4", 2, "4 comes before 7"}, Bad{"0-8:3", 2, "8 is not reached from 0 in steps of 3"},
-        Bad{"0-4:0", 2, "steps of 0"}, Bad{"0,9223372036854775807", 2, "overflows"},
-        Bad{"1,0-99999999999", 15, "more than"}}) {
+        Bad{"7-4", 2, "the range from 7 to 4 falls"},
+        Bad{"0-8:3", 2, "steps of 3 from 0 do not reach 8"}, Bad{"0-4:0", 2, "steps of 0"},
+        Bad{"0,9223372036854775807", 2, "overflows"}, Bad{"1,0-99999999999", 15, "more than"}}) {
     CAPTURE(bad.text);
     try {
       (void)RankSet::parse(bad.text);
@@ -169,7 +169,7 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
       CHECK(error.message().find(bad.reason) != std::string::npos);
     }
   }
-  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"),
+  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("duplicate rank 1"),
                        rankmesh::SpecError);
 }
 

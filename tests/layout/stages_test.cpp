@@ -53,15 +53,19 @@ TEST_CASE("layers that do not divide are refused, with the number that does not 
           "30 layers cannot be divided by 4 pipeline stages");
   refused([] { return StageLayers::even(32, 4, 3); },
           "the 8 layers of a stage cannot be divided by 3 chunks");
-  refused([] { return StageLayers::even(0, 1); }, "0 layers");
-  refused([] { return StageLayers::even(8, 0); }, "0 pipeline stages");
-  refused([] { return StageLayers::given({}); }, "0 numbers of layers");
+  refused([] { return StageLayers::even(0, 1); }, "the number of layers must be at least 1, got 0");
+  refused([] { return StageLayers::even(8, 0); },
+          "the number of pipeline stages must be at least 1, got 0");
+  refused([] { return StageLayers::given({}); }, "got 0 layer counts");
   const std::int64_t counts[] = {1, -1, 2};
-  refused([&] { return StageLayers::given(counts); }, "a chunk of -1 layers");
-  refused([&] { return StageLayers::given(counts, 2); }, "3 numbers of layers for 2 chunks");
+  refused([&] { return StageLayers::given(counts); }, "a chunk must have 0 or more layers, got -1");
+  const std::int64_t huge[] = {INT64_MAX, 1};
+  refused([&] { return StageLayers::given(huge); }, "the layer counts overflow 64 bits");
+  refused([&] { return StageLayers::given(counts, 2); }, "got 3 layer counts for 2 chunks");
   refused([] { return StageLayers::even(8, 2).run(2); },
-          "stage 2, chunk 0 of a pipeline with 2 stages of 1");
-  refused([] { return StageLayers::even(8, 2).place(8); }, "layer 8 of 8");
+          "stage 2, chunk 0 is out of range: the pipeline has 2 stages");
+  refused([] { return StageLayers::even(8, 2).place(8); },
+          "layer 8 is out of range: there are 8 layers");
 }
 
 TEST_CASE(

@@ -176,6 +176,7 @@ TEST_CASE("code stands before the environment, that before the file, that before
   }
   CHECK_THROWS_WITH_AS(
       (void)routes_of(spec, spec.plan(), "tq.*=mpi"),
-      doctest::Contains("the route 'tq.*=mpi' is for 'tq', which the mesh does not have"),
+      doctest::Contains(
+          "the route 'tq.*=mpi' is for 'tq', but the mesh has no groups of that name"),
       SpecError);
 }

@@ -97,7 +97,7 @@ priority = -1
   CHECK(spec.world_size() == 34);
   CHECK(!spec.fits_string());
   CHECK_THROWS_WITH_AS((void)spec.to_string(),
-                       doctest::Contains("a mesh string cannot say several grids"),
+                       doctest::Contains("a mesh string cannot express several grids"),
                        rankmesh::UnsupportedError);
   CHECK(spec.describe() ==
         "encoder: dp=2,tp=4 on 0-7, decoder: pp=3,dp=auto,tp=4 ; mp=pp*tp on 8-31, cross by lists");

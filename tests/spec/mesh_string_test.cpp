@@ -63,30 +63,30 @@ TEST_CASE("bad strings are refused with position and reason") {
   const std::vector<Bad> table{
       {"", 0, "empty"},
       {"   ", 3, "empty"},
-      {"pp=0", 3, "is zero"},
-      {"pp=-1", 3, "no whole number"},
+      {"pp=0", 3, "must be at least 1, got 0"},
+      {"pp=-1", 3, "must be a whole number, got '-1'"},
       {"pp=2,tp", 7, "expected '='"},
       {"pp=2,", 5, "expected a dimension"},
       {"=2", 0, "expected a dimension"},
       {"2=pp", 0, "expected a dimension"},
-      {"pp=2,pp=3", 5, "stands twice"},
-      {"pp=2;pp=pp", 5, "stands twice"},
-      {"pp=2;x=pp,x=pp", 10, "stands twice"},
+      {"pp=2,pp=3", 5, "duplicate dimension 'pp' in one view"},
+      {"pp=2;pp=pp", 5, "duplicate name 'pp'"},
+      {"pp=2;x=pp,x=pp", 10, "duplicate name 'x'"},
       {"pp=99999999999999999999", 3, "overflows"},
-      {"a=4294967296,b=4294967296", 0, "more than 64 bits"},
+      {"a=4294967296,b=4294967296", 0, "overflows 64 bits"},
       {"a=auto,b=auto", 9, "both auto"},
       {"pp=2 3", 5, "expected ','"},
-      {"pp=2;", 5, "expected a derived name"},
+      {"pp=2;", 5, "expected the name of a product"},
       {"pp=2;x", 6, "expected '='"},
       {"pp=2;x=", 7, "expected a dimension"},
-      {"pp=2;x=zz", 5, "which no view has"},
-      {"pp=2|dp=3", 5, "dp=3 is 3 ranks"},
-      {"pp=2,dp=4|dp=4,pp=2", 10, "other groups in this view"},
-      {"pp=2,dp=2|ep=4;x=dp*ep", 15, "no view has all"},
+      {"pp=2;x=zz", 5, "which is not a dimension of the mesh"},
+      {"pp=2|dp=3", 5, "dp=3 has 3 ranks"},
+      {"pp=2,dp=4|dp=4,pp=2", 10, "different groups in two views"},
+      {"pp=2,dp=2|ep=4;x=dp*ep", 15, "no view contains all"},
       {"pp=2,dp=2;x=dp*dp", 10, "twice"},
       {"p.p=2", 1, "expected '='"},
-      {"pp=2x", 3, "no whole number"},
-      {"nosuch:tp=2", 0, "no preset 'nosuch'"},
+      {"pp=2x", 3, "must be a whole number, got '2x'"},
+      {"nosuch:tp=2", 0, "unknown preset 'nosuch'"},
       {"dp=auto", 0, "not known"},
   };
   for (const Bad& bad : table) {
@@ -99,11 +99,12 @@ TEST_CASE("bad strings are refused with position and reason") {
 }
 
 TEST_CASE("a world that does not fit is refused") {
-  CHECK(refusal("pp=2,tp=4", 16).message().find("is 8 ranks, the world has 16") !=
+  CHECK(refusal("pp=2,tp=4", 16).message().find("has 8 ranks, but the world has 16") !=
         std::string::npos);
-  CHECK(refusal("pp=2,dp=auto", 7).message().find("7 ranks cannot be divided by 2") !=
+  CHECK(refusal("pp=2,dp=auto", 7).message().find("the world size 7 is not divisible by 2") !=
         std::string::npos);
-  CHECK(refusal("dp=auto", 0).message().find("a world of 0 ranks") != std::string::npos);
+  CHECK(refusal("dp=auto", 0).message().find("the world size must be at least 1, got 0") !=
+        std::string::npos);
 }
 
 TEST_CASE("junk is refused at once, however long") {

@@ -136,7 +136,7 @@ TEST_CASE("what no mesh string says is never dropped silently") {
     CAPTURE(beyond);
     const MeshSpec spec = MeshSpec::parse_toml("mesh = 'tp=2'\n" + std::string{beyond}, "x.toml");
     CHECK(!spec.fits_string());
-    CHECK_THROWS_WITH_AS((void)spec.to_string(), doctest::Contains("a mesh string cannot say"),
+    CHECK_THROWS_WITH_AS((void)spec.to_string(), doctest::Contains("a mesh string cannot express"),
                          rankmesh::UnsupportedError);
     CHECK(!spec.describe().empty());
   }

@@ -31,7 +31,8 @@ class DeviceSpan {
   [[nodiscard]] constexpr std::size_t size() const { return count_; }
   [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
-      throw UsageError{"DeviceSpan::subspan reaches past the end"};
+      throw UsageError{"DeviceSpan::subspan reaches past the end",
+                       "keep offset + count within size()"};
     return {data_ + offset, count};
   }
 

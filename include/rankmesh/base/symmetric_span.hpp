@@ -39,7 +39,7 @@ class SymmetricSpan {
   [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"SymmetricSpan::subspan reaches past the end",
-                       "offset + count is at most size()"};
+                       "keep offset + count within size()"};
     return {window_, data_ + offset, count};
   }
   operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one

@@ -29,7 +29,8 @@ class TomlReader {
   [[nodiscard]] std::int64_t line(std::string_view key) const;
   /// All keys in the order of the file (toml++ sorts them).
   [[nodiscard]] std::vector<Entry> entries() const;
-  void refuse_other_keys(std::span<const std::string> keys) const;
+  /// @throws SpecError at the line of the first key that is not among these.
+  void require_known_keys(std::span<const std::string> keys) const;
 
   /// Empty, or nothing, where the key is not there.
   [[nodiscard]] std::string text(std::string_view key) const;

@@ -6,8 +6,8 @@ namespace rankmesh::presets {
 namespace {
 namespace fastertransformer_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"}};
 
 constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}};
 

@@ -11,10 +11,10 @@ namespace rankmesh::presets {
 namespace {
 namespace jax_rules {
 
-constexpr Key keys[] = {
-    {"mesh_shape", Form::sizes, "the sizes inside a granule (slice)"},
-    {"dcn_mesh_shape", Form::sizes, "granules along each axis, 1 each"},
-    {"granule_of_rank", Form::counts, "the granule of each rank, equal blocks in rank order"}};
+constexpr Key keys[] = {{"mesh_shape", Form::sizes, "the sizes inside one granule (slice)"},
+                        {"dcn_mesh_shape", Form::sizes, "granules along each axis, default 1 each"},
+                        {"granule_of_rank", Form::counts,
+                         "the granule of each rank, default: equal blocks in rank order"}};
 
 struct Shape {
   std::vector<std::int64_t> inner, outer;
@@ -26,7 +26,8 @@ Shape settle(const Arguments& in) {
   s.outer = in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape")
                                      : std::vector<std::int64_t>(s.inner.size(), 1);
   if (s.inner.size() != s.outer.size())
-    in.refuse("dcn_mesh_shape", fmt::format("{} sizes for {} axes", s.outer.size(), s.inner.size()),
+    in.refuse("dcn_mesh_shape",
+              fmt::format("got {} sizes for {} axes", s.outer.size(), s.inner.size()),
               "give one size per axis of mesh_shape");
   s.inside = in.product(s.inner);
   s.granules = in.product(s.outer);
@@ -39,22 +40,23 @@ std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
   const auto granule_of = in.numbers("granule_of_rank");
   if (static_cast<std::int64_t>(granule_of.size()) != s.world)
     in.refuse("granule_of_rank",
-              fmt::format("{} ranks are listed, the mesh has {}", granule_of.size(), s.world),
+              fmt::format("granule_of_rank lists {} ranks, but the mesh has {}", granule_of.size(),
+                          s.world),
               "list the granule of every rank");
   std::map<std::int64_t, std::vector<std::int64_t>> members;
   for (std::size_t r = 0; r < granule_of.size(); ++r)
     members[granule_of[r]].push_back(static_cast<std::int64_t>(r));
   if (static_cast<std::int64_t>(members.size()) != s.granules)
-    in.refuse(
-        "granule_of_rank",
-        fmt::format("{} granules are named, dcn_mesh_shape makes {}", members.size(), s.granules),
-        "name as many granules as dcn_mesh_shape multiplies to");
+    in.refuse("granule_of_rank",
+              fmt::format("granule_of_rank has {} granules, but dcn_mesh_shape multiplies to {}",
+                          members.size(), s.granules),
+              "use as many granules as dcn_mesh_shape multiplies to");
   std::vector<std::int64_t> ranks;
   for (const auto& [granule, list] : members) {
     if (static_cast<std::int64_t>(list.size()) != s.inside)
       in.refuse("granule_of_rank",
-                fmt::format("granule {} has {} ranks, mesh_shape makes {}", granule, list.size(),
-                            s.inside),
+                fmt::format("granule {} has {} ranks, but mesh_shape multiplies to {}", granule,
+                            list.size(), s.inside),
                 "give every granule the same number of ranks");
     ranks.insert(ranks.end(), list.begin(), list.end());
   }
@@ -99,10 +101,10 @@ Layout view_of(const Arguments& in, const Shape& s) {
     if (dimensions.size() == sizes.size()) return {std::move(dimensions), 0, nullptr};
   }
   if (s.world > Reshape::max_table)
-    in.refuse(
-        "mesh_shape", fmt::format("this mesh needs a table of {} ranks", s.world),
-        fmt::format("at most {} are held; divide each axis wholly inside or wholly across granules",
-                    Reshape::max_table));
+    in.refuse("mesh_shape",
+              fmt::format("this mesh needs a table of {} ranks; at most {} are supported", s.world,
+                          Reshape::max_table),
+              "divide each axis entirely inside granules or entirely across them");
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(s.world));
   order.for_each([&](Rank place) {

@@ -7,10 +7,10 @@ namespace rankmesh::presets {
 namespace {
 namespace llama3_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"dp", Form::size, "data parallelism, what is left of the world"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"cp", Form::size, "context parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"},
+                        {"dp", Form::size, "data parallelism, default: the rest of the world"}};
 
 Blueprint build(const Arguments& in) {
   const std::int64_t dp =

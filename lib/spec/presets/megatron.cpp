@@ -15,14 +15,15 @@ namespace rankmesh::presets {
 namespace {
 namespace megatron_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"ep", Form::size, "expert parallelism, 1"},
-                        {"etp", Form::size, "tensor parallelism of the experts, as tp"},
-                        {"order", Form::word, "fastest first, tp-cp-ep-dp-pp"},
-                        {"num_dist_opt", Form::size, "instances of the distributed optimizer, 1"},
-                        {"rank_offset", Form::count, "the first rank of the mesh, 0"}};
+constexpr Key keys[] = {
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"cp", Form::size, "context parallelism, default 1"},
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"etp", Form::size, "tensor parallelism of the experts, default: tp"},
+    {"order", Form::word, "dimensions, fastest first, default tp-cp-ep-dp-pp"},
+    {"num_dist_opt", Form::size, "instances of the distributed optimizer, default 1"},
+    {"rank_offset", Form::count, "the first rank of the mesh, default 0"}};
 
 // The sizes that the tokens of the order string have in each factorisation.
 using Tokens = std::map<std::string, std::int64_t>;
@@ -38,7 +39,7 @@ std::int64_t own_world(const Arguments& in, std::int64_t offset) {
   if (in.has("world_size")) return world;
   if (world <= offset)
     in.refuse("rank_offset",
-              fmt::format("the world of {} ranks ends before rank {}", world, offset),
+              fmt::format("the mesh begins at rank {}, but the world has {} ranks", offset, world),
               "use a smaller offset or a larger world");
   return world - offset;
 }
@@ -50,31 +51,30 @@ void read_order(const Arguments& in, Shape& s) {
   s.order = split(text, '-');
   for (const std::string& token : s.order)
     if (std::ranges::find(known, token) == known.end())
-      in.refuse("order", fmt::format("there is no dimension '{:.40}' to order", token),
-                "order names tp, cp, ep, dp and pp, fastest first, joined by '-'");
+      in.refuse("order", fmt::format("unknown dimension '{:.40}' in the order", token),
+                "join tp, cp, ep, dp and pp by '-', fastest first");
   for (const std::string& token : known) {
     const auto times = std::ranges::count(s.order, token);
     if (times > 1)
-      in.refuse("order", fmt::format("the order names '{}' {} times", token, times),
-                "name each once");
+      in.refuse("order", fmt::format("the order contains '{}' {} times", token, times),
+                "name each dimension once");
     if (times == 1) continue;
     const std::int64_t size = std::max(s.dense.at(token), s.expert.at(token));
     if (size > 1)
       in.refuse("order",
                 fmt::format("the order '{}' leaves out '{}', whose size is {}", text, token, size),
-                fmt::format("write order={}-{}, or put it where it belongs", text, token));
+                fmt::format("write order={}-{}, or add it at another place", text, token));
     s.order.push_back(token);
   }
   const std::int64_t dp = s.dense.at("dp");
   const std::int64_t edp = s.expert.at("dp");
   if (!text.ends_with("pp") && s.dense.at("pp") > 1 && edp != dp)
-    in.refuse(
-        "order",
-        fmt::format(
-            "'{}' does not end in pp: then dense and expert data parallelism must be equal, but "
-            "they are {} and {}",
-            text, dp, edp),
-        "end the order in pp, or choose ep and etp so that both are equal");
+    in.refuse("order",
+              fmt::format(
+                  "the order '{}' does not end in pp, so dense and expert data parallelism must be "
+                  "equal, but they are {} and {}",
+                  text, dp, edp),
+              "end the order in pp, or choose ep and etp so that both are equal");
 }
 
 Shape settle(const Arguments& in) {
@@ -85,11 +85,11 @@ Shape settle(const Arguments& in) {
   const std::int64_t cp = in.size("cp");
   const std::int64_t ep = in.size("ep");
   const std::int64_t etp = in.number("etp", tp);
-  const std::string what = fmt::format("the mesh of {} ranks", world);
+  const std::string mesh = fmt::format("the mesh of {} ranks", world);
   const std::int64_t dp =
-      in.quotient(world, in.product({tp, cp, pp}), "world_size", what, "tp*cp*pp");
+      in.quotient(world, in.product({tp, cp, pp}), "world_size", mesh, "tp*cp*pp");
   const std::int64_t edp =
-      in.quotient(world, in.product({etp, ep, pp}), "world_size", what, "etp*ep*pp");
+      in.quotient(world, in.product({etp, ep, pp}), "world_size", mesh, "etp*ep*pp");
   Shape s{offset,
           world,
           in.size("num_dist_opt"),
@@ -122,11 +122,12 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
   const auto& a = dense.dimensions()[*dense.find("pp")];
   const auto& b = expert.dimensions()[*expert.find("pp")];
   if (a.size > 1 && a.stride != b.stride)
-    in.refuse("order",
-              fmt::format("pipeline stages are {} ranks apart in the dense factorisation and {} in "
-                          "the expert one",
-                          a.stride, b.stride),
-              "end the order in pp, or choose ep and etp so that both agree");
+    in.refuse(
+        "order",
+        fmt::format("pipeline stages are {} ranks apart in the dense view, but {} ranks apart in "
+                    "the expert view",
+                    a.stride, b.stride),
+        "end the order in pp, or choose ep and etp so that both agree");
 }
 
 // The first and the last stage of each pipeline, or the first alone: a part of the ranks.
@@ -209,7 +210,8 @@ Blueprint build(const Arguments& in) {
 }  // namespace megatron_rules
 }  // namespace
 
-const Preset megatron{"megatron", "", "as order says; its first token varies fastest",
+const Preset megatron{"megatron", "",
+                      "in the order of the key order; its first token varies fastest",
                       megatron_rules::keys, megatron_rules::build};
 
 }  // namespace rankmesh::presets

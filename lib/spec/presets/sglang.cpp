@@ -11,12 +11,12 @@ namespace rankmesh::presets {
 namespace {
 namespace sglang_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"attn_dp", Form::size, "data parallelism of attention, 1"},
-                        {"attn_cp", Form::size, "context parallelism of attention, 1"},
-                        {"moe_ep", Form::size, "expert parallelism, 1"},
-                        {"moe_dp", Form::size, "data parallelism of the experts, 1"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"},
+                        {"attn_dp", Form::size, "data parallelism of attention, default 1"},
+                        {"attn_cp", Form::size, "context parallelism of attention, default 1"},
+                        {"moe_ep", Form::size, "expert parallelism, default 1"},
+                        {"moe_dp", Form::size, "data parallelism of the experts, default 1"}};
 
 // Sizes of the two factorisations of a tp group.
 struct Inside {
@@ -27,16 +27,16 @@ Inside settle(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t attention = in.product({in.size("attn_dp"), in.size("attn_cp")});
   const std::int64_t experts = in.product({in.size("moe_dp"), in.size("moe_ep")});
-  const std::string what = fmt::format("tp={}", tp);
+  const std::string whole = fmt::format("tp={}", tp);
   return {tp,
           in.size("pp"),
           in.size("attn_dp"),
           in.size("attn_cp"),
-          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what,
+          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", whole,
                       "attn_dp*attn_cp"),
           in.size("moe_dp"),
           in.size("moe_ep"),
-          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what, "moe_dp*moe_ep")};
+          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", whole, "moe_dp*moe_ep")};
 }
 
 Blueprint build(const Arguments& in) {

@@ -8,14 +8,16 @@ namespace rankmesh::presets {
 namespace {
 namespace tensorrt_llm_rules {
 
-constexpr Key keys[] = {{"layout", Form::word, "tp_fastest, cp_fastest, or any where cp is 1; any"},
-                        {"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"moe_tp", Form::default_size, "tensor parallelism of the experts, -1"},
-                        {"moe_ep", Form::default_size, "expert parallelism, -1"},
-                        {"moe_cluster", Form::default_size, "expert clusters, -1"},
-                        {"cp_type", Form::word, "ULYSSES, STAR, RING or HELIX; ULYSSES"}};
+constexpr Key keys[] = {
+    {"layout", Form::word, "tp_fastest, cp_fastest, or any if cp is 1, default any"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"cp", Form::size, "context parallelism, default 1"},
+    {"moe_tp", Form::default_size,
+     "tensor parallelism of the experts, default -1 (docs/presets.md)"},
+    {"moe_ep", Form::default_size, "expert parallelism, default -1 (docs/presets.md)"},
+    {"moe_cluster", Form::default_size, "expert clusters, default -1 (one)"},
+    {"cp_type", Form::word, "ULYSSES, STAR, RING or HELIX, default ULYSSES"}};
 
 struct Moe {
   std::int64_t tp, ep, cluster;
@@ -37,13 +39,14 @@ Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
   if (tp && !ep) moe.ep = rest / *tp;
   if (moe.cluster > 1 && moe.ep > 1)
     in.refuse("moe_cluster",
-              fmt::format("{} clusters with expert parallelism of {}", moe.cluster, moe.ep),
-              "clusters divide the experts already: write moe_ep=1");
+              fmt::format("moe_cluster={} cannot be combined with expert parallelism of {}",
+                          moe.cluster, moe.ep),
+              "write moe_ep=1: clusters already divide the experts");
   const std::string_view culprit = ep ? "moe_ep" : tp ? "moe_tp" : "moe_cluster";
   if (in.product({moe.tp, moe.ep, moe.cluster}) != moe_world)
     in.refuse(
         culprit,
-        fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} are {}, the experts have {} ranks",
+        fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} is {}, but the experts have {} ranks",
                     moe.tp, moe.ep, moe.cluster, moe.tp * moe.ep * moe.cluster, moe_world),
         fmt::format("choose sizes that multiply to {}", moe_world));
   return moe;
@@ -66,7 +69,7 @@ Blueprint build(const Arguments& in) {
   const std::int64_t pp = in.size("pp");
   const std::int64_t cp = in.size("cp");
   if (layout == "any" && cp > 1)
-    in.refuse("layout", fmt::format("the layout is left open with cp={}", cp),
+    in.refuse("layout", fmt::format("cp={} needs the key 'layout'", cp),
               "write layout=cp_fastest, or layout=tp_fastest for releases before the change of "
               "convention");
   const std::int64_t world = in.whole_world(in.product({tp, pp, cp}));
@@ -75,7 +78,8 @@ Blueprint build(const Arguments& in) {
   const Moe moe = settle_moe(in, type == "ulysses" ? tp : stage);
   if (cp > 1 && !helix && moe.ep > 1)
     in.refuse(in.has("moe_ep") ? "moe_ep" : "moe_tp",
-              fmt::format("expert parallelism of {} with cp={} under {}", moe.ep, cp, type),
+              fmt::format("expert parallelism of {} cannot be combined with cp={} under {}", moe.ep,
+                          cp, type),
               "write cp_type=HELIX, or moe_ep=1, or cp=1");
 
   const bool cp_fastest = layout == "cp_fastest";

@@ -70,9 +70,10 @@ class Arguments {
     return product(std::span{factors.begin(), factors.size()});
   }
   [[nodiscard]] std::int64_t sum(std::int64_t a, std::int64_t b) const;
-  /// a / b where that leaves no rest. The message reads "`what` cannot be divided by `by` = b".
+  /// Returns a / b, or refuses at `key` if b does not divide a. The message then reads
+  /// "`dividend` is not divisible by `divisor` = b".
   [[nodiscard]] std::int64_t quotient(std::int64_t a, std::int64_t b, std::string_view key,
-                                      std::string_view what, std::string_view by) const;
+                                      std::string_view dividend, std::string_view divisor) const;
 
   /// Refuses at the value of `key`, or at the system where the key was left out.
   [[noreturn]] void refuse(std::string_view key, std::string_view reason,
