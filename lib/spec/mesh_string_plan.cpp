@@ -63,7 +63,7 @@ std::optional<std::int64_t> MeshString::preset_world_size() const {
   return std::nullopt;
 }
 
-std::int64_t MeshString::settle_world(std::optional<std::int64_t> world_size) const {
+std::int64_t MeshString::resolve_world(std::optional<std::int64_t> world_size) const {
   for (const View& view : views_)
     if (!given_product(view))
       refuse(view.front().position,
@@ -145,7 +145,7 @@ MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const
     add_products(blueprint.views, blueprint.families);
     return {blueprint.world_size, std::move(blueprint.views), std::move(blueprint.families)};
   }
-  const std::int64_t world = settle_world(world_size);
+  const std::int64_t world = resolve_world(world_size);
   std::vector<Layout> layouts;
   std::vector<GroupFamily> families;
   for (const View& view : views_) {

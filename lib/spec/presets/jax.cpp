@@ -21,7 +21,7 @@ struct Shape {
   std::int64_t inside, granules, world;
 };
 
-Shape settle(const Arguments& in) {
+Shape shape_of(const Arguments& in) {
   Shape s{in.numbers("mesh_shape"), {}, 0, 0, 0};
   s.outer = in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape")
                                      : std::vector<std::int64_t>(s.inner.size(), 1);
@@ -114,7 +114,7 @@ Layout view_of(const Arguments& in, const Shape& s) {
 }
 
 Blueprint build(const Arguments& in) {
-  const Shape s = settle(in);
+  const Shape s = shape_of(in);
   const Layout view = view_of(in, s);
   std::vector<std::string> names;
   for (const auto& dimension : view.dimensions()) names.push_back(dimension.name);

@@ -77,7 +77,7 @@ void read_order(const Arguments& in, Shape& s) {
               "end the order in pp, or choose ep and etp so that both are equal");
 }
 
-Shape settle(const Arguments& in) {
+Shape shape_of(const Arguments& in) {
   const std::int64_t offset = in.number("rank_offset", 0);
   const std::int64_t world = own_world(in, offset);
   const std::int64_t tp = in.size("tp");
@@ -191,7 +191,7 @@ constexpr Row expert_rows[] = {{"ep", "ep"},
                                {"expt_dp", "expt_dp"}};
 
 Blueprint build(const Arguments& in) {
-  const Shape s = settle(in);
+  const Shape s = shape_of(in);
   const Layout dense = dense_view(s);
   const Layout expert = expert_view(s);
   check_stages(in, dense, expert);

@@ -23,7 +23,7 @@ struct Inside {
   std::int64_t tp, pp, attn_dp, attn_cp, attn_tp, moe_dp, moe_ep, moe_tp;
 };
 
-Inside settle(const Arguments& in) {
+Inside sizes_of(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t attention = in.product({in.size("attn_dp"), in.size("attn_cp")});
   const std::int64_t experts = in.product({in.size("moe_dp"), in.size("moe_ep")});
@@ -40,7 +40,7 @@ Inside settle(const Arguments& in) {
 }
 
 Blueprint build(const Arguments& in) {
-  const Inside s = settle(in);
+  const Inside s = sizes_of(in);
   // Where attn_cp is larger than moe_dp, the name moe_dp stands for the groups of attn_cp.
   const bool borrows = s.attn_cp > s.moe_dp;
   const Layout base = Layout::row_major(Sizes{{"pp", s.pp}, {"tp", s.tp}});

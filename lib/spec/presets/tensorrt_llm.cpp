@@ -25,7 +25,7 @@ struct Moe {
 
 // -1 is the default: EP 1, and the rest is moe_tp; where one of the two is given, the other is the
 // rest.
-Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
+Moe moe_sizes(const Arguments& in, std::int64_t moe_world) {
   const auto given = [&](std::string_view key) -> std::optional<std::int64_t> {
     const std::int64_t value = in.number(key, -1);
     return value < 1 ? std::nullopt : std::optional{value};
@@ -75,7 +75,7 @@ Blueprint build(const Arguments& in) {
   const std::int64_t world = in.whole_world(in.product({tp, pp, cp}));
   const std::int64_t stage = world / pp;
   const bool helix = type == "helix";
-  const Moe moe = settle_moe(in, type == "ulysses" ? tp : stage);
+  const Moe moe = moe_sizes(in, type == "ulysses" ? tp : stage);
   if (cp > 1 && !helix && moe.ep > 1)
     in.refuse(in.has("moe_ep") ? "moe_ep" : "moe_tp",
               fmt::format("expert parallelism of {} cannot be combined with cp={} under {}", moe.ep,
