@@ -25,6 +25,40 @@ std::vector<std::string> dimensions_of(const std::vector<Layout>& views) {
   return names;
 }
 
+[[noreturn]] void refuse_options(std::string_view name, const std::string& reason,
+                                 const std::string& hint) {
+  throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
+}
+
+// Checks the options that do not depend on other families.
+void validate_values(std::string_view name, const GroupOptions& options) {
+  const auto refuse = [&](const std::string& reason, const std::string& hint) {
+    refuse_options(name, reason, hint);
+  };
+  if (options.ranks_per_id < 0)
+    refuse(fmt::format("ranks_per_id must be 0 or more, got {}", options.ranks_per_id),
+           "write 0 for one unique ID, whatever the size of the group");
+  if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
+    refuse(fmt::format("cga_cluster_size must be from 0 to 8, got {}", *options.cga_cluster_size),
+           "choose a size that NCCL accepts");
+  for (const auto& ctas : {options.min_ctas, options.max_ctas})
+    if (ctas && (*ctas < 1 || *ctas > 64))
+      refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
+             "choose a number that NCCL accepts");
+  if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
+    refuse("min_ctas is greater than max_ctas", "swap the two values");
+  if (options.share_resources && options.split_from.empty())
+    refuse("share_resources needs split_from",
+           "set split_from to the parent whose resources it shares");
+  if (options.blocking && !options.split_from.empty())
+    refuse("blocking cannot be combined with split_from",
+           "remove one of them: NCCL calls of split communicators are always polled");
+  auto keys = options.duplicates;
+  std::ranges::sort(keys);
+  if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
+    refuse("duplicates contains an empty or duplicate key", "give each communicator its own key");
+}
+
 }  // namespace
 
 std::vector<std::string> split_product(std::string_view product) {
@@ -221,63 +255,49 @@ BatchPlace MeshPlan::batch_place(std::size_t family) const {
 
 void MeshPlan::set_options(std::string_view name, GroupOptions options) {
   const std::size_t family = index_of(name);
-  const auto refuse = [&](const std::string& reason, const std::string& hint) {
-    throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
-  };
-  if (options.ranks_per_id < 0)
-    refuse(fmt::format("ranks_per_id must be 0 or more, got {}", options.ranks_per_id),
-           "write 0 for one unique ID, whatever the size of the group");
-  if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
-    refuse(fmt::format("cga_cluster_size must be from 0 to 8, got {}", *options.cga_cluster_size),
-           "choose a size that NCCL accepts");
-  for (const auto& ctas : {options.min_ctas, options.max_ctas})
-    if (ctas && (*ctas < 1 || *ctas > 64))
-      refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
-             "choose a number that NCCL accepts");
-  if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
-    refuse("min_ctas is greater than max_ctas", "swap the two values");
-  if (options.share_resources && options.split_from.empty())
-    refuse("share_resources needs split_from",
-           "set split_from to the parent whose resources it shares");
-  if (options.blocking && !options.split_from.empty())
-    refuse("blocking cannot be combined with split_from",
-           "remove one of them: NCCL calls of split communicators are always polled");
-  auto keys = options.duplicates;
-  std::ranges::sort(keys);
-  if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
-    refuse("duplicates contains an empty or duplicate key", "give each communicator its own key");
-  if (!options.split_from.empty()) {
-    const std::size_t parent = index_of(options.split_from);
-    const bool is_parent =
-        std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
-    if (parent == family || is_parent || !options_[parent].split_from.empty())
-      refuse(
-          fmt::format("split_from cannot be '{}': a family that has split_from cannot be a parent",
-                      options.split_from),
-          "split from a family that is not split itself");
-    if (families_[parent].coverage(world_size_) == Coverage::overlapping)
-      refuse(fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
-                         options.split_from),
-             "choose another family");
-    // Translates of one another: the first group speaks for all of a strided name, lists are looked
-    // at whole.
-    const GroupFamily& children = families_[family];
-    const std::int64_t looked_at = children.is_strided()
-                                       ? std::min<std::int64_t>(1, children.group_count())
-                                       : children.group_count();
-    for (std::int64_t g = 0; g < looked_at; ++g) {
-      const RankSet ranks = children.group(g);
-      const auto place = families_[parent].find(ranks.front());
-      for (const Rank rank : ranks) {
-        const auto other = families_[parent].find(rank);
-        if (!place || !other || other->group != place->group)
-          refuse(fmt::format("group {} does not lie inside one group of '{}'", ranks.to_string(40),
-                             options.split_from),
-                 "split from a family whose groups contain these groups completely");
-      }
+  validate_values(name, options);
+  if (!options.split_from.empty()) validate_parent(family, options.split_from);
+  options_[family] = std::move(options);
+}
+
+void MeshPlan::validate_parent(std::size_t family, const std::string& parent_name) const {
+  const std::string& name = families_[family].name();
+  const std::size_t parent = index_of(parent_name);
+  const bool is_parent =
+      std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
+  if (parent == family || is_parent || !options_[parent].split_from.empty())
+    refuse_options(
+        name,
+        fmt::format("split_from cannot be '{}': a family that has split_from cannot be a "
+                    "parent",
+                    parent_name),
+        "split from a family that is not split itself");
+  if (families_[parent].coverage(world_size_) == Coverage::overlapping)
+    refuse_options(
+        name,
+        fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
+                    parent_name),
+        "choose another family");
+  // Lists are checked completely. Strided families repeat the same pattern, so the first groups
+  // suffice: the bound keeps planning fast for worlds of millions of ranks.
+  constexpr std::int64_t most_checked = 1 << 16;  // ranks
+  const GroupFamily& children = families_[family];
+  const std::int64_t checked =
+      children.is_strided()
+          ? std::min(children.group_count(), 1 + most_checked / children.group_size())
+          : children.group_count();
+  for (std::int64_t g = 0; g < checked; ++g) {
+    const RankSet ranks = children.group(g);
+    const auto place = families_[parent].find(ranks.front());
+    for (const Rank rank : ranks) {
+      const auto other = families_[parent].find(rank);
+      if (!place || !other || other->group != place->group)
+        refuse_options(name,
+                       fmt::format("group {} does not lie inside one group of '{}'",
+                                   ranks.to_string(40), parent_name),
+                       "split from a family whose groups contain these groups completely");
     }
   }
-  options_[family] = std::move(options);
 }
 
 std::string MeshPlan::options_text() const {

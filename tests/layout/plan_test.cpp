@@ -159,6 +159,18 @@ TEST_CASE("options decide which equal groups share a communicator") {
   CHECK(plan.options_text() == "dp(duplicates=side) tp(split_from=dp*tp)");
 }
 
+TEST_CASE("a parent must contain every group, not only the first") {
+  const Layout pairs = Layout::row_major(Sizes{{"a", 6}, {"b", 2}});
+  const Layout triples = Layout::row_major(Sizes{{"c", 4}, {"d", 3}});
+  const std::size_t last[] = {1};
+  MeshPlan plan{12,
+                {pairs, triples},
+                {GroupFamily::of("b", pairs, last), GroupFamily::of("d", triples, last)}};
+  CHECK_THROWS_WITH_AS(plan.set_options("b", {.split_from = "d"}),
+                       doctest::Contains("group 2-3 does not lie inside one group of 'd'"),
+                       rankmesh::SpecError);
+}
+
 TEST_CASE("options that mean nothing are refused") {
   MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
   using rankmesh::GroupOptions;

@@ -118,6 +118,8 @@ class RANKMESH_API MeshPlan {
   [[nodiscard]] std::string canonical_text() const;
 
  private:
+  void validate_parent(std::size_t family, const std::string& parent_name) const;
+
   std::int64_t world_size_;
   std::vector<Layout> views_;
   std::vector<GroupFamily> families_;
