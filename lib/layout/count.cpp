@@ -86,8 +86,8 @@ class Counter {
   }
 
   // Two partitions by strides over one table share all groups or none: equal groups have equal
-  // member strides, and the translates of one set can tile the world in only one way (see
-  // GroupFamily::has_same_groups).
+  // member strides, and the translates of one set can tile the world in only one way.
+  // GroupFamily::has_same_groups() explains this.
   void add_partition(const Known& known) {
     ++same_groups_;
     const auto repeats = [&](const Known* earlier) {

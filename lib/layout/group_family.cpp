@@ -185,8 +185,9 @@ std::optional<std::int64_t> GroupFamily::stride() const {
   return members_.front().stride;
 }
 
-// Translates of one set tile a set of positions in one way only: the lowest position that is left
-// must be the lowest of a translate. So equal members on the same ranks make the groups equal.
+// Equal member modes on the same ranks make all groups equal. The reason: the groups of a strided
+// family are translates of one set, and translates can tile a set of positions in only one way,
+// since the lowest remaining position must be the lowest of the next group.
 bool GroupFamily::has_same_groups(const GroupFamily& other) const {
   return is_strided() && other.is_strided() && members_ == other.members_ &&
          all_.has_same_ranks(other.all_);

@@ -68,8 +68,8 @@ bool Layout::coordinates(Rank rank, std::span<Coordinate> coordinates) const {
                      "pass one element per dimension"};
   const std::int64_t index = ranks_.find(rank);
   if (index < 0) return false;
-  // No division waits for the one before it: each is of the whole index, less what the outer ones
-  // have counted.
+  // The divisions are independent of each other, so the processor overlaps them: each divides the
+  // whole index, and the part of the outer dimensions is subtracted afterwards.
   std::int64_t outer = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const std::int64_t quotient = weights_[i].by.quotient(index);

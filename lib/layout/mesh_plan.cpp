@@ -214,7 +214,7 @@ bool MeshPlan::needs_creation(std::size_t family) const {
     if (ranks.size() < 2) continue;
     if (std::ranges::none_of(
             earlier, [&](const GroupFamily* e) { return e->find_group(ranks).has_value(); }))
-      return true;  // for plain meshes already the first group answers
+      return true;  // in plain meshes the first group decides
   }
   return false;
 }
@@ -235,7 +235,8 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
         sum += (*coordinates)[d].value();
     break;
   }
-  // Reduced first: in a mesh of almost 2^63 ranks the sum has no room for the name's number.
+  // The sum is reduced first, because in a mesh of almost 2^63 ranks adding the index
+  // could overflow.
   return (sum % ranks.size() + static_cast<std::int64_t>(family)) % ranks.size();
 }
 
@@ -247,7 +248,7 @@ std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const 
 
 BatchPlace MeshPlan::batch_place(std::size_t family) const {
   std::string_view name = families_[family].name();
-  // The only dot in a name is the one behind a grid's prefix.
+  // A dot in a name can come only from the prefix of a grid.
   if (const auto dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
   const int turn = name == "dp" ? 2 : name == "pp" ? 1 : 0;
   return {options_[family].priority, turn};

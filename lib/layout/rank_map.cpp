@@ -85,8 +85,8 @@ GroupFamily RankMap::map(const GroupFamily& family, std::string_view prefix) {
   if (family.explicit_) {
     std::vector<RankSet> groups;
     for (const RankSet& group : family.explicit_->groups) {
-      std::vector<Rank>
-          ranks;  // a table of their own each, instead of one composed table per group
+      // Each list gets its own table: a composed table would hold all ranks of the mesh.
+      std::vector<Rank> ranks;
       for (const Rank rank : group) ranks.push_back(ranks_.at(rank.value()));
       groups.push_back(RankSet::of(ranks));
     }

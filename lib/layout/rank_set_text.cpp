@@ -13,7 +13,7 @@ namespace {
 
 // item := a | a-b (step 1) | a-b:s (step s >= 2).
 struct Text {
-  char text[96];  // three numbers of at most 20 digits, and what parts them
+  char text[96];  // three numbers of at most 20 characters, and separators
   std::size_t size = 0;
 
   void number(std::int64_t value) {
@@ -22,7 +22,7 @@ struct Text {
   void character(char c) { text[size++] = c; }
 };
 
-// Reads what Item writes.
+// Reads the text that RankSet::write() produces.
 class ItemReader {
  public:
   explicit ItemReader(std::string_view text) : text_{text} {}
@@ -104,10 +104,11 @@ RankSet RankSet::parse(std::string_view text, std::int64_t most) {
   return ItemReader{text}.read(most);
 }
 
-// Items are found greedily from the left; a stepped one has at least 3 members.
+// Items are formed greedily from the left. An item with a step has at least 3 members, because two
+// ranks are as short on their own.
 void RankSet::items(const std::function<bool(const Item&)>& take) const {
-  // Without a table a run from the start of an innermost block is that block, and perhaps the next
-  // ones.
+  // Without a table, a run that begins at an innermost block contains the whole block, so the loop
+  // advances by blocks.
   const std::int64_t block = table_ == nullptr && !modes_.empty() ? modes_.back().size : 1;
   for (std::int64_t i = 0; i < size_;) {
     const std::int64_t first = (*this)[i].value();

@@ -12,8 +12,10 @@ namespace {
 
 using Factors = std::span<const std::pair<std::string, std::int64_t>>;
 
-// The common refinement of the set's modes and the factors, outermost first, each piece named by
-// its factor; nothing where a boundary of one lies inside a piece of the other.
+// Returns the common refinement of the modes and the factors: pieces that divide both, outermost
+// first, each with the name of its factor. Both lists are consumed from the innermost end; the
+// smaller of the two remaining sizes is the next piece. Nothing if one does not divide the other: a
+// boundary then lies inside a piece, and no strides can describe the factors.
 std::optional<std::vector<Layout::Dimension>> refined(const std::vector<Mode>& modes,
                                                       Factors factors) {
   std::vector<Layout::Dimension> pieces;

@@ -1,4 +1,4 @@
-// Parts of a mesh, and parts put together.
+// Cuts parts out of a mesh, and joins parts.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -63,8 +63,8 @@ bool RouteRule::fits(const RouteScope& scope) const {
 }
 
 const RouteTable& RouteTable::defaults() {
-  // Where shared memory won against Open MPI by its defaults and by its best settings, with and
-  // without a core per rank (docs/performance.md).
+  // The sizes at which shared memory was faster than Open MPI, with its default and its best
+  // settings, with and without one core per rank (docs/performance.md).
   static const RouteTable table = parse(
       "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
       "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
@@ -103,7 +103,7 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     const RouteRule& rule = rules_[r];
     if (!rule.fits(scope)) continue;
     if (rule.operation && *rule.operation != query.operation) continue;
-    // A rule without a kind is for the kind of its transport.
+    // A rule without a memory kind applies to the kind of its transport.
     if ((rule.transport == "nccl") != (query.kind == MemoryKind::device)) continue;
     if (rule.type && rule.type != query.type) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
@@ -125,7 +125,8 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
           (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
-      // What is not known offline may leave a rule out.
+      // A rule for one node may not hold if the nodes are not known, so the next rules
+      // stay candidates.
       if (carries_everything(rule.transport) && (!rule.one_node || scope.nodes)) break;
     }
     if (!segments.empty() && segments.back().rules == segment.rules)

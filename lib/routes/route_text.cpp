@@ -1,4 +1,4 @@
-// Rules from text.
+// Reads rules from text.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -59,7 +59,7 @@ class Reader {
     std::size_t position;
   };
 
-  // Blanks, line ends, separators and comments; false at the end.
+  // Skips blanks, line ends, separators and comments. Returns false at the end.
   bool skip_to_rule() {
     while (at_ < text_.size()) {
       if (text_[at_] == '#')
@@ -72,7 +72,7 @@ class Reader {
     return false;
   }
 
-  // Up to ':', '=' or the end of the rule, without the blanks around.
+  // Returns the text up to ':', '=' or the end of the rule, without blanks around it.
   Word word() {
     while (at_ < text_.size() && is_blank_within(text_[at_])) ++at_;
     const std::size_t begin = at_;
@@ -128,7 +128,8 @@ class Reader {
     rule.operation = static_cast<Operation>(found - names.begin());
   }
 
-  // A name of the plan, with the grid's in front where there are several: encoder.tp.
+  // Whether the text can be a name: of a family, with the prefix of a grid if there are
+  // several (encoder.tp).
   static bool is_name(std::string_view name) {
     if (name == "*") return true;
     bool at_begin = true;
@@ -205,7 +206,7 @@ class Reader {
     return value * unit;
   }
 
-  // Two words around the '-'.
+  // Splits a range at its '-'.
   std::pair<Word, Word> ends(const Word& word) {
     const std::size_t dash = word.text.find('-');
     if (dash == std::string_view::npos)
@@ -274,7 +275,7 @@ class Reader {
       refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
 
-  // Whether everything that b matches is matched by a, sizes aside.
+  // Whether rule a matches every call that rule b matches, apart from sizes.
   static bool covers(const RouteRule& a, const RouteRule& b) {
     const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
     return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
@@ -283,11 +284,12 @@ class Reader {
            wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
   }
 
-  // A rule behind rules that take all its calls and cannot fail to carry them is a mistake.
+  // A rule is an error if earlier rules match all of its calls and always carry them. Earlier rules
+  // may cover the sizes of this rule together, so the covered range grows until no rule extends it.
   void check_reachable() {
     const RouteRule& last = rules_.back();
     const ByteRange range = last.bytes.value_or(ByteRange{});
-    std::int64_t covered = range.begin;  // all sizes below are taken
+    std::int64_t covered = range.begin;  // earlier rules match all sizes below
     std::size_t by = 0;
     for (bool grows = true; grows && covered < range.end;) {
       grows = false;
@@ -296,7 +298,7 @@ class Reader {
         if (!covers(rule, last) ||
             (!carries_everything(rule.transport) && rule.transport != last.transport))
           continue;
-        // Calls without a size match rules without one alone.
+        // Only rules without sizes match calls without a size.
         if (rule.bytes && !last.bytes) continue;
         const ByteRange other = rule.bytes.value_or(ByteRange{});
         if (other.begin <= covered && other.end > covered) {
@@ -314,7 +316,7 @@ class Reader {
 
   static std::string shown(std::string_view text) { return detail::excerpt(text.substr(0, 40), 0); }
 
-  // The line, where the text has lines.
+  // The origin, and the line if the text has several.
   [[nodiscard]] std::string place(std::size_t position) const {
     const auto line = 1 + std::ranges::count(text_.substr(0, position), '\n');
     if (is_file_) return fmt::format("{}:{}", origin_, line);
@@ -360,7 +362,7 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
   bool is_read = file.is_open();
   try {
     text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // a directory, for one
+  } catch (const std::ios_base::failure&) {  // for example a directory
     is_read = false;
   }
   if (!is_read || file.bad())

@@ -1,4 +1,4 @@
-// From a description to a plan.
+// Turns a description into a plan.
 #include "rankmesh/spec/mesh_spec.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_compared_ranks = std::int64_t{1}
-                                             << 24;  // ranks, where two grids interleave
+// Bounds the comparison of interleaved grids.
+constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;
 
 std::string count_of_ranks(std::int64_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
@@ -32,7 +32,7 @@ Rank lowest(const RankSet& ranks) {
   return lowest;
 }
 
-// A rank that is in both; `budget` bounds the work over all calls.
+// Returns a rank that both sets contain. `budget` bounds the work of all calls together.
 std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t& budget) {
   if (a.highest() < lowest(b) || b.highest() < lowest(a)) return std::nullopt;
   const RankSet& few = a.size() < b.size() ? a : b;
@@ -89,8 +89,8 @@ void MeshSpec::check_overlap() const {
       });
 }
 
-// The grid on its ranks of the world. Where it is open (`auto`), what it gets is the ranks listed,
-// or those of the world from its offset on.
+// Plans a grid on its ranks of the world. The size `auto` takes the listed ranks, or the ranks of
+// the world from the offset on.
 MeshString::Parts MeshSpec::parts_of(const Grid& grid,
                                      std::optional<std::int64_t> world_size) const {
   if (!grid.ranks && grid.rank_offset == 0) return grid.mesh.plan(world_size);
@@ -177,7 +177,7 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
   return plan;
 }
 
-// The first thing that no mesh string says; empty where there is none.
+// Returns the first property that a mesh string cannot express, or an empty text.
 std::string MeshSpec::beyond_string() const {
   if (grids_.size() > 1 || !grids_.front().name.empty()) return "several grids";
   if (grids_.front().ranks) return "an order of ranks";

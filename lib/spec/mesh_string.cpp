@@ -13,7 +13,7 @@
 namespace rankmesh {
 namespace {
 
-// Far beyond any real mesh; they bound the work that junk can cause.
+// These limits are far beyond any real mesh. They bound the work that damaged text can cause.
 constexpr std::size_t max_characters = 1 << 20;  // a preset may list ranks
 constexpr std::size_t max_dimensions = 32;
 constexpr std::size_t max_views = 16;
@@ -24,7 +24,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
-bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // of a preset's key
+bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // the value of a preset's key
 
 }  // namespace
 
@@ -87,7 +87,7 @@ class MeshStringParser {
     mesh_.refuse(at_, reason, hint);
   }
 
-  // `system:` in front of everything is a preset.
+  // Reads a preset if the text begins with `system:`.
   bool take_preset() {
     const std::size_t begin = at_;
     while (!at_end() && is_name(peek())) ++at_;
@@ -195,13 +195,14 @@ class MeshStringParser {
     return value;
   }
 
-  // The text of a size, for errors: up to the next sign of the grammar, at most 20 characters.
+  // Returns the text of a size for errors: up to the next separator, at most 20 characters.
   [[nodiscard]] std::string value_at(std::size_t begin) const {
     const std::string_view rest = std::string_view{mesh_.text_}.substr(begin, 20);
     return detail::excerpt(rest.substr(0, rest.find_first_of(",|;=* \t\r\n")), 0);
   }
 
-  // The dimensions of a preset may be numbers, such as the axes of jax.
+  // Reads a factor of a product. In a preset the name of a dimension may be a number, such as the
+  // axes of jax.
   std::string factor() {
     skip_blanks();
     if (!mesh_.preset_ || !is_digit(peek())) return name("a dimension");

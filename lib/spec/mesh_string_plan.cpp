@@ -1,4 +1,4 @@
-// From a mesh string to layouts and names.
+// Turns a mesh string into layouts and families.
 #include "rankmesh/spec/mesh_string.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string text_of(const MeshString::View& view) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-// The product of the sizes that are given; nothing where it overflows.
+// Returns the product of the given sizes, or nothing if it overflows.
 std::optional<std::int64_t> given_product(const MeshString::View& view) {
   std::int64_t product = 1;
   for (const auto& d : view)
@@ -58,7 +58,7 @@ std::optional<std::int64_t> MeshString::preset_world_size() const {
     const auto blueprint = presets::build(text_, *preset_, std::nullopt, is_open);
     if (!is_open) return blueprint.world_size;
   } catch (const SpecError&) {
-    // plan() tells what is wrong.
+    // The size is unknown. plan() reports the error.
   }
   return std::nullopt;
 }
@@ -137,6 +137,11 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
   }
 }
 
+// A preset plans itself; only products are added to it. For views, the world size is resolved
+// first, since every view must have the same number of ranks and one size per view may be `auto`. A
+// dimension that appears in several views makes one family, so its groups must be the same in each
+// of them: otherwise one name would stand for two sets of groups. Products come last, because they
+// can use the dimensions of any view.
 MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const {
   if (preset_) {
     if (world_size && *world_size < 1) refuse_world(*world_size);

@@ -15,7 +15,7 @@
 namespace rankmesh {
 namespace {
 
-// They bound the memory that a small file can cause.
+// These limits bound the memory that a small file can cause.
 constexpr std::int64_t max_listed = std::int64_t{1} << 20;  // ranks
 constexpr std::size_t max_grids = 64;
 constexpr std::size_t max_lists = 256;
@@ -32,7 +32,7 @@ std::string read_file(const std::string& path) {
   bool is_read = file.is_open();
   try {
     text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // a directory, for one
+  } catch (const std::ios_base::failure&) {  // for example a directory
     is_read = false;
   }
   if (!is_read || file.bad())
@@ -161,7 +161,7 @@ class MeshFileReader {
     }
   }
 
-  // The names of a grid stand in a table of the grid's: [options.encoder.tp].
+  // The options of a grid's families are in a table of the grid: [options.encoder.tp].
   void read_options() {
     for (const auto& entry : root_.entries_of("options")) {
       const auto is_entry = [&](const MeshSpec::Grid& grid) { return grid.name == entry.key; };

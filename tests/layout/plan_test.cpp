@@ -52,7 +52,7 @@ TEST_CASE("a plain mesh lists groups row-major in the other coordinates") {
   CHECK(plan.coordinate(6, "dp").value() == 1);
 }
 
-TEST_CASE("order of members and of listing can be chosen") {
+TEST_CASE("the order of members and of the listing can be chosen") {
   const Layout layout = Layout::row_major(Sizes{{"a", 2}, {"b", 2}, {"c", 2}});
   const std::size_t members[] = {2, 0};
   const std::size_t listing[] = {1};
@@ -65,7 +65,7 @@ TEST_CASE("order of members and of listing can be chosen") {
   CHECK_THROWS_AS(GroupFamily::of("z", layout, member, incomplete), rankmesh::UsageError);
 }
 
-TEST_CASE("explicit lists: partition, partial, overlapping") {
+TEST_CASE("explicit lists can partition the world, cover a part of it, or overlap") {
   const auto family = [](std::vector<std::vector<std::int64_t>> groups) {
     std::vector<RankSet> sets;
     for (const auto& group : groups) {
@@ -109,8 +109,7 @@ TEST_CASE("equal groups share one communicator, groups of one need none") {
   for (std::size_t f = 0; f < creates.size(); ++f) CHECK(plan.needs_creation(f) == creates[f]);
 }
 
-TEST_CASE(
-    "a partial name whose groups exist already is served by them; one that does not is created") {
+TEST_CASE("a partial family is created unless its groups exist already") {
   const MeshPlan base = plan_of({{"dp", 2}, {"tp", 2}});
   const std::vector<Rank> first{0, 1};
   const std::vector<Rank> ends{0, 3};
@@ -171,7 +170,7 @@ TEST_CASE("a parent must contain every group, not only the first") {
                        rankmesh::SpecError);
 }
 
-TEST_CASE("options that mean nothing are refused") {
+TEST_CASE("invalid options are refused") {
   MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
   using rankmesh::GroupOptions;
   const auto refused = [&](const GroupOptions& options, const char* reason) {
@@ -191,7 +190,7 @@ TEST_CASE("options that mean nothing are refused") {
   CHECK(plan.options_text().empty());
 }
 
-TEST_CASE("unknown names say which exist") {
+TEST_CASE("errors about unknown names list the known ones") {
   const MeshPlan plan = plan_of({{"dp", 2}, {"tp", 2}});
   try {
     (void)plan.groups("tq");
@@ -205,7 +204,7 @@ TEST_CASE("unknown names say which exist") {
   CHECK_THROWS_AS((MeshPlan{3, plan.views(), {}}), rankmesh::SpecError);
 }
 
-TEST_CASE("what lies outside the world is refused, and so are questions outside a plan") {
+TEST_CASE("ranks outside the world and queries outside a plan are refused") {
   const Layout wide{{{"dp", 4, 2}}, 0, nullptr};
   CHECK_THROWS_AS((MeshPlan{4, {wide}, {}}), rankmesh::SpecError);
   const std::vector<Rank> far{0, 9};
@@ -216,9 +215,9 @@ TEST_CASE("what lies outside the world is refused, and so are questions outside 
   CHECK_THROWS_AS((void)plan.groups("tp").group(-1), rankmesh::UsageError);
 }
 
-TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
+TEST_CASE("leaders of unique IDs follow the rule and are spread over the ranks") {
   const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 4}, {"tp", 3}});
-  // tp is name 2; the tp group of pp=1, dp=3 has the sum 1 + 3.
+  // tp is family 2; the tp group of pp=1, dp=3 has the sum 1 + 3.
   CHECK(plan.leader(2, 7) == rankmesh::RankInGroup{(1 + 3 + 2) % 3});
   std::map<std::int64_t, std::int64_t> led;
   std::int64_t groups = 0;
@@ -228,7 +227,7 @@ TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
   for (const auto& [rank, count] : led) CHECK(count <= (groups + 23) / 24 + 1);
 }
 
-// The sum of the coordinates is the largest number of 64 bits less one; found by a fuzz target.
+// The sum of the coordinates is the largest 64-bit number less one. Found by fuzzing.
 TEST_CASE("a leader is found in the largest mesh") {
   const MeshPlan plan = plan_of({{"dp", INT64_MAX}, {"a", 1}, {"b", 1}, {"c", 1}});
   for (std::size_t f = 1; f < 4; ++f)
@@ -246,7 +245,7 @@ TEST_CASE("the digest is fixed for all machines and releases") {
   CHECK(plan.digest() != plan_of({{"pp", 2}, {"tp", 2}, {"dp", 4}}).digest());
 }
 
-TEST_CASE("2^30 ranks are planned and asked without cost per rank") {
+TEST_CASE("2^30 ranks are planned and queried without costs per rank") {
   const MeshPlan plan = plan_of({{"pp", 1024}, {"dp", 1024}, {"tp", 1024}});
   const Rank rank{(std::int64_t{1} << 30) - 1};
   CHECK(plan.memberships(rank).size() == 3);
@@ -301,7 +300,7 @@ TEST_CASE(
     }
     CHECK(static_cast<std::int64_t>(seen.size()) == layout.size());
     CHECK(*seen.rbegin() + 1 == layout.size());
-    // Members of a group differ in the members' coordinates only.
+    // The members of a group differ only in the members' coordinates.
     for (const std::size_t fixed : listing)
       for (const Rank rank : family.group(0)) CHECK(layout.coordinate(rank, fixed)->value() == 0);
   }

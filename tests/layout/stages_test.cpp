@@ -11,7 +11,7 @@ using Run = StageLayers::Run;
 using Place = StageLayers::Place;
 
 TEST_CASE("even layers, with and without virtual stages") {
-  // Megatron-LM, 8 layers, 2 stages, 4 model chunks each: stage 0 holds 0, 2, 4, 6.
+  // Megatron-LM with 8 layers, 2 stages and 4 model chunks each: stage 0 has the layers 0, 2, 4, 6.
   struct Row {
     std::int64_t layers, stages, chunks, stage, chunk;
     Run run;
@@ -28,7 +28,7 @@ TEST_CASE("even layers, with and without virtual stages") {
 }
 
 TEST_CASE("given layers follow the order of the chunks") {
-  // 126 layers on 16 stages, the first and the last one short of a layer.
+  // 126 layers on 16 stages; the first and the last stage have one layer less.
   std::vector<std::int64_t> counts(16, 8);
   counts.front() = counts.back() = 7;
   const StageLayers layers = StageLayers::given(counts);
@@ -45,7 +45,7 @@ TEST_CASE("given layers follow the order of the chunks") {
   CHECK(interleaved.place(3) == Place{1, 1, 0});
 }
 
-TEST_CASE("layers that do not divide are refused, with the number that does not fit") {
+TEST_CASE("layers that do not divide are refused, and the message has the numbers") {
   const auto refused = [](auto&& make, const char* reason) {
     CHECK_THROWS_WITH_AS((void)make(), doctest::Contains(reason), rankmesh::UsageError);
   };

@@ -1,4 +1,4 @@
-// What is refused although a system takes it, and how the message reads.
+// Tests the errors of presets, also for configurations that a system accepts.
 #include <doctest/doctest.h>
 
 #include "rankmesh/base/error.hpp"
@@ -75,7 +75,7 @@ const Case cases[] = {
 
 }  // namespace
 
-TEST_CASE("refusals") {
+TEST_CASE("invalid presets are refused with position, reason and hint") {
   for (const Case& c : cases) {
     CAPTURE(c.mesh);
     try {
@@ -107,7 +107,7 @@ TEST_CASE("the world is checked against the job") {
   CHECK(MeshSpec::parse("megatron:tp=4").world_size() == std::nullopt);
 }
 
-TEST_CASE("derived names on a preset") {
+TEST_CASE("products on a preset") {
   const auto plan = MeshSpec::parse("llama3:tp=2,cp=2,pp=2,dp=2 ; dp_cp = dp*cp, mp=tp*pp").plan();
   CHECK(plan.groups("dp_cp").group(0).to_string() == "0,2,8,10");
   CHECK(plan.groups("mp").group(0).to_string() == "0-1,4-5");

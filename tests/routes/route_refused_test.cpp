@@ -1,4 +1,4 @@
-// Rules that mean nothing.
+// Tests the errors of invalid rules.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -71,7 +71,7 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
   }
 }
 
-TEST_CASE("hints name what is near") {
+TEST_CASE("hints suggest the nearest word") {
   const auto hint = [](const char* text) {
     try {
       (void)RouteTable::parse(text, RouteSource::code, "x");
@@ -86,7 +86,7 @@ TEST_CASE("hints name what is near") {
   CHECK(hint("*.*=shn") == "did you mean 'shm'? the transports are: mpi, shm, nccl");
 }
 
-TEST_CASE("in a text of several lines the line is said, and the position counts from its begin") {
+TEST_CASE("errors in a text of several lines have the line, and the position in it") {
   CHECK_THROWS_WITH_AS(
       (void)RouteTable::parse("*.*:0-8=shm\n# so far so good\n  *.*:host=ibv\n", RouteSource::code,
                               "x.toml:3"),
@@ -95,7 +95,7 @@ TEST_CASE("in a text of several lines the line is said, and the position counts 
       SpecError);
 }
 
-TEST_CASE("neither junk nor size is dangerous") {
+TEST_CASE("damaged and huge texts are refused") {
   CHECK_THROWS_AS((void)RouteTable::parse(std::string(100000, 'a'), RouteSource::code, "x"),
                   SpecError);
   std::string many;

@@ -1,4 +1,4 @@
-// Files that are TOML and mean nothing.
+// Tests the errors of files that are valid TOML but not valid meshes.
 #include <doctest/doctest.h>
 
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -14,7 +14,7 @@ struct Bad {
   const char* reason;
 };
 
-// Refused by the parser or by the plan, with the place, the reason and a hint.
+// Checks that the parser or the plan reports the place, the reason and a hint.
 void check_refused(const std::vector<Bad>& table) {
   for (const Bad& bad : table) {
     CAPTURE(bad.text);
@@ -33,7 +33,7 @@ void check_refused(const std::vector<Bad>& table) {
 
 }  // namespace
 
-TEST_CASE("lists, orders and offsets that mean nothing are refused at their line") {
+TEST_CASE("invalid lists, orders and offsets are refused at their line") {
   check_refused({
       {"mesh = 'tp=4'\n[groups]\nx = 3", "x.toml:3: 'x' must be a list of groups"},
       {"mesh = 'tp=4'\n[groups]\nx = []", "x.toml:3: 'x' must be a list of groups"},
@@ -77,7 +77,7 @@ TEST_CASE("lists, orders and offsets that mean nothing are refused at their line
       doctest::Contains("x.toml:2: the mesh file is for 2 ranks, but the world has 4"), SpecError);
 }
 
-TEST_CASE("grids that mean nothing are refused at their line") {
+TEST_CASE("invalid grids are refused at their line") {
   check_refused({
       {"[grids.a]\nranks = '0-3'", "x.toml:1: the grid 'a' has no mesh"},
       {"[grids.a]\nmesh = 'tp=2'", "x.toml:1: the grid 'a' has no ranks"},
@@ -106,13 +106,13 @@ TEST_CASE("grids that mean nothing are refused at their line") {
       {"world_size = 4\n[grids.a]\nmesh = 'tp=2'\nranks = '4-5'",
        "x.toml:3: the grid 'a' uses rank 5"},
   });
-  // Interleaved, and apart.
+  // Interleaved ranks without an overlap are accepted.
   CHECK(spec_of("[grids.a]\nmesh='tp=4'\nranks='0-6:2'\n[grids.b]\nmesh='tp=4'\nranks='1-7:2'")
             .plan()
             .world_size() == 8);
 }
 
-TEST_CASE("options that mean nothing are refused at their line, with the nearest key or name") {
+TEST_CASE("invalid options are refused at their line, with the nearest key or name") {
   check_refused({
       {"mesh = 'dp=2,tp=2'\n[options.dq]\nlazy = true",
        "x.toml:2: options are given for 'dq', but the mesh has no groups of that name"},

@@ -9,7 +9,7 @@ using rankmesh::SpecError;
 
 namespace {
 
-// Parses and plans; gives the refusal or an empty error.
+// Parses and plans a mesh. Returns the error, or an empty one.
 SpecError refusal(const std::string& text, std::optional<std::int64_t> world = std::nullopt) {
   try {
     (void)MeshSpec::parse(text).plan(world);
@@ -21,7 +21,7 @@ SpecError refusal(const std::string& text, std::optional<std::int64_t> world = s
 
 }  // namespace
 
-TEST_CASE("what is written is what is planned") {
+TEST_CASE("views and products are planned as written") {
   const auto plan = MeshSpec::parse("pp=2,dp=4,tp=8").plan();
   CHECK(plan.world_size() == 64);
   CHECK(plan.describe(37) == "pp=1,dp=0,tp=5");
@@ -29,7 +29,7 @@ TEST_CASE("what is written is what is planned") {
   CHECK(MeshSpec::parse("tp=8").plan(8).groups("tp").group_count() == 1);
 }
 
-TEST_CASE("auto is what is left of the world") {
+TEST_CASE("auto takes the rest of the world") {
   const MeshSpec spec =
       MeshSpec::parse("pp=4,dp=auto,cp=2,tp=8 | pp=4,edp=auto,ep=16 ; dp_cp=dp*cp, mp=tp*pp");
   CHECK(!spec.world_size().has_value());
@@ -38,10 +38,10 @@ TEST_CASE("auto is what is left of the world") {
   CHECK(plan.groups("edp").group_size() == 8);
   CHECK(plan.groups("dp_cp").group(0).to_string() == "0-120:8");
   CHECK(plan.groups("mp").group(0).to_string() ==
-        "0-7,128-135,256-263,384-391");  // order of the view, not of the writing
+        "0-7,128-135,256-263,384-391");  // in the order of the view, not of the product
   CHECK(MeshSpec::parse("dp=auto|ep=8").world_size() == 8);
   CHECK(MeshSpec::parse("auto=2,tp=auto").plan(4).groups("auto").group_size() ==
-        2);  // a name like any other
+        2);  // an ordinary name
 }
 
 TEST_CASE("the canonical string parses back to the same plan") {
@@ -107,7 +107,7 @@ TEST_CASE("a world that does not fit is refused") {
         std::string::npos);
 }
 
-TEST_CASE("junk is refused at once, however long") {
+TEST_CASE("damaged text is refused quickly, however long") {
   std::mt19937 random{3};
   std::string junk(1 << 20, ' ');
   for (char& c : junk) c = static_cast<char>(random());

@@ -7,7 +7,7 @@
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
 
-TEST_CASE("a file says what a string says, and where it comes from") {
+TEST_CASE("a file has a mesh string and its source") {
   const MeshSpec spec = MeshSpec::parse_toml(R"(
 mesh = "dp=auto,tp=8"
 world_size = 64
@@ -32,7 +32,7 @@ TEST_CASE("bad files are refused with file, line and reason") {
       {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: unknown key 'wordl_size'"},
       {"mesh = \"tp=0\"", "x.toml:1: mesh 'tp=0', position 3"},
       {"mesh = \"other.toml\"", "must be a mesh string, not another file"},
-      {"mesh = \"x.toml \"", "expected '='"},  // a blank behind it makes it no path
+      {"mesh = \"x.toml \"", "expected '='"},  // the trailing blank makes it a mesh string
       {"mesh = \"tp=8\"\nworld_size = 0", "must be a whole number from 1 up"},
       {"mesh = \"tp=8\"\nworld_size = \"8\"", "must be a whole number from 1 up"},
       {"mesh = \"tp=8\"\ngiven = [1]", "must contain strings only"},

@@ -28,8 +28,8 @@ struct PlanCounts {
   std::int64_t distinct_groups = 0;
   /// Groups of overlapping families, which are printed but never executed.
   std::int64_t overlapping_groups = 0;
-  /// One per distinct group of two or more ranks that is executed, and one more per key of
-  /// GroupOptions::duplicates.
+  /// One per distinct group of two or more ranks that is executed, and one more for each key in
+  /// the option GroupOptions::duplicates.
   std::int64_t communicators = 0;
   /// Collective MPI calls that create communicators, in which every rank takes part.
   std::int64_t splits = 0;
@@ -41,10 +41,10 @@ struct PlanCounts {
 
   /// Returns how many times a unique ID is broadcast: each one once in its group.
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
-  /// Returns the number of groups whose ranks, in order, are also those of an earlier group.
+  /// Returns the number of groups that have the same ranks in the same order as an earlier group.
   [[nodiscard]] std::int64_t repeated_groups() const { return groups - distinct_groups; }
-  /// Returns the creations on each rank if every group of every family were created on every rank,
-  /// as `torch.distributed.new_group` requires.
+  /// Returns how many communicators each rank would create if every group were created on every
+  /// rank, as `torch.distributed.new_group` requires.
   [[nodiscard]] std::int64_t naive_creations_per_rank() const { return groups; }
   /// Returns the same for all ranks together.
   [[nodiscard]] RANKMESH_API std::int64_t naive_creations() const;

@@ -33,8 +33,8 @@ struct NameDiff {
   /// The number of ranks that share their group of this family with other ranks than before. Empty
   /// if it was not counted.
   std::optional<std::int64_t> changed_ranks;
-  /// If `change` is groups, only_a or only_b: the families of the other plan that have exactly
-  /// these groups. These are the groups of A, or of B for only_b.
+  /// If `change` is groups or only_a: the families of B that have exactly the groups of A. If it is
+  /// only_b: the families of A that have exactly the groups of B.
   std::vector<std::string> found_as;
 };
 

@@ -68,8 +68,8 @@ class RANKMESH_API Layout {
   /// Returns the coordinate along one dimension. Nothing if the rank is outside the layout.
   [[nodiscard]] std::optional<Coordinate> coordinate(Rank rank, std::size_t dimension) const;
   /// Returns the rank at these coordinates.
-  /// @throws UsageError if a coordinate is outside its dimension, or unless there is one
-  /// per dimension.
+  /// @throws UsageError if a coordinate is outside its dimension, or if there are more or fewer
+  /// coordinates than dimensions.
   [[nodiscard]] Rank rank(std::span<const Coordinate> coordinates) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -29,18 +29,19 @@ struct Mode {
 /// An ordered set of ranks: nested strided positions. A position is a rank, or an index into a
 /// table of ranks if the layout has one.
 ///
-/// The position of element i is `start` plus the sum of digit x stride, where the digits write i in
-/// the mixed radix of the modes, the last mode varying fastest. Strides may be negative. The span
-/// of all smaller strides together must be below each stride, so that every element has one index.
-/// size, at, index_of and contains take O(number of modes) time; with a table, index_of takes O(log
-/// n) more. Nothing is stored per rank. Immutable, and safe to use from several threads.
+/// To find element i, i is written in a mixed radix: one digit per mode, the last mode varying
+/// fastest. Its position is `start` plus the sum of digit x stride. Strides may be negative. The
+/// span of all smaller strides together must be below each stride, so that every element has one
+/// index. size, at, index_of and contains take O(number of modes) time; with a table, index_of
+/// takes O(log n) more. Nothing is stored per rank. Immutable, so several threads can
+/// use one set.
 class RANKMESH_API RankSet {
  public:
   /// Creates the empty set.
   RankSet() = default;
   /// Returns the ranks first, first+1, ... .
   static RankSet range(Rank first, std::int64_t count);
-  /// Returns the set of the given modes.
+  /// Returns the set that the modes describe.
   /// @param start  the position of element 0.
   /// @param modes  outermost first.
   /// @param table  the ranks by position; null if a position is a rank.
@@ -150,8 +151,6 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step
-  // upwards adds to the index, negative where the stride is.
   // A mode in the form that find() needs, counted from the lowest position. `weight` is the change
   // of the index for one step upwards; it is negative if the stride is.
   struct Digit {

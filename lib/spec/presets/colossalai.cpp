@@ -72,7 +72,7 @@ Blueprint build_moe(const Arguments& in) {
 const Preset colossalai_mesh{"colossalai", "mesh", "axes 0, 1, ...; the last varies fastest",
                              mesh_keys, build_mesh};
 const Preset colossalai_hybrid{"colossalai", "hybrid",
-                               "dp, pp, tp, sp; sp varies fastest, tp under ring attention",
+                               "dp, pp, tp, sp; sp varies fastest, or tp with ring_attn",
                                hybrid_keys, build_hybrid};
 const Preset colossalai_moe{"colossalai", "moe", "moe_dp, pp, ep, tp, sp; sp varies fastest",
                             moe_keys, build_moe};

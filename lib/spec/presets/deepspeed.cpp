@@ -1,5 +1,5 @@
-// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to lay experts over data
-// parallelism.
+// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to place experts in the
+// data-parallel ranks.
 #include <array>
 
 #include <fmt/format.h>
@@ -64,8 +64,8 @@ std::int64_t stage_of(const Arguments& in, std::int64_t world) {
   return in.quotient(world, in.size("pp"), "pp", fmt::format("the world size {}", world), "pp");
 }
 
-// Without model parallelism, or inside one lane: experts are neighbours, or data where it comes
-// first.
+// The view of the experts without model parallelism, or within one lane. The ranks of an expert
+// group are neighbours; if data comes first, the ranks of an expert_data group are.
 Layout expert_view(const Arguments& in, std::int64_t lanes, std::int64_t lane_size) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t data =
@@ -108,7 +108,9 @@ Blueprint build_groups(const Arguments& in) {
       in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage), "mp");
   const std::int64_t chunks =
       in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage), "ep");
-  // tp mode lists a stage lane by lane, sp mode as it is; both cut the list into chunks of EP.
+  // In tp mode a stage is listed lane by lane, in sp mode in the order of its ranks. Both
+  // divide the list into chunks of EP ranks. Such chunks can straddle lanes, so a Reshape
+  // makes the families.
   const Layout view = model_view(in.size("pp"), data, mp);
   const Mode lanes[] = {{in.size("pp"), stage}, {mp, 1}, {data, mp}};
   const RankSet order = by_lanes ? RankSet::strided(0, lanes) : view.ranks();
@@ -163,13 +165,13 @@ const Preset deepspeed_topology{"deepspeed", "topology",
 const Preset deepspeed_grid{"deepspeed", "grid", "pipe, data, model; model varies fastest",
                             grid_keys, build_grid};
 const Preset deepspeed_groups{"deepspeed", "groups",
-                              "stages of data and model; experts over a stage", groups_keys,
-                              build_groups};
+                              "pipe, data, model; expert groups divide a pipeline stage",
+                              groups_keys, build_groups};
 const Preset deepspeed_expert_ranks{"deepspeed", "expert_ranks",
-                                    "stages of lanes; experts inside a lane", ranks_keys,
-                                    build_expert_ranks};
+                                    "pipe, data, lanes; expert groups divide a lane of a stage",
+                                    ranks_keys, build_expert_ranks};
 const Preset deepspeed_folding{"deepspeed", "folding",
-                               "tp and ep both divide a stage; both vary fastest", folding_keys,
-                               build_folding};
+                               "tp and ep each divide a pipeline stage; both vary fastest",
+                               folding_keys, build_folding};
 
 }  // namespace rankmesh::presets

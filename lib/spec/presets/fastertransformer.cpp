@@ -1,4 +1,4 @@
-// FasterTransformer's Cartesian grid: tp + TP*pp.
+// FasterTransformer's Cartesian grid: rank = tp + TP*pp.
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 

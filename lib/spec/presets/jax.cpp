@@ -1,4 +1,5 @@
-// jax create_hybrid_device_mesh: axis i is dcn_i x ici_i, the data-center network's part outermost.
+// jax create_hybrid_device_mesh: axis i has dcn_i x ici_i ranks, the part across the data-center
+// network outermost.
 #include <map>
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ Shape shape_of(const Arguments& in) {
   return s;
 }
 
-// The ranks of each granule, granules by their number, ranks ascending.
+// Returns the ranks granule by granule, in ascending order within a granule.
 std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
   const auto granule_of = in.numbers("granule_of_rank");
   if (static_cast<std::int64_t>(granule_of.size()) != s.world)
@@ -63,7 +64,8 @@ std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
   return ranks;
 }
 
-// Every axis as its two parts: where a rank's place in its granule's list lies in the mesh.
+// Returns each axis as two modes, across and inside granules. Their positions index the list
+// of by_granule().
 std::vector<Mode> places(const Shape& s) {
   std::vector<Mode> modes(2 * s.inner.size());
   std::int64_t inner = 1;
@@ -87,8 +89,8 @@ Layout view_of(const Arguments& in, const Shape& s) {
   bool in_blocks = true;
   for (std::size_t i = 0; i < lists.size(); ++i)
     in_blocks &= lists[i] == static_cast<std::int64_t>(i);
-  // An axis that is all inside a granule or all across them keeps one stride; any other needs the
-  // table.
+  // An axis that is entirely inside granules, or entirely across them, has one stride. Any other
+  // axis needs the table.
   if (in_blocks) {
     std::vector<Layout::Dimension> dimensions;
     const auto modes = places(s);

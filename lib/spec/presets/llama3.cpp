@@ -1,5 +1,5 @@
-// Llama 3.1's order of parallelism: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
-// Models, 3.3.2).
+// The order of parallelism of Llama 3.1: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
+// Models, section 3.3.2).
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 

@@ -1,5 +1,4 @@
-// Megatron-LM's initialize_model_parallel: a dense and an expert factorisation out of one order
-// string.
+// Megatron-LM's initialize_model_parallel: one order string gives a dense and an expert view.
 #include <algorithm>
 #include <map>
 
@@ -25,7 +24,7 @@ constexpr Key keys[] = {
     {"num_dist_opt", Form::size, "instances of the distributed optimizer, default 1"},
     {"rank_offset", Form::count, "the first rank of the mesh, default 0"}};
 
-// The sizes that the tokens of the order string have in each factorisation.
+// The size of each token of the order string in one view.
 using Tokens = std::map<std::string, std::int64_t>;
 
 struct Shape {
@@ -44,7 +43,7 @@ std::int64_t own_world(const Arguments& in, std::int64_t offset) {
   return world - offset;
 }
 
-// The order as written, then what is not named: that must have size 1.
+// Reads the order. Tokens that it leaves out are appended; their size must be 1.
 void read_order(const Arguments& in, Shape& s) {
   const std::string text = in.word("order", "tp-cp-ep-dp-pp", {});
   const std::vector<std::string> known{"tp", "cp", "ep", "dp", "pp"};
@@ -100,7 +99,8 @@ Shape shape_of(const Arguments& in) {
   return s;
 }
 
-// Row-major means slowest first: the order string backwards. A token without a name is left out.
+// Row-major order is slowest first, which is the order string backwards. Tokens without a name in
+// `names` are left out.
 Layout view_of(const Shape& s, const Tokens& sizes,
                const std::map<std::string, std::string>& names) {
   Sizes dimensions;
@@ -130,7 +130,8 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
         "end the order in pp, or choose ep and etp so that both agree");
 }
 
-// The first and the last stage of each pipeline, or the first alone: a part of the ranks.
+// Returns the groups of the first and the last stage of each pipeline, or of the first stage alone.
+// They are a part of the ranks.
 GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool both) {
   std::vector<Layout::Dimension> dimensions = dense.dimensions();
   Layout::Dimension& pp = dimensions[*dense.find("pp")];
@@ -141,7 +142,7 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
   return family(Layout{std::move(dimensions), dense.offset(), nullptr}, {name, "pp"});
 }
 
-// Every dp_cp group cut into as many contiguous chunks as there are optimizer instances.
+// Divides every dp_cp group into as many contiguous chunks as there are optimizer instances.
 GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
   const std::int64_t whole = s.dense.at("dp") * s.dense.at("cp");
   const std::int64_t chunk = in.quotient(whole, s.instances, "num_dist_opt",
@@ -160,7 +161,7 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
   return cut.family("intra_dp_cp", members, listing);
 }
 
-// expt_dp as instances (outer) of neighbours (inner).
+// Divides expt_dp into instances (outer) and neighbours (inner).
 void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
                    std::vector<GroupFamily>& out) {
   const std::int64_t inner =
@@ -176,7 +177,7 @@ void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
     out.push_back(family(split, {"intra_expt_dp", "neighbour", outside + " instance"}));
     out.push_back(family(split, {"inter_dist_opt", "instance", outside + " neighbour"}));
   }
-  // tp_ep_pp groups one after another, not sorted.
+  // The ranks of a group are tp_ep_pp groups one after another, as in Megatron-LM, and not sorted.
   out.push_back(family(split, {"intra_dist_opt", "neighbour " + outside, "instance"}));
 }
 

@@ -1,4 +1,4 @@
-// Which presets there are, and what holds for all of them.
+// The list of presets, and the checks that all of them share.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t max_list = 32;  // dimensions of one mesh
 
-// References would need a dynamic initialiser per file; pointers do not depend on the order of
-// files.
+// Pointers, because references would need a dynamic initialiser per file, whose order
+// is unspecified.
 constexpr const Preset* table[] = {&megatron,
                                    &hypercommgrid,
                                    &vllm,
@@ -147,7 +147,7 @@ Blueprint build(std::string_view text, const PresetCall& call, std::optional<std
   } catch (const SpecError& error) {
     if (error.position()) throw;
     detail::refuse_at(text, call.position, error.message(), error.hint());
-  } catch (const UsageError& error) {  // the layout's own checks, such as overflow
+  } catch (const UsageError& error) {  // checks of the layout, for example overflow
     detail::refuse_at(text, call.position, error.message(), "choose other sizes");
   }
 }

@@ -23,8 +23,8 @@ struct Moe {
   std::int64_t tp, ep, cluster;
 };
 
-// -1 is the default: EP 1, and the rest is moe_tp; where one of the two is given, the other is the
-// rest.
+// -1 is the default: EP is 1, and moe_tp is the rest. If one of the two is given, the other is
+// the rest.
 Moe moe_sizes(const Arguments& in, std::int64_t moe_world) {
   const auto given = [&](std::string_view key) -> std::optional<std::int64_t> {
     const std::int64_t value = in.number(key, -1);
@@ -52,8 +52,8 @@ Moe moe_sizes(const Arguments& in, std::int64_t moe_world) {
   return moe;
 }
 
-// Which names of the experts Mapping derives the same on every rank; it contradicts itself on the
-// others.
+// Adds the expert families that Mapping derives consistently on all ranks; it contradicts itself on
+// the others.
 void add_experts(std::vector<GroupFamily>& out, const Layout& stage, bool with_tp, bool with_ep) {
   if (with_tp) out.push_back(family(stage, {"moe_tp", "moe_tp"}));
   if (with_ep) out.push_back(family(stage, {"moe_cluster", "cluster moe_ep"}));
@@ -88,7 +88,7 @@ Blueprint build(const Arguments& in) {
   constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}, {"cp", "cp"}};
   Blueprint out{world, {view}, {}};
   append(out.families, view, rows);
-  if (cp > 1 && type == "ulysses") return out;  // the experts' ranks cover no whole stage
+  if (cp > 1 && type == "ulysses") return out;  // the experts do not cover a whole stage
 
   const Layout experts = Layout::row_major(
       Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"cluster", moe.cluster}, {"moe_ep", moe.ep}});
@@ -96,7 +96,7 @@ Blueprint build(const Arguments& in) {
   add_experts(out.families, experts, cp == 1 || moe.ep == 1 || (!cp_fastest && tp % moe.ep == 0),
               cp == 1 || moe.ep == stage);
   if (cp > 1 && helix && cp_fastest) {
-    // FFN and experts see a second mapping with tp = TP*CP and cp = 1.
+    // The feed-forward layers and experts use a second mapping with tp = TP*CP and cp = 1.
     constexpr Row second[] = {{"helix_ffn_tp", "moe_tp cluster moe_ep"},
                               {"helix_moe_tp", "moe_tp"},
                               {"helix_moe_ep", "moe_ep"}};

@@ -1,4 +1,4 @@
-// torch DeviceMesh: row-major, over ranks 0.. or over the ranks that rank_map lists.
+// torch DeviceMesh: row-major, on the ranks 0, 1, ... or on the ranks of rank_map.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ constexpr Key keys[] = {
     {"dim_names", Form::names, "the names, outermost first"},
     {"rank_map", Form::counts, "the ranks in row-major order, default 0x1x2..."}};
 
-// The ranks listed may leave others of the world outside: world_size is then at least the highest
+// rank_map may leave out ranks of the world, so world_size must be at least the highest listed rank
 // + 1.
 std::int64_t world_of(const Arguments& in, std::int64_t product, const RankTable* table) {
   if (table == nullptr) return in.whole_world(product);

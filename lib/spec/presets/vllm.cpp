@@ -17,15 +17,14 @@ constexpr Key keys[] = {
     {"tp", Form::size, "tensor parallelism, default 1"},
     {"dcp", Form::size, "decode context parallelism, divides tp, default 1"}};
 
-// EP fixes external_dp and pp. Where groups are listed otherwise than the view runs, the row says
-// how.
+// EP groups share external_dp and pp. vLLM lists some groups in another order than the view;
+// `listing` gives that order.
 constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
                         {"pp", "pp", "external_dp dp tp pcp"},
                         {"dp", "dp", "external_dp tp pp pcp"},
                         {"ep", "dp pcp tp", "external_dp pp"}};
 
-// vLLM takes whatever is left of the world for independent copies of the engine; here that must be
-// said.
+// vLLM fills the rest of the world with further engines. rankmesh requires external_dp for them.
 void check_external(const Arguments& in, std::int64_t ranks) {
   if (!in.has("dp") || !in.world() || *in.world() == ranks || *in.world() % ranks != 0) return;
   in.refuse("world_size",
