@@ -16,9 +16,9 @@
 namespace rankmesh {
 
 /// Divides an ordered set of ranks by factors of the caller's choice, like a reshape of an array:
-/// for example a stage of 4 x 3 ranks into chunks of 6. The result stays arithmetic if each
-/// boundary of a factor divides the next boundary of the set, or is divided by it. Otherwise a
-/// table of all ranks is made, which the families share.
+/// for example a stage of 4 x 3 ranks into chunks of 6. The result is arithmetic as long as no
+/// chunk straddles a boundary of the dimensions of the set. Otherwise a table of all ranks is made,
+/// which the families share.
 class RANKMESH_API Reshape {
  public:
   /// @param order  the ranks in order.

@@ -21,7 +21,7 @@ class RANKMESH_API MeshSpec {
  public:
   /// A mesh and its ranks.
   struct Grid {
-    /// Empty for the only grid. Otherwise a prefix of its families: `encoder.` for `encoder`.
+    /// Empty for the only grid. Otherwise the prefix of its families, such as `encoder.tp`.
     std::string name;
     MeshString mesh;
     /// Rank i of the mesh is ranks[i]. Not set: the ranks from `rank_offset` on.
