@@ -1,4 +1,4 @@
-// The spelling of base's enumerations.
+// The spelling of the enumerations of base/.
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/log.hpp"

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/wait/backoff.hpp"
+
 namespace rankmesh::device {
 namespace {
 
@@ -32,14 +34,11 @@ Stream::~Stream() {
 bool Stream::query() const { return is_done(cudaStreamQuery(native_), "cudaStreamQuery"); }
 
 void Stream::wait(const Deadline& deadline) const {
-  while (!query()) {
-    if (deadline.passed())
-      throw TimeoutError{
-          fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
-          "a kernel or a collective on it waits: look at what its peers do",
-          {}};
-    std::this_thread::yield();
-  }
+  if (!poll_until([&] { return query(); }, deadline))
+    throw TimeoutError{
+        fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
+        "a kernel or a collective on it waits: look at what its peers do",
+        {}};
 }
 
 void drain(const Deadline& deadline) {

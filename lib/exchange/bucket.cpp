@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 void copy(std::byte* to, const std::byte* from, const Buffer& like, StreamRef stream) {
   const auto bytes = static_cast<std::size_t>(like.bytes());
@@ -95,12 +98,13 @@ void Bucket::flush() {
   } else {
     gathered_.clear();
   }
-  Work work = group_.start({.operation = Operation::all_reduce,
-                            .reduction = options_.op,
-                            .in = whole.as_input(),
-                            .out = whole,
-                            .stream = options_.stream},
-                           kept);
+  Work work = GroupAccess::start(group_,
+                                 {.operation = Operation::all_reduce,
+                                  .reduction = options_.op,
+                                  .in = whole.as_input(),
+                                  .out = whole,
+                                  .stream = options_.stream},
+                                 kept);
   flying_.push_back({std::exchange(gathered_, {}), std::move(work)});
   gathered_count_ = 0;
 }

@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "detail/message_ring.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/group/detail/channel.hpp"
-#include "rankmesh/group/detail/in_flight.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -64,13 +64,15 @@ struct ControlQueue::State {
       (void)new std::deque<Sending>{std::move(sending)};  // NOLINT: MPI reads it until it is sent
   }
 
-  rankmesh::detail::MeshServices& services() const { return group->services(); }
+  rankmesh::detail::MeshRuntime& runtime() const {
+    return rankmesh::detail::GroupAccess::runtime(*group);
+  }
   [[nodiscard]] std::string name(std::int64_t rank_in_group) const {
     const Rank rank = group->ranks().at(rank_in_group);
-    return fmt::format("{} ({})", rank.value(), services().describe(rank));
+    return runtime().control->names(rank);
   }
   void check_usable() const {
-    if (services().closed)
+    if (runtime().is_closed)
       throw ClosedError{"a control queue after close()", "close the mesh last"};
     if (!broken.empty())
       throw ClosedError{
@@ -87,10 +89,10 @@ struct ControlQueue::State {
       for (int k = 0; k < 256; ++k) std::atomic_signal_fence(std::memory_order_seq_cst);
       if (done()) return;
     }
-    const Deadline deadline{timeout.value_or(services().timeout)};
+    const Deadline deadline{timeout.value_or(runtime().control->timeout)};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
-      if (polls % 64 == 63) progress(services());
+      if (polls % 64 == 63) runtime().in_flight.progress();
       if (polls < 4000)
         std::this_thread::yield();
       else
@@ -255,17 +257,17 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
 
   // All mean the same queue, and have one tag for it; a group's members have made different numbers
   // so far.
-  auto& services = group.services();
+  rankmesh::detail::ControlPlane& control = *state.runtime().control;
   const auto digest = static_cast<std::int64_t>(
       hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >>
       2);
-  std::vector<std::int64_t> agreed{digest, -digest, services.queues};
+  std::vector<std::int64_t> agreed{digest, -digest, control.queues};
   group.all_reduce_async(agreed, ReduceOp::max).wait();  // polled: the calls below wait for ever
   if (agreed[0] != -agreed[1])
     throw MismatchError{
         fmt::format("the members of '{}' open different control queues", group.name()),
         "give the same writer and the same options on every rank", true};
-  services.queues = agreed[2] + 1;
+  control.queues = agreed[2] + 1;
   state.tag = first_tag + static_cast<int>(agreed[2] % tags);
   if (group.size() == 1) return;
 
@@ -297,7 +299,7 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
     try {
       state.segment =
           SharedSegment{node.view(), MessageRing::bytes(state.local_of.size(), slots, slot_bytes),
-                        *services.monitor, step, Deadline{services.timeout}};
+                        control.monitor, step, control.deadline()};
       state.ring.emplace(state.segment.data(), state.local_of.size(), slots, slot_bytes);
     } catch (const SharedMemoryError& error) {
       failure = error.message();

@@ -13,6 +13,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 
@@ -192,7 +193,7 @@ struct ExpertDispatcher::State {
                     .in_blocks = &in_blocks,
                     .out_blocks = &out_blocks,
                     .stream = stream};
-    lending([&] { group.run(call); }, outgoing, incoming);
+    lending([&] { rankmesh::detail::GroupAccess::run(group, call); }, outgoing, incoming);
   }
 };
 

@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/group/detail/fused_calls.hpp"
+#include "group/detail/fused_calls.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 constexpr int highest_tag = 16382;  // the backward direction has the one above
 
@@ -54,7 +57,7 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   for (const bool is_sent : {false, true})  // receives first: what comes finds its place
     for (const StageMove& move : moves)
       if (move.is_sent == is_sent && !is_on_device(move) && !leaves_pipeline(move))
-        works.add(stages_.start(call_of(move, stream)));
+        works.add(GroupAccess::start(stages_, call_of(move, stream)));
 
   const auto on_device = [&](const StageMove& move) {
     return is_on_device(move) && !leaves_pipeline(move);
@@ -65,7 +68,8 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   // directions lead to the same one.
   for (const bool is_forward : {true, false})
     for (const StageMove& move : moves)
-      if (move.is_forward == is_forward && on_device(move)) stages_.run(call_of(move, stream));
+      if (move.is_forward == is_forward && on_device(move))
+        GroupAccess::run(stages_, call_of(move, stream));
   together.end();
   return works;
 }

@@ -1,15 +1,11 @@
 #include "rankmesh/transport/transport.hpp"
 
-#include <thread>
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh {
 
 bool Pending::wait(const Deadline& deadline) {
-  while (!test()) {
-    if (deadline.passed()) return test();
-    std::this_thread::yield();
-  }
-  return true;
+  return poll_until([&] { return test(); }, deadline);
 }
 
 }  // namespace rankmesh

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh {
 namespace {
@@ -117,26 +117,14 @@ constexpr const char* hint =
     "RANKMESH_TIMEOUT sets "
     "the time";
 
-// Spins briefly, then gives the core away: ranks may outnumber cores, and a wait may take minutes.
-class Backoff {
- public:
-  void pause() {
-    if (++polls_ < 50) return;
-    if (polls_ < 2000)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds{100});
-  }
-
- private:
-  int polls_ = 0;
-};
+// Ranks may outnumber cores, and a wait may take minutes.
+constexpr Backoff::Options pauses{
+    .spins = 49, .yields = 1950, .sleep = std::chrono::microseconds{100}};
 
 }  // namespace
 
-WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience,
-                         std::function<std::string(Rank)> describe)
-    : comm_{comm}, audience_{audience}, describe_{std::move(describe)} {}
+WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames names)
+    : comm_{comm}, audience_{audience}, names_{std::move(names)} {}
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
                        const Deadline& deadline) {
@@ -153,7 +141,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
 
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& step,
                        const Deadline& deadline) {
-  Backoff backoff;
+  Backoff backoff{pauses};
   // What comes in on a communicator of the user's may be the user's: there we listen only once
   // something is wrong.
   const Deadline silence{
@@ -191,7 +179,7 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
   std::vector<int> present;
   std::vector<std::string> elsewhere;
   const Deadline grace{Deadline::Duration{std::clamp(deadline.seconds(), 0.5, 2.0)}};
-  Backoff backoff;
+  Backoff backoff{pauses};
   while (!silent.empty() && !grace.passed()) {
     if (done()) return false;
     serve(step);
@@ -202,8 +190,8 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
       if (answer.key == step.key)
         present.push_back(received->from);
       else
-        elsewhere.push_back(fmt::format("{} ({}) waits in {}", received->from,
-                                        describe_(received->from), answer.activity));
+        elsewhere.push_back(
+            fmt::format("{} waits in {}", names_(Rank{received->from}), answer.activity));
     }
     backoff.pause();
   }
@@ -215,7 +203,7 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
       named.push_back(fmt::format("and {} more", missing.size() - max_named));
       break;
     }
-    named.push_back(fmt::format("{} ({})", rank.value(), describe_(rank)));
+    named.push_back(names_(rank));
   }
   std::string message =
       fmt::format("{} did not end within {} s; ", step.activity, deadline.seconds());

@@ -7,24 +7,25 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using ground::inject;
-using ground::short_timeout;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::inject;
+using test_platform::short_timeout;
 
 namespace {
 
 // What waits for deadlines runs at some rank counts only.
-bool is_slow_ground() { return (size() != 3 && size() != 4) || !ground::is_double(); }
+bool skips_deadlines() { return (size() != 3 && size() != 4) || !test_platform::is_double(); }
 
-FakeNcclCounters counters() { return ground::nccl(); }
+FakeNcclCounters counters() { return test_platform::nccl(); }
 
 // All ranks see the same message, which holds `part`.
 template <class Expected>
@@ -37,7 +38,7 @@ void all_throw(const MeshOptions& options, const std::string& part) {
     message = error.message();
   }
   CAPTURE(message);
-  CHECK(message.find(part) != std::string::npos);
+  CHECK_CONTAINS(message, part);
   std::uint64_t first = hash_bytes(message).low;
   MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   CHECK(hash_bytes(message).low == first);
@@ -47,9 +48,9 @@ void all_throw(const MeshOptions& options, const std::string& part) {
 
 TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-            ground::options()};
+            test_platform::options()};
   const MeshPlan& plan = mesh.plan();
   long led = 0;
   long held = 0;
@@ -59,7 +60,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
     const std::int64_t group = plan.families()[family].find(mesh.rank())->group;
     led += use.ranks.at(plan.leader(family, group).value()) == mesh.rank() ? 1 : 0;
   }
-  if (ground::is_double()) {
+  if (test_platform::is_double()) {
     CHECK(counters().unique_ids - before.unique_ids == led);
     CHECK(counters().communicators - before.communicators == held);
   }
@@ -68,7 +69,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
   CHECK(after.communicators == before.communicators);
   CHECK(after.roots == before.roots);
   CHECK(after.segments == before.segments);
-  const FakeCudaCounters cuda_after = ground::cuda();
+  const FakeCudaCounters cuda_after = test_platform::cuda();
   CHECK(cuda_after.streams == cuda_before.streams);
   CHECK(cuda_after.allocations == cuda_before.allocations);
   CHECK(cuda_after.events == cuda_before.events);
@@ -76,7 +77,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
 
 TEST_CASE("devices can be left alone") {
   const FakeNcclCounters before = counters();
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   CHECK(counters().inits == before.inits);
@@ -87,7 +88,7 @@ TEST_CASE("devices can be left alone") {
 }
 
 TEST_CASE("two ranks on one device are refused by name, unless sharing is asked for") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   MeshOptions options = short_timeout();
   options.share_devices = false;
   options.device = 0;
@@ -97,7 +98,7 @@ TEST_CASE("two ranks on one device are refused by name, unless sharing is asked 
 }
 
 TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
   unsetenv("NCCL_COMM_ID");
@@ -106,7 +107,7 @@ TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
 TEST_CASE(
     "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's "
     "init") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   const int reader = size() - 1;
   if (rank() == reader) setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
@@ -114,15 +115,16 @@ TEST_CASE(
 }
 
 TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
-  for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
+  for (const std::string fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
-    inject(fault);
+    inject(fault.c_str());
     all_throw<MismatchError>(short_timeout(), "failed");
     inject("");
     CHECK(counters().communicators == communicators);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};  // and the next one works
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};  // and the next one works
     const device::DeviceBuffer<float> one{std::span<const float>{std::vector<float>{1}}};
     mesh["tp"].all_reduce(one.span());
     CHECK(one.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
@@ -131,9 +133,9 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
 }
 
 TEST_CASE("an ID that is broadcast late is waited for; one that never comes is named") {
-  if (is_slow_ground()) return;
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   for (const int milliseconds : {300, 4000}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
     if (rank() == 0) inject(("id_late:ms=" + std::to_string(milliseconds)).c_str());
     try {
@@ -142,7 +144,7 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
       mesh.close();
     } catch (const TimeoutError& error) {
       CHECK(milliseconds == 4000);
-      CHECK(error.message().find("NCCL bootstrap of 'tp'") != std::string::npos);
+      CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp'");
       if (rank() != 0) CHECK(error.missing() == std::vector<Rank>{0});
     }
     if (rank() == 0) inject("");
@@ -151,9 +153,9 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
 }
 
 TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
-  if (is_slow_ground()) return;
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   const long communicators = counters().communicators;
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.timeout = Deadline::Duration{0.7};
   if (rank() == 1) inject("late:ms=3000");
   try {
@@ -161,7 +163,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
     FAIL("no exception");
   } catch (const Error& error) {
     CAPTURE(error.message());
-    CHECK(error.message().find("NCCL bootstrap of 'tp': init") != std::string::npos);
+    CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp': init");
   }
   inject("");
   CHECK(counters().communicators == communicators);
@@ -169,7 +171,8 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
 }
 
 TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 0) {
@@ -196,17 +199,17 @@ TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
 }
 
 TEST_CASE("closing twice is closing once") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   mesh.close();
   CHECK(mesh.is_closed());
 }
 
 TEST_CASE("meshes of one process drive one device") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
-  if (ground::is_double())
+  if (test_platform::is_double())
     all_throw<MismatchError>(other, "another mesh of this process drives device");
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
@@ -216,11 +219,11 @@ TEST_CASE("meshes of one process drive one device") {
 }
 
 TEST_CASE("a mesh that is closed drives no device any more") {
-  if (!ground::is_double()) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
   mesh.close();
-  MeshOptions other = ground::options();
+  MeshOptions other = test_platform::options();
   other.device = (device + 1) % 16;
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == other.device);
@@ -229,16 +232,18 @@ TEST_CASE("a mesh that is closed drives no device any more") {
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
-  const bool has_local_rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr ||
-                              std::getenv("MPI_LOCALRANKID") != nullptr;
-  if (size() < 2 || !ground::is_double() || !has_local_rank) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr ||
+                  std::getenv("MPI_LOCALRANKID") != nullptr,
+              "needs a launcher that tells the local rank");
   int current = 0;
   (void)cudaGetDevice(&current);
   (void)cudaSetDevice(0);
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank() < size() / 2 ? 0 : 1, rank(), &part);
   {
-    Mesh mesh{part, "tp=auto", ground::options()};
+    Mesh mesh{part, "tp=auto", test_platform::options()};
     CHECK(mesh.device() == rank() % 16);
     mesh.close();
   }
@@ -248,7 +253,8 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 
 TEST_CASE(
     "while another device is current no group is made and no stream, and no unique ID is lost") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -264,24 +270,24 @@ TEST_CASE(
 }
 
 TEST_CASE("a call while another device is current is refused, and does no harm") {
-  if (!ground::is_double()) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
-  if (size() > 1) {
-    const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
-    (void)cudaSetDevice((*mesh.device() + 1) % 16);
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                         doctest::Contains("is current, the mesh drives device"), UsageError);
-    (void)cudaSetDevice(*mesh.device());
-    mesh["tp"].all_reduce(value.span());
-    CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
-  }
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("is current, the mesh drives device"), UsageError);
+  (void)cudaSetDevice(*mesh.device());
+  mesh["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
 }
 
 TEST_CASE("an init that begins late is waited for") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   inject("late:rank=0,ms=300");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   inject("");
 }
@@ -290,7 +296,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
   const FakeNcclCounters before = counters();
   {
     const Mesh dropped{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-                       ground::options()};
+                       test_platform::options()};
   }
   CHECK(counters().communicators == before.communicators);
   CHECK(counters().lone_aborts == before.lone_aborts);  // all in one group call
@@ -298,7 +304,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
 }
 
 TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<Rank> reversed;
   for (int r = size() - 1; r >= 0; --r) reversed.emplace_back(r);
   const FakeNcclCounters before = counters();
@@ -329,7 +335,8 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
 }
 
 TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -352,7 +359,8 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
 
 TEST_CASE(
     "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -371,9 +379,10 @@ TEST_CASE(
 
 TEST_CASE(
     "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   {
     MeshOptions options = short_timeout();
     options.names["tp"].duplicates = {"side"};
@@ -400,12 +409,13 @@ TEST_CASE(
     CHECK(!soon.passed());
     CHECK(mesh.is_closed());
     CHECK(counters().communicators == before.communicators);
-    CHECK(ground::cuda().streams == cuda_before.streams);
+    CHECK(test_platform::cuda().streams == cuda_before.streams);
   }
 }
 
 TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
-  if (size() < 2 || !ground::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -423,7 +433,7 @@ TEST_CASE("a wait of the group sees what a wait for the stream does not: an asyn
 
 TEST_CASE("abort is local and leaves every group broken") {
   const long communicators = counters().communicators;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.abort();
   CHECK(counters().communicators == communicators);
   const device::DeviceBuffer<float> value{1};

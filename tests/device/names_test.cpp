@@ -4,11 +4,12 @@
 
 #include <cstdlib>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -37,12 +38,12 @@ std::string square() {
 
 TEST_CASE("several unique IDs per communicator, made by ranks that are spread over it") {
   const bool is_offered = nccl::Library::load().CommInitRankScalable != nullptr;  // since 2.23
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"].ranks_per_id = 4;
   options.names["all"].ranks_per_id = 4;
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, square(), options};
-  long made = ground::nccl().unique_ids - before.unique_ids;
+  long made = test_platform::nccl().unique_ids - before.unique_ids;
   check_sum(mesh["tp"]);
   check_sum(mesh["all"]);
   const std::int64_t ids = mesh.plan().unique_ids(mesh.plan().index_of("all"), size());
@@ -51,37 +52,39 @@ TEST_CASE("several unique IDs per communicator, made by ranks that are spread ov
     CHECK(mesh["all"].bootstrap()->method ==
           (ids == 1 || !is_offered ? "unique ID" : std::to_string(ids) + " unique IDs"));
   mesh.close();
-  if (!ground::is_double()) return;
+  if (!test_platform::is_double()) return;  // nothing counts unique IDs there
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == (is_offered ? count(mesh.plan()).unique_ids : count(mesh.plan()).communicators));
 }
 
 TEST_CASE("names that are split from a parent take no unique ID") {
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"].split_from = "all";
   options.names["dp"] = {.split_from = "all", .share_resources = true, .duplicates = {"side"}};
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, square(), options};
-  long made = ground::nccl().unique_ids - before.unique_ids;
+  long made = test_platform::nccl().unique_ids - before.unique_ids;
   for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
   check_sum(mesh.duplicate("dp", "side"));
   if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
     CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
   mesh.close();
-  if (!ground::is_double()) return;
+  if (!test_platform::is_double()) return;  // nothing counts unique IDs there
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == count(mesh.plan()).unique_ids);
-  CHECK(ground::nccl().communicators == before.communicators);
-  CHECK(ground::nccl().segments == before.segments);
+  CHECK(test_platform::nccl().communicators == before.communicators);
+  CHECK(test_platform::nccl().segments == before.segments);
 }
 
 TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's configuration") {
-  if (!ground::is_double() || size() < 2) return;
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  NEEDS_RANKS(2);
   for (const bool share : {false, true}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     options.names["dp"] = {.split_from = "all", .share_resources = share};
     Mesh mesh{MPI_COMM_WORLD, square(), options};
-    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    const auto config_of =
+        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
     FakeNcclConfig config{};
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
     CHECK(config.split_share == (share ? 1 : 0));
@@ -90,8 +93,8 @@ TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's c
 }
 
 TEST_CASE("a rank may be in no child of a split") {
-  if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_MULTIPLE_OF(4);
+  MeshOptions options = test_platform::short_timeout();
   options.names["embd"].split_from = "pp";
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
   if (mesh.plan().groups("embd").find(mesh.rank())) check_sum(mesh["embd"]);
@@ -100,22 +103,24 @@ TEST_CASE("a rank may be in no child of a split") {
 }
 
 TEST_CASE("a split that fails on one rank: all throw, all undo") {
-  if (size() < 4 || size() % 2 != 0 || !ground::is_double()) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_RANKS(4);
+  NEEDS_MULTIPLE_OF(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].split_from = "all";
-  const long before = ground::nccl().communicators;
-  if (rank() == 1) ground::inject("init:name=tp,code=3");
+  const long before = test_platform::nccl().communicators;
+  if (rank() == 1) test_platform::inject("init:name=tp,code=3");
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}),
                        doctest::Contains("split of 'tp'"), MismatchError);
-  if (rank() == 1) ground::inject("");
-  CHECK(ground::nccl().communicators == before);
+  if (rank() == 1) test_platform::inject("");
+  CHECK(test_platform::nccl().communicators == before);
 }
 
 TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
-  const long before = ground::nccl().communicators;
+  const long before = test_platform::nccl().communicators;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   check_sum(mesh["all"]);
   const bool is_shared = size() % 2 != 0;  // tp is all, which is eager
@@ -132,14 +137,14 @@ TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
   check_sum(mesh["tp"]);
   CHECK_THROWS_AS(mesh.open({"zz"}), UnknownName);
   mesh.close();
-  CHECK(ground::nccl().communicators == before);
+  CHECK(test_platform::nccl().communicators == before);
 }
 
 TEST_CASE(
     "two ranks that open names in different order are told at once, and can do it right "
     "afterwards") {
-  if (size() % 2 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_MULTIPLE_OF(2);
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
@@ -153,21 +158,22 @@ TEST_CASE(
 }
 
 TEST_CASE("an opening that fails leaves the mesh as it was") {
-  if (size() < 2 || !ground::is_double()) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  if (rank() == 1) ground::inject("init:code=3");
+  if (rank() == 1) test_platform::inject("init:code=3");
   CHECK_THROWS_AS(mesh.open({"tp"}), MismatchError);
-  if (rank() == 1) ground::inject("");
+  if (rank() == 1) test_platform::inject("");
   mesh.open({"tp"});
   check_sum(mesh["tp"]);
   mesh.close();
 }
 
 TEST_CASE("a partial name is opened by its own ranks alone") {
-  if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_MULTIPLE_OF(4);
+  MeshOptions options = test_platform::short_timeout();
   const std::string preset = "megatron:pp=4,world_size=" + std::to_string(size());
   options.names["embd"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, preset, options};
@@ -182,8 +188,8 @@ TEST_CASE("a partial name is opened by its own ranks alone") {
 }
 
 TEST_CASE("a partial name that is split from another is opened by all ranks of that one") {
-  if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_MULTIPLE_OF(4);
+  MeshOptions options = test_platform::short_timeout();
   options.names["embd"] = {.split_from = "pp", .lazy = true};
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
   mesh.open({"embd"});
@@ -195,12 +201,12 @@ TEST_CASE("a partial name that is split from another is opened by all ranks of t
 }
 
 TEST_CASE("duplicates communicators are the same group on another communicator") {
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"].duplicates = {"side", "third"};
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  if (ground::is_double())
-    CHECK(ground::nccl().communicators - before.communicators ==
+  if (test_platform::is_double())
+    CHECK(test_platform::nccl().communicators - before.communicators ==
           static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
   GroupCoordinator& side = mesh.duplicate("tp", "side");
   CHECK(side.name() == "tp[side]");
@@ -223,7 +229,7 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
 }
 
 TEST_CASE("NCCL's options and the stream's priority are those of the name") {
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"] = {
       .priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
   options.names["all"].blocking = true;
@@ -233,9 +239,10 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   int priority = 0;
   CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) ==
         cudaSuccess);
-  if (mesh["tp"].size() > 1 && ground::is_double()) {
+  if (mesh["tp"].size() > 1 && test_platform::is_double()) {
     CHECK(priority == -1);
-    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    const auto config_of =
+        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
     FakeNcclConfig config{};
     REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
     CHECK(config.blocking == 0);
@@ -247,7 +254,7 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
     CHECK(config.blocking == 1);
     if (version >= 22700)
-      CHECK(std::string{ground::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
+      CHECK(std::string{test_platform::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
                 mesh["all"].native_nccl())} == "all");
   }
   mesh.close();
@@ -256,7 +263,7 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
 TEST_CASE(
     "a second thread that issues for the device, in whichever mesh, is refused before NCCL sees "
     "it") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   device::DeviceBuffer<std::int32_t> values{std::vector<std::int32_t>{1}};
   if (size() > 1) {
     const device::Claim::Issuing other{
@@ -271,20 +278,20 @@ TEST_CASE(
 }
 
 TEST_CASE("the coordinator tells how its communicator came to be") {
-  if (size() < 2) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
   CHECK(report->inits > 0);
   CHECK(report->warm_up > 0);
-  if (ground::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
+  if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
 }
 
 TEST_CASE("what the environment does to communicators is reported, and left as it is") {
   std::string said;
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
   for (const bool is_set : {false, true}) {
     said.clear();
@@ -292,18 +299,73 @@ TEST_CASE("what the environment does to communicators is reported, and left as i
       is_set ? setenv(name, "1", 1) : unsetenv(name);
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     const bool has_order = nccl::Library::load().version() >= 22600;
-    CHECK((said.find("NCCL_LAUNCH_ORDER_IMPLICIT is not set") != std::string::npos) ==
-          (has_order && !is_set));
-    CHECK((said.find("CUDA_LAUNCH_BLOCKING is set") != std::string::npos) == is_set);
+    if (has_order && !is_set)
+      CHECK_CONTAINS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
+    else
+      CHECK_LACKS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
+    if (is_set)
+      CHECK_CONTAINS(said, "CUDA_LAUNCH_BLOCKING is set");
+    else
+      CHECK_LACKS(said, "CUDA_LAUNCH_BLOCKING is set");
     mesh.close();
   }
   for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
 }
 
 TEST_CASE("options differ between ranks: found before anything is made") {
-  if (size() < 2) return;
-  MeshOptions options = ground::short_timeout();
+  NEEDS_RANKS(2);
+  MeshOptions options = test_platform::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
                        doctest::Contains("options of names"), MismatchError);
+}
+
+TEST_CASE("ranks share a device only if they are on one node and see the same UUID") {
+  const auto identity = [](unsigned char last) {
+    device::Identity result{};
+    result.uuid[15] = last;
+    result.bus_id[0] = 'b';
+    return result;
+  };
+  const std::vector<device::Identity> same{identity(7), identity(7)};
+  const std::vector<device::Identity> different{identity(7), identity(8)};
+  const std::vector<std::int32_t> one_node{3, 3};
+  const std::vector<std::int32_t> two_nodes{3, 4};
+  CHECK(device::shared_device(two_nodes, same) == "");
+  CHECK(device::shared_device(one_node, different) == "");
+  CHECK(device::shared_device({}, {}) == "");
+  const std::string shared = device::shared_device(one_node, same);
+  CHECK_CONTAINS(shared, "0 and 1");
+  CHECK_CONTAINS(shared, "node 3");
+  // The first pair is named, whatever lies between.
+  const std::vector<std::int32_t> nodes{0, 1, 1, 0, 1};
+  const std::vector<device::Identity> identities{identity(1), identity(1), identity(2), identity(2),
+                                                 identity(2)};
+  CHECK_CONTAINS(device::shared_device(nodes, identities), "2 and 4");
+}
+
+TEST_CASE("the ranks that make the unique IDs of one communicator are spread evenly over it") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(nccl::Library::load().CommInitRankScalable != nullptr, "needs NCCL 2.23");
+  NEEDS_RANKS(2);
+  for (const int ranks_per_id : {1, 2, 4}) {
+    if (size() % ranks_per_id != 0) continue;
+    CAPTURE(ranks_per_id);
+    MeshOptions options = test_platform::options();
+    options.names["tp"].ranks_per_id = ranks_per_id;
+    const long before = test_platform::nccl().unique_ids;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const int mine = static_cast<int>(test_platform::nccl().unique_ids - before);
+    std::vector<int> made(static_cast<std::size_t>(size()));
+    MPI_Allgather(&mine, 1, MPI_INT, made.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    // One of every `ranks_per_id` neighbours.
+    for (int r = 0; r < size(); ++r) {
+      int sum = 0;
+      for (int k = 0; k < ranks_per_id; ++k)
+        sum += made[static_cast<std::size_t>((r + k) % size())];
+      CAPTURE(r);
+      CHECK(sum == 1);
+    }
+    mesh.close();
+  }
 }

@@ -26,17 +26,18 @@ using rankmesh::RankSet;
 namespace fuzz {
 namespace {
 
-constexpr std::int64_t small_world = 64;  // up to here every rank is looked at
-constexpr std::int64_t few = 4;           // above: so many from the front and from the back
+constexpr std::int64_t small_world = 64;  // up to this size every rank is checked
+constexpr std::int64_t few = 4;           // above it: this many at the front and at the back
 
-// Not assert: it must also hold where NDEBUG is defined.
-void require(bool holds, const char* what, std::string_view which = {}) {
+// This replaces assert, which NDEBUG would disable.
+void require(bool holds, const char* property, std::string_view which = {}) {
   if (holds) return;
-  std::fprintf(stderr, "broken: %s: %.*s\n", what, static_cast<int>(which.size()), which.data());
+  std::fprintf(stderr, "broken: %s: %.*s\n", property, static_cast<int>(which.size()),
+               which.data());
   std::abort();
 }
 
-// 0 .. n-1 in a small world, else both ends.
+// Returns 0 .. n-1 in a small world, else numbers from both ends.
 std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
   std::vector<std::int64_t> result;
   const bool whole = world <= small_world || n <= 2 * few;
@@ -46,7 +47,8 @@ std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
   return result;
 }
 
-// n-th and index-of undo each other; a partition has every rank of a small world once.
+// Checks that at and index_of are inverse, and that a partition has every rank of a small
+// world once.
 void check_family(const GroupFamily& family, std::int64_t world) {
   require(family.group_count() > 0 && family.group_size() > 0, "no groups", family.name());
   const bool is_partition = family.coverage(world) == Coverage::partition;
@@ -96,7 +98,7 @@ void check_rank(const MeshPlan& plan, Rank rank) {
             "communicators", plan.describe(rank));
 }
 
-// Reports are made for any plan, and those that say they cost nothing per rank do.
+// Makes all reports that are fast for any plan.
 void check_reports(const MeshPlan& plan) {
   namespace report = rankmesh::report;
   require(!report::show_text(plan, {}).empty() && !report::show_json(plan, {}).empty(), "show");
@@ -163,7 +165,7 @@ void check_world(const MeshSpec& spec, std::optional<std::int64_t> world) {
   check_plan(spec, *plan);
 }
 
-// `text#8`: the text, and 8.
+// Splits `text#8` into the text and 8.
 std::optional<std::int64_t> take_world(std::string_view& text) {
   const std::size_t mark = text.rfind('#');
   if (mark == std::string_view::npos) return std::nullopt;

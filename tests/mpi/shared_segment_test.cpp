@@ -1,12 +1,12 @@
-// Segments that all members see, that leave nothing behind, and that fail on all members alike.
+// Segments that all members share, that leave no name behind, and that fail on all members alike.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
-#include <numeric>
 
 #include "rankmesh/transport/shared_segment.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -15,20 +15,17 @@ using rankmesh_test::size;
 
 namespace {
 
-struct Ground {
+struct SegmentWorld {
   mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
-  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own,
-                      [](Rank r) { return "rank " + std::to_string(r.value()); }};
-  WaitPoint step{17, "the making of a segment", std::vector<int>(static_cast<std::size_t>(size()))};
+  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own, {}};
+  WaitPoint point = WaitPoint::of_all(size(), "the creation of a segment");
 
-  Ground() { std::iota(step.members.begin(), step.members.end(), 0); }
-
-  SharedSegment make(std::size_t bytes, SharedSegment::Way way, double seconds = 60) {
-    return {own.view(), bytes, monitor, step, Deadline{Deadline::Duration{seconds}}, way};
+  SharedSegment make(std::size_t bytes, SharedSegment::Backing backing, double seconds = 60) {
+    return {own.view(), bytes, monitor, point, Deadline{Deadline::Duration{seconds}}, backing};
   }
 };
 
-// Of member 0, who makes them: other jobs may have theirs there.
+// Counts the names of member 0, which creates them: other jobs may have names there.
 int names_in_dev_shm() {
   MPI_Barrier(MPI_COMM_WORLD);  // member 0 has removed the last one
   int process = getpid();
@@ -37,22 +34,22 @@ int names_in_dev_shm() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"})
     count += entry.path().filename().string().starts_with(prefix) ? 1 : 0;
-  MPI_Barrier(MPI_COMM_WORLD);  // and has not made the next
+  MPI_Barrier(MPI_COMM_WORLD);  // and has not created the next
   return count;
 }
 
 }  // namespace
 
 TEST_CASE("all members see one another's writes, and no name is left") {
-  Ground ground;
-  for (const auto way : {SharedSegment::Way::automatic, SharedSegment::Way::named}) {
+  SegmentWorld world;
+  for (const auto backing : {SharedSegment::Backing::automatic, SharedSegment::Backing::named}) {
     // Only member 0's size counts.
-    auto segment = ground.make(rank() == 0 ? 100000 : 1, way);
+    auto segment = world.make(rank() == 0 ? 100000 : 1, backing);
     CHECK(segment.size() == 100000);
     auto* values = reinterpret_cast<std::atomic<int>*>(segment.data());
     CHECK(values[rank()].load() == 0);
     values[rank()].store(rank() + 1);
-    MPI_Barrier(ground.own.view().native());
+    MPI_Barrier(world.own.view().native());
     for (int r = 0; r < size(); ++r) CHECK(values[r].load() == r + 1);
     CHECK(segment.data()[99999] == std::byte{0});
     CHECK(names_in_dev_shm() == 0);
@@ -66,19 +63,19 @@ TEST_CASE("all members see one another's writes, and no name is left") {
 }
 
 TEST_CASE("more memory than there is fails on every member") {
-  Ground ground;
-  CHECK_THROWS_WITH_AS(ground.make(std::size_t{1} << 46, SharedSegment::Way::named),
+  SegmentWorld world;
+  CHECK_THROWS_WITH_AS(world.make(std::size_t{1} << 46, SharedSegment::Backing::named),
                        doctest::Contains("member 0"), SharedMemoryError);
   CHECK(names_in_dev_shm() == 0);
-  CHECK(ground.make(64, SharedSegment::Way::named).size() == 64);
+  CHECK(world.make(64, SharedSegment::Backing::named).size() == 64);
 }
 
-TEST_CASE("who does not come is named, and no name is left") {
-  if (size() == 1) return;
-  Ground ground;
+TEST_CASE("a member that does not come is named, and no name is left") {
+  NEEDS_RANKS(2);
+  SegmentWorld world;
   if (rank() != size() - 1) {
     try {
-      (void)ground.make(64, SharedSegment::Way::named, 0.5);
+      (void)world.make(64, SharedSegment::Backing::named, 0.5);
       CHECK(false);
     } catch (const TimeoutError& error) {
       REQUIRE(error.missing().size() == 1);
@@ -86,9 +83,9 @@ TEST_CASE("who does not come is named, and no name is left") {
     }
   }
   CHECK(names_in_dev_shm() == 0);
-  // Its collectives are still under way on the communicator of this ground: the late member ends
-  // them.
+  // The other members' collectives are still in progress on this communicator: the late member
+  // completes them.
   if (rank() == size() - 1)
-    CHECK_THROWS_AS((void)ground.make(64, SharedSegment::Way::named, 0.2), Error);
+    CHECK_THROWS_AS((void)world.make(64, SharedSegment::Backing::named, 0.2), Error);
   MPI_Barrier(MPI_COMM_WORLD);
 }

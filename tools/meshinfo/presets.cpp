@@ -45,7 +45,7 @@ std::string text_of(const std::string& system) {
       text += (text.empty() ? "" : "\n") + keys_of(preset);
   }
   if (text.empty())
-    throw rankmesh::UsageError{fmt::format("there is no preset '{:.40}'", system),
+    throw rankmesh::UsageError{fmt::format("unknown preset '{:.40}'", system),
                                fmt::format("presets: {}", fmt::join(systems, ", "))};
   return system.empty() ? text +
                               "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: "

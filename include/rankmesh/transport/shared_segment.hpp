@@ -1,4 +1,4 @@
-// Memory that several processes of one node see.
+// Memory that several processes of one node share.
 #pragma once
 
 #include <cstddef>
@@ -14,39 +14,48 @@
 
 namespace rankmesh {
 
-/// A system call on shared memory that failed; keeps errno.
+/// A system call on shared memory failed. It keeps errno.
 class RANKMESH_API SharedMemoryError : public Error {
  public:
   SharedMemoryError(std::string message, std::string hint, int code)
       : Error{std::move(message), std::move(hint)}, code_{code} {}
+  /// Returns errno.
   [[nodiscard]] int code() const noexcept { return code_; }
 
  private:
   int code_;
 };
 
-/// A stretch of zeroed memory that all members of a communicator have mapped, each at an address of
-/// its own. Move-only; the destructor unmaps it, which is local, and the system frees it with the
-/// last mapping, also where a process is killed.
+/// A block of zeroed memory that all members of a communicator have mapped, each at its own
+/// address. Move-only. The destructor unmaps it, which is local. The system frees the memory with
+/// the last mapping, also when a process is killed.
 ///
-/// The owner alone may open it (mode 0600). It has no name at all where members can open each
-/// other's memfd through /proc, which the size of /dev/shm does not limit either; else a random
-/// name in /dev/shm, which is removed as soon as all have mapped it.
+/// Only the owner of the processes may open it (mode 0600). If all members can open member 0's
+/// memfd through /proc, it has no name, and the size of /dev/shm does not limit it. Otherwise it
+/// has a random name in /dev/shm, which is removed as soon as all members have mapped it.
 class RANKMESH_API SharedSegment {
  public:
-  /// How the members find it.
-  enum class Way : std::uint8_t { automatic, named };
+  /// How the members open the segment.
+  enum class Backing : std::uint8_t {
+    automatic,  ///< A memfd without a name, else as `named`.
+    named,      ///< A name in /dev/shm.
+  };
 
   SharedSegment() = default;
-  /// Collective over `members`, which share a node; polls, with the deadline. Member 0's `bytes`
-  /// count (at least 1). Where one member fails, all throw. Cost: a broadcast of 128 bytes and a
-  /// reduction of 8, twice where a name is needed. Pages are taken when they are first written (a
-  /// named segment: all at once).
-  /// @param step  what the members wait in; its members are ranks of the roll call's communicator.
-  /// @throws SharedMemoryError, the same text on every member; TimeoutError naming who did not
-  /// come.
+  /// Creates a segment and maps it on every member. Collective over `members`, which must share a
+  /// node; blocks, with the deadline. If one member fails, all throw.
+  ///
+  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes, twice if a name is needed. The
+  /// system allocates a page when it is first written; for a named segment it allocates all pages
+  /// at once.
+  /// @param bytes  Only member 0's value counts; 0 means 1.
+  /// @param point  The wait point of the members; it holds their ranks in the monitor's
+  /// communicator.
+  /// @throws SharedMemoryError  The text is the same on every member.
+  /// @throws TimeoutError  It names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
-                const WaitPoint& step, const Deadline& deadline, Way way = Way::automatic);
+                const WaitPoint& point, const Deadline& deadline,
+                Backing backing = Backing::automatic);
   ~SharedSegment() { unmap(); }
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
@@ -61,8 +70,9 @@ class RANKMESH_API SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  /// Aligned to a page; null for an empty one.
+  /// Returns the first byte, aligned to a page, or null for an empty segment.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// Returns the size in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::nccl {
 namespace {
@@ -21,21 +21,18 @@ struct Packet {
 
 using Request = BootstrapRequest;
 
-WaitPoint step_of(const std::string& name, const std::string& identity, const RankSet& ranks,
-                  std::string_view phase) {
-  WaitPoint step;
-  step.activity = fmt::format("NCCL bootstrap of '{}': {}", name, phase);
-  step.key = hash_bytes(fmt::format("{}|{}|{}", identity, phase, ranks.to_string())).low;
-  for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
-  return step;
+WaitPoint point_of(const std::string& name, const std::string& identity, const RankSet& ranks,
+                   std::string_view phase) {
+  return WaitPoint::of(ranks, fmt::format("NCCL bootstrap of '{}': {}", name, phase),
+                       fmt::format("{}|{}|{}", identity, phase, ranks.to_string()));
 }
 
-WaitPoint step_of(const Request& request, std::string_view phase) {
-  return step_of(request.name, request.identity, request.ranks, phase);
+WaitPoint point_of(const Request& request, std::string_view phase) {
+  return point_of(request.name, request.identity, request.ranks, phase);
 }
 
-WaitPoint step_of(const SplitRequest& request) {
-  return step_of(request.name, request.identity, request.parent_ranks, "split");
+WaitPoint point_of(const SplitRequest& request) {
+  return point_of(request.name, request.identity, request.parent_ranks, "split");
 }
 
 template <class Phase>
@@ -48,28 +45,28 @@ void timed(double& seconds, Phase&& phase) {
 class Bootstrap {
  public:
   Bootstrap(const Library& library, std::span<const Request> requests, WaitMonitor& monitor,
-            const Deadline& deadline, const Agree& agree)
+            const Participants& participants)
       : library_{library},
         requests_{requests},
         monitor_{monitor},
-        deadline_{deadline},
-        agree_{agree} {
+        participants_{participants},
+        deadline_{participants.deadline()} {
     for (const Request& request : requests) {
       first_.push_back(owner_.size());
       for (int k = 0; k < request.ids; ++k) owner_.push_back(&request);
     }
-    packets_ = std::make_unique<std::vector<Packet>>(owner_.size());
+    packets_->resize(owner_.size());
   }
 
   std::vector<std::unique_ptr<Communicator>> run(BootstrapTimes& times) {
     timed(times.unique_ids, [&] { make_ids(); });
     timed(times.broadcasts, [&] { broadcast(); });
-    timed(times.barriers, [&] { meet(); });
+    timed(times.barriers, [&] { pass_barriers(); });
     check_ids();
-    agree_("the NCCL bootstrap's unique IDs", failure_);
+    participants_.verify("the NCCL bootstrap's unique IDs", failure_);
     timed(times.inits, [&] { init(); });
     try {
-      agree_("the first use of the NCCL communicators", failure_);
+      participants_.verify("the first use of the NCCL communicators", failure_);
     } catch (...) {
       (void)library_
           .GroupStart();  // together: one after the other they can wait for each other's peers
@@ -125,24 +122,16 @@ class Bootstrap {
                  "MPI_Ibcast");
     // All are in flight; testing one lets MPI progress the others.
     for (std::size_t p = 0; p < owner_.size(); ++p)
-      wait(pending[p], *owner_[p], "broadcast of the unique ID");
+      packets_.wait(pending[p], monitor_, point_of(*owner_[p], "broadcast of the unique ID"),
+                    deadline_);
   }
 
-  void meet() {
+  void pass_barriers() {
     std::vector<MPI_Request> pending(requests_.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < requests_.size(); ++i)
       mpi::check(MPI_Ibarrier(requests_[i].comm.native(), &pending[i]), "MPI_Ibarrier");
     for (std::size_t i = 0; i < requests_.size(); ++i)
-      wait(pending[i], requests_[i], "barrier before init");
-  }
-
-  void wait(MPI_Request& pending, const Request& request, std::string_view phase) {
-    try {
-      monitor_.wait({&pending, 1}, step_of(request, phase), deadline_);
-    } catch (const TimeoutError&) {
-      (void)packets_.release();  // NOLINT: lent to MPI until the process ends
-      throw;
-    }
+      monitor_.wait({&pending[i], 1}, point_of(requests_[i], "barrier before init"), deadline_);
   }
 
   void check_ids() {
@@ -176,7 +165,7 @@ class Bootstrap {
     }
     for (std::size_t i = 0; i < comms_.size() && failure_.empty(); ++i) {
       try {
-        monitor_.wait([&] { return comms_[i]->is_ready(); }, step_of(requests_[i], "init"),
+        monitor_.wait([&] { return comms_[i]->is_ready(); }, point_of(requests_[i], "init"),
                       deadline_);
       } catch (const Error& error) {
         note(requests_[i], "init", error.message());
@@ -187,17 +176,17 @@ class Bootstrap {
 
   // Members of this rank's groups may poll inits that cannot end any more.
   void tell(const std::string& message) {
-    for (const Request& request : requests_) monitor_.give_up(step_of(request, "init"), message);
+    for (const Request& request : requests_) monitor_.give_up(point_of(request, "init"), message);
   }
 
   const Library& library_;
   std::span<const Request> requests_;
   WaitMonitor& monitor_;
-  const Deadline& deadline_;
-  const Agree& agree_;
+  const Participants& participants_;
+  const Deadline deadline_;
   std::vector<std::size_t> first_;     // per request: its first packet
   std::vector<const Request*> owner_;  // per packet
-  std::unique_ptr<std::vector<Packet>> packets_;
+  MpiMemory<std::vector<Packet>> packets_;
   std::vector<std::unique_ptr<Communicator>> comms_;
   std::string failure_;
 };
@@ -206,14 +195,17 @@ class Bootstrap {
 
 std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                      std::span<const BootstrapRequest> requests,
-                                                     WaitMonitor& monitor, const Deadline& deadline,
-                                                     const Agree& agree, BootstrapTimes& times) {
-  return Bootstrap{library, requests, monitor, deadline, agree}.run(times);
+                                                     WaitMonitor& monitor,
+                                                     const Participants& participants,
+                                                     BootstrapTimes& times) {
+  return Bootstrap{library, requests, monitor, participants}.run(times);
 }
 
 std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
-                                                 WaitMonitor& monitor, const Deadline& deadline,
-                                                 const Agree& agree, BootstrapTimes& times) {
+                                                 WaitMonitor& monitor,
+                                                 const Participants& participants,
+                                                 BootstrapTimes& times) {
+  const Deadline deadline = participants.deadline();
   std::vector<std::unique_ptr<Communicator>> children;
   std::string failure;
   timed(times.splits, [&] {
@@ -221,11 +213,11 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
       try {
         children.push_back(Communicator::split(*request.parent, request.colour, request.key,
                                                request.name, request.options));
-        const auto step = step_of(request);
-        monitor.wait([&] { return request.parent->is_ready(); }, step, deadline);
+        const WaitPoint point = point_of(request);
+        monitor.wait([&] { return request.parent->is_ready(); }, point, deadline);
         // NCCL gives the child's handle when the parent has settled.
         if (Communicator* child = children.back().get())
-          monitor.wait([&] { return child->is_ready(); }, step, deadline);
+          monitor.wait([&] { return child->is_ready(); }, point, deadline);
       } catch (const Error& error) {
         failure = fmt::format("split of '{}' ({}): {}", request.name,
                               request.parent_ranks.to_string(40), error.message());
@@ -235,9 +227,9 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
   });
   // Who failed leaves the others waiting in this split or a later one.
   if (!failure.empty())
-    for (const SplitRequest& request : requests) monitor.give_up(step_of(request), failure);
+    for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
   try {
-    agree("the split NCCL communicators", failure);
+    participants.verify("the split NCCL communicators", failure);
   } catch (...) {
     for (const SplitRequest& request : requests)
       request.parent->abort();  // before the children's memory goes

@@ -1,10 +1,11 @@
 #include "rankmesh/device/nccl/communicator.hpp"
 
-#include <thread>
 #include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::nccl {
 namespace {
@@ -42,6 +43,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
     throw NcclError{ncclUnhandledCudaError,
                     "there is no current CUDA device to make an NCCL communicator on"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   if (ids.size() == 1) {
     library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
@@ -70,6 +72,7 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
                 "ncclCommSplit", parent.native_);
@@ -111,14 +114,11 @@ bool Communicator::is_ready() const {
 }
 
 void Communicator::wait_until_ready(const Deadline& deadline) const {
-  while (!is_ready()) {
-    if (deadline.passed())
-      throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
-                                     deadline.seconds()),
-                         "look at what the other members do; abort() ends it",
-                         {}};
-    std::this_thread::yield();
-  }
+  if (!poll_until([&] { return is_ready(); }, deadline))
+    throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
+                                   deadline.seconds()),
+                       "look at what the other members do; abort() ends it",
+                       {}};
 }
 
 void Communicator::finalize() {

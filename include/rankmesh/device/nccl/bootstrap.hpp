@@ -1,7 +1,6 @@
 // One NCCL communicator per group, from unique IDs broadcast over the groups' MPI communicators.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,7 +11,7 @@
 #include "rankmesh/device/nccl/communicator.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/wait/wait_monitor.hpp"
+#include "rankmesh/wait/agreement.hpp"
 
 namespace rankmesh::nccl {
 
@@ -43,29 +42,25 @@ struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
 };
 
-/// Settles whether this rank's phase went well on all ranks: collective over the world; throws on
-/// all of them where it did not. `failure` is empty where this rank is well.
-using Agree = std::function<void(const std::string& phase, const std::string& failure)>;
-
 /// Collective over all members of all requests, which come in plan order on every rank.
 ///
 /// Phases, all groups at once in each: the leaders make the unique IDs (each opens a socket and a
 /// thread); one MPI_Ibcast of 132 bytes per ID; one MPI_Ibarrier per group, because a broadcast may
 /// leave progress to do that an init would then starve; agreement; all inits, non-blocking and
 /// polled together; agreement. Every wait ends by the deadline.
-/// @throws TimeoutError naming the group, the phase and the ranks that did not come; what `agree`
-/// throws where a rank failed.
+/// @throws TimeoutError naming the group, the phase and the ranks that did not come; what
+/// Participants::verify() throws where a rank failed.
 ///         Communicators that were begun are aborted.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
-    const Deadline& deadline, const Agree& agree, BootstrapTimes& times);
+    const Participants& participants, BootstrapTimes& times);
 
 /// Splits one after the other, in the order given, which is the same on every rank; then agreement.
 /// The parents are idle. A null in the result is a split in which this rank got no child.
 /// @throws as bootstrap(); the parents of a failed split are then aborted too, since NCCL leaves
 /// them unusable.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
-    std::span<const SplitRequest> requests, WaitMonitor& monitor, const Deadline& deadline,
-    const Agree& agree, BootstrapTimes& times);
+    std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
+    BootstrapTimes& times);
 
 }  // namespace rankmesh::nccl

@@ -44,6 +44,8 @@ class RANKMESH_API Communicator {
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   /// False for one that was adopted.
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
+  /// Returns whether NCCL calls wait in the call itself. An adopted one counts as non-blocking.
+  [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Ranks, and this process's number among them, as NCCL has them. Settled ones only.
@@ -73,6 +75,7 @@ class RANKMESH_API Communicator {
       nullptr;  // NCCL writes here when a split without a child has settled, not in the call
   std::unique_ptr<const std::string> name_;  // its characters must not move while NCCL has them
   bool owned_;
+  bool is_blocking_ = false;
 };
 
 }  // namespace rankmesh::nccl

@@ -1,0 +1,21 @@
+// A barrier that names the ranks that do not come.
+#pragma once
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
+
+namespace rankmesh {
+
+/// Waits until all ranks of a communicator have called it: an MPI_Ibarrier and a monitored wait.
+/// Collective over `comm`; blocks.
+///
+/// Call it before MPI's blocking calls: these wait for ever if a rank does not come.
+/// @param point  Its members are the ranks of `comm`, as ranks of the monitor's communicator.
+/// @throws TimeoutError  It names the missing ranks. The barrier is still in progress then, so
+/// `comm` cannot be used for other collective operations.
+RANKMESH_API void monitored_barrier(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                                    const WaitPoint& point, const Deadline& deadline);
+
+}  // namespace rankmesh

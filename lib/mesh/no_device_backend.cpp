@@ -1,0 +1,21 @@
+#include "detail/device_backend.hpp"
+#include "detail/device_libraries.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr const char* reason = "this rankmesh was built without the headers of CUDA and NCCL";
+
+}  // namespace
+
+DeviceBackendOrReason open_device_backend(const MeshOptions&, const Placement&,
+                                          std::shared_ptr<ControlPlane>) {
+  return {nullptr, reason};
+}
+
+std::vector<LibraryInfo> device_libraries() {
+  return {
+      {"CUDA runtime", "", "", reason}, {"CUDA driver", "", "", reason}, {"NCCL", "", "", reason}};
+}
+
+}  // namespace rankmesh::detail

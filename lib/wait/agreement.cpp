@@ -1,0 +1,193 @@
+#include "rankmesh/wait/agreement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
+namespace rankmesh {
+namespace {
+
+using mpi::check;
+
+constexpr std::size_t max_text = 512;
+
+// Parts with their lengths in front, so that any text can be in them.
+void append(std::string& record, std::string_view part) {
+  record += fmt::format("{}:{}", part.size(), part);
+}
+
+std::vector<std::string> split_record(std::string_view record) {
+  std::vector<std::string> parts;
+  while (!record.empty()) {
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(record.data(), record.data() + record.size(), size);
+    const auto head = static_cast<std::size_t>(end - record.data()) + 1;
+    if (error != std::errc{} || head > record.size() || size > record.size() - head)
+      break;  // of another release
+    parts.emplace_back(record.substr(head, size));
+    record.remove_prefix(head + size);
+  }
+  parts.resize(std::max<std::size_t>(parts.size(), 1));
+  return parts;
+}
+
+std::string ranks_text(const std::vector<Rank>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", RankSet::of(ranks).to_string(60));
+}
+
+}  // namespace
+
+void Agreement::add(std::string field, Hash128 hash, std::string text) {
+  if (text.size() > max_text) {
+    text.resize(max_text);
+    text += "...";
+  }
+  fields_.push_back({std::move(field), hash, std::move(text)});
+}
+
+// failure, then per field name, hash and text.
+std::string Agreement::record() const {
+  std::string record;
+  append(record, failure_.substr(0, 2 * max_text));
+  for (const Field& field : fields_)
+    for (const std::string& part : {field.name, to_string(field.hash), field.text})
+      append(record, part);
+  return record;
+}
+
+std::string Agreement::finding(std::string_view activity, const std::vector<std::string>& records) {
+  std::map<std::string, std::vector<Rank>> failures;
+  std::vector<std::vector<std::string>> parts;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    parts.push_back(split_record(records[r]));
+    if (!parts.back().front().empty()) failures[parts.back().front()].emplace_back(r);
+  }
+  std::string text = fmt::format("the {} ranks do not agree before {}", records.size(), activity);
+  for (const auto& [message, ranks] : failures)
+    text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
+  if (!failures.empty()) return text;  // what the failed ranks would have said is not known
+
+  struct Variant {
+    std::string hash, text;
+    std::vector<Rank> ranks;
+  };
+  const auto& fields = parts.front();  // rank 0's, in its order; other releases may lack some
+  for (std::size_t field = 1; field + 2 < fields.size(); field += 3) {
+    std::vector<Variant> variants;
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      std::string hash;
+      std::string value = "not known to its release";
+      for (std::size_t f = 1; f + 2 < parts[r].size(); f += 3)
+        if (parts[r][f] == fields[field]) {
+          hash = parts[r][f + 1];
+          value = parts[r][f + 2];
+        }
+      auto same = std::ranges::find(variants, hash, &Variant::hash);
+      if (same == variants.end()) same = variants.insert(same, {hash, value, {}});
+      same->ranks.emplace_back(r);
+    }
+    if (variants.size() < 2) continue;
+    // The first variant holds rank 0: moving it behind those of its size puts the others first on a
+    // tie.
+    std::ranges::rotate(variants, variants.begin() + 1);
+    std::ranges::stable_sort(variants, {}, [](const Variant& v) { return v.ranks.size(); });
+    text += fmt::format("\n  {}:", fields[field]);
+    for (const Variant& variant : variants)
+      text += fmt::format("\n    {}: {}", ranks_text(variant.ranks), variant.text);
+  }
+  return text;
+}
+
+// One reduction shows whether any rank failed or differs: if all hashes are equal, the maximum of h
+// and the maximum of ~h are complements of each other.
+bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                        const WaitPoint& point, const Deadline& deadline) const {
+  struct Reduction {
+    std::array<std::uint64_t, 5> mine, most;
+  };
+  std::string hashes;
+  for (const Field& field : fields_) hashes += field.name + to_string(field.hash);
+  const Hash128 hash = hash_bytes(hashes);
+  MpiMemory<Reduction> reduction;
+  reduction->mine = {failure_.empty() ? 0U : 1U, hash.high, hash.low, ~hash.high, ~hash.low};
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(reduction->mine.data(), reduction->most.data(), 5, MPI_UINT64_T, MPI_MAX,
+                       comm.native(), &request),
+        "MPI_Iallreduce");
+  reduction.wait(request, monitor, point, deadline);
+  const auto& most = reduction->most;
+  return most[0] != 0 || most[1] != ~most[3] || most[2] != ~most[4];
+}
+
+void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                       std::string_view activity, const Deadline& deadline) const {
+  WaitPoint point =
+      WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
+  point.key = hash_bytes(activity).low;
+  if (!differs(comm, monitor, point, deadline)) return;
+
+  // Rank 0 collects all records, compares them, and tells everybody the result.
+  struct Exchange {
+    std::string record, all, text;
+    std::vector<int> sizes, places;
+    std::array<int, 2> head{};  // length of the text; whether all records are equal
+  };
+  MpiMemory<Exchange> exchange;
+  const bool is_root = comm.rank() == 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto wait = [&] { exchange.wait(request, monitor, point, deadline); };
+  exchange->record = record();
+  exchange->head[0] = static_cast<int>(exchange->record.size());
+  exchange->sizes.resize(static_cast<std::size_t>(comm.size()));
+  check(MPI_Igather(exchange->head.data(), 1, MPI_INT, exchange->sizes.data(), 1, MPI_INT, 0,
+                    comm.native(), &request),
+        "MPI_Igather");
+  wait();
+  exchange->places.resize(exchange->sizes.size());
+  std::exclusive_scan(exchange->sizes.begin(), exchange->sizes.end(), exchange->places.begin(), 0);
+  if (is_root)
+    exchange->all.resize(
+        static_cast<std::size_t>(exchange->places.back() + exchange->sizes.back()));
+  check(MPI_Igatherv(exchange->record.data(), exchange->head[0], MPI_BYTE, exchange->all.data(),
+                     exchange->sizes.data(), exchange->places.data(), MPI_BYTE, 0, comm.native(),
+                     &request),
+        "MPI_Igatherv");
+  wait();
+  if (is_root) {
+    std::vector<std::string> records;
+    for (std::size_t r = 0; r < exchange->sizes.size(); ++r)
+      records.push_back(exchange->all.substr(static_cast<std::size_t>(exchange->places[r]),
+                                             static_cast<std::size_t>(exchange->sizes[r])));
+    exchange->text = finding(activity, records);
+    const bool all_equal =
+        std::ranges::adjacent_find(records, std::ranges::not_equal_to{}) == records.end();
+    const bool has_failure = std::ranges::any_of(
+        records, [](const std::string& r) { return !split_record(r).front().empty(); });
+    exchange->head = {static_cast<int>(exchange->text.size()),
+                      (all_equal ? 1 : 0) + (has_failure ? 2 : 0)};
+  }
+  check(MPI_Ibcast(exchange->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
+  wait();
+  exchange->text.resize(static_cast<std::size_t>(exchange->head[0]));
+  check(MPI_Ibcast(exchange->text.data(), exchange->head[0], MPI_BYTE, 0, comm.native(), &request),
+        "MPI_Ibcast");
+  wait();
+  const int flags = exchange->head[1];
+  throw MismatchError{
+      exchange->text,
+      (flags & 2) != 0 ? "fix what the failed ranks report; nothing was left open on any rank"
+                       : "start all ranks with the same mesh, options, environment and libraries",
+      (flags & 1) != 0};
+}
+
+}  // namespace rankmesh

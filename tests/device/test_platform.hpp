@@ -1,0 +1,67 @@
+// The platform of the device suite: the CPU doubles, one device that all ranks share, or a device
+// per rank.
+#pragma once
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "fake_cuda.hpp"
+#include "fake_nccl.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/mesh/options.hpp"
+
+namespace test_platform {
+
+// The double's hooks, from the library that rankmesh opened; null where that is the real one.
+template <class Function>
+Function nccl_hook(const char* name) {
+  void* handle = dlopen(rankmesh::nccl::Library::load().path().c_str(), RTLD_NOW);
+  return reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+inline bool is_double() { return nccl_hook<void*>("fake_nccl_counters") != nullptr; }
+
+// Everything that is alive; all zero on real devices, where nobody counts.
+inline FakeNcclCounters nccl() {
+  FakeNcclCounters result{};
+  if (is_double()) nccl_hook<decltype(&fake_nccl_counters)>("fake_nccl_counters")(&result);
+  return result;
+}
+
+inline FakeCudaCounters cuda() {
+  FakeCudaCounters result{};
+  const auto hook =
+      reinterpret_cast<decltype(&fake_cuda_counters)>(dlsym(RTLD_DEFAULT, "fake_cuda_counters"));
+  if (hook != nullptr) hook(&result);
+  return result;
+}
+
+// Failures on order, on the double only.
+inline void inject(const char* faults) {
+  CHECK(nccl_hook<decltype(&fake_nccl_inject)>("fake_nccl_inject")(faults) == 0);
+}
+
+// Several ranks share one device where the job was told so.
+inline rankmesh::MeshOptions options() {
+  rankmesh::MeshOptions options;
+  options.share_devices = std::getenv("RANKMESH_TEST_SHARE_DEVICES") != nullptr;
+  return options;
+}
+
+inline rankmesh::MeshOptions short_timeout() {
+  rankmesh::MeshOptions result = options();
+  result.timeout = rankmesh::Deadline::Duration{is_double() ? 3 : 60};
+  return result;
+}
+
+template <class T>
+rankmesh::device::DeviceBuffer<T> on_device(const std::vector<T>& host) {
+  return rankmesh::device::DeviceBuffer<T>{std::span<const T>{host}};
+}
+
+}  // namespace test_platform

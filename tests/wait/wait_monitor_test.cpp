@@ -1,0 +1,73 @@
+#include "rankmesh/wait/wait_monitor.hpp"
+
+#include <doctest/doctest.h>
+
+#include "wait_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+using rankmesh_test::WaitWorld;
+
+TEST_CASE("wait points have the same key on all members, and another for another identity") {
+  const std::vector<Rank> members{Rank{1}, Rank{3}};
+  const RankSet ranks = RankSet::of(members);
+  const WaitPoint point = WaitPoint::of(ranks, "as rank " + std::to_string(rank()), "one thing");
+  CHECK(point.members == std::vector<int>{1, 3});
+  CHECK(point.activity == "as rank " + std::to_string(rank()));
+  CHECK(point.key == WaitPoint::of(ranks, "", "one thing").key);
+  CHECK(point.key != WaitPoint::of(ranks, "", "another thing").key);
+  const WaitPoint all = WaitPoint::of_all(3, "the start");
+  CHECK(all.members == std::vector<int>{0, 1, 2});
+  CHECK(all.key == WaitPoint::of_all(3, "the start").key);
+  CHECK(all.key != WaitPoint::of_all(3, "the end").key);
+}
+
+TEST_CASE("a rank that waits at another point is named with it") {
+  WaitWorld world;
+  if (size() == 1) {
+    CHECK_THROWS_WITH_AS(
+        world.monitor.wait([] { return false; }, world.point, WaitWorld::after(0.05)),
+        doctest::Contains("all of its ranks wait in it"), TimeoutError);
+    return;
+  }
+  const bool is_elsewhere = rank() == last();
+  const WaitPoint elsewhere = WaitPoint::of_all(size(), "another place");
+  MPI_Request all = MPI_REQUEST_NULL;  // complete when every other rank has its verdict
+  const auto is_over = [&] {
+    int flag = 0;
+    MPI_Test(&all, &flag, MPI_STATUS_IGNORE);
+    return flag != 0;
+  };
+  if (is_elsewhere) {
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    CHECK_NOTHROW(world.monitor.wait(is_over, elsewhere, WaitWorld::after(60)));
+    return;
+  }
+  try {
+    world.monitor.wait([] { return false; }, world.point, WaitWorld::after(0.3));
+    FAIL("no exception");
+  } catch (const TimeoutError& error) {
+    CHECK(error.missing().empty());
+    const std::string name = std::to_string(last());
+    CHECK_MESSAGE(error.message().find("rank " + name + " (no mesh) waits in another place") != std::string::npos,
+                  error.message());
+  }
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  MPI_Wait(&all, MPI_STATUS_IGNORE);
+}
+
+TEST_CASE(
+    "a rank that gives up ends the others' wait with its reason, long before their deadline") {
+  WaitWorld world;
+  if (rank() == last()) {
+    CHECK_NOTHROW(world.monitor.give_up(world.point, "no disk"));
+  } else {
+    CHECK_THROWS_WITH_AS(
+        world.monitor.wait([] { return false; }, world.point, WaitWorld::after(60)),
+        doctest::Contains("no disk"), TimeoutError);
+  }
+  wait_for_all();
+}
