@@ -94,6 +94,8 @@ class RankReporter : public doctest::IReporter {
     if (write(STDERR_FILENO, whole.data(), whole.size()) < 0) std::perror("write");
   }
   [[noreturn]] static void end_job() {
+    // MPICH's launcher drops what it has not forwarded when the job is aborted.
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
