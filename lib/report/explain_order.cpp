@@ -68,8 +68,8 @@ void add_order(const Layout& view, Document& document) {
   if (const auto block = block_of(view, *order.front()))
     document.add(fmt::format(
         "\n  If nodes have consecutive ranks, a {0} group stays inside a node whose size is a "
-        "multiple of {1};\n  groups further down need larger nodes. Put the dimension that "
-        "communicates most first; here it is {0}.\n",
+        "multiple of {1};\n  groups further down need larger nodes. The dimension that "
+        "communicates most should be first.\n",
         names.front(), *block));
 }
 

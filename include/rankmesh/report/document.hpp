@@ -22,7 +22,7 @@ namespace rankmesh::report {
 /// costs nothing.
 struct Ranks {
   RankSet set;
-  std::size_t most = SIZE_MAX;  ///< characters in JSON and CSV; a longer list ends with ",..."
+  std::size_t most = SIZE_MAX;  ///< characters in JSON and CSV; the rest is ",..."
 };
 
 struct Field;
