@@ -182,7 +182,7 @@ std::vector<RouteRow> rows_of(const MeshPlan& plan, const RouteTable& routes,
   return rows;
 }
 
-// The transports of the rules that a stretch asks, each once in a row.
+// The transports of a stretch's rules in their order, without repetitions in a row.
 std::vector<std::string> candidates(const RouteTable& routes, const Stretch& stretch) {
   std::vector<std::string> names;
   for (const std::size_t r : stretch.rules) {

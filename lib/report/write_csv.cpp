@@ -11,7 +11,7 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-// A header and the rows as RFC 4180 says, with "\n" as the end of a line.
+// Writes a header and the rows in the form of RFC 4180, with "\n" as the end of a line.
 void write_csv(const Document& document, Writer& out) {
   if (document.groups) return write_group_rows(*document.groups, out);
   const char* separator = "";

@@ -15,7 +15,7 @@ struct Wrapping {
   using type = T;
 };
 template <class T>
-requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
 struct Wrapping<T> {
   using type = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
 };
@@ -47,7 +47,7 @@ struct Max {
   }
 };
 
-// `out` is one of the others or apart from both, so no iteration depends on another.
+// `out` is `a`, `b` or disjoint from both, so no iteration depends on another.
 template <class T, class Op>
 void combine(T* out, const T* a, const T* b, std::int64_t count) {
 #pragma GCC ivdep
@@ -68,8 +68,8 @@ void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t 
                   bool average) {
   const auto source = [&](int k) { return reinterpret_cast<const T*>(in[k]); };
   if (sources == 2 && !average) return combine<T, Op>(out, source(0), source(1), count);
-  // In blocks that stay in the innermost cache; partial results apart from `out`, which may be a
-  // source.
+  // Blocks fit into the innermost cache. Partial results have memory of their own, since `out` may
+  // be a source.
   constexpr std::int64_t block = 4096 / static_cast<std::int64_t>(sizeof(T));
   alignas(64) T partial[static_cast<std::size_t>(block)];
   for (std::int64_t begin = 0; begin < count; begin += block) {

@@ -9,7 +9,7 @@ namespace rankmesh_test {
 struct Result {
   std::string out;
   std::string err;
-  int status = -1;    // exit status; 128 + signal where a signal ended it
+  int status = -1;    // exit status; 128 + signal if a signal ended it
   long peak_kib = 0;  // largest resident set of the command and its children
 };
 

@@ -1,4 +1,4 @@
-// The options of bench and tune, and what they come to.
+// bench and tune: their options and their measurements.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,7 @@ struct OpenMesh {
   [[nodiscard]] const rankmesh::report::LiveFacts* live() const {
     return facts ? &*facts : nullptr;
   }
-  // Returns what the open mesh says about its routes; nothing outside of a job. The result refers
-  // to the mesh.
+  // Returns the routes of the open mesh; nothing outside of a job. The result refers to the mesh.
   [[nodiscard]] std::optional<rankmesh::report::RouteFacts> routes() const;
   // Closes the live mesh. Collective over the job.
   void close();

@@ -1,4 +1,4 @@
-// meshinfo in a job: the mesh is opened, and every rank says where it runs.
+// meshinfo in a job: opens the mesh and gathers the host and the process of every rank.
 #include "job.hpp"
 
 #include <unistd.h>

@@ -59,7 +59,7 @@ namespace {
 
 }  // namespace
 
-// Only a plain file is replaced: a device, a pipe and the file behind a link stay what they are.
+// Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
 Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   namespace fs = std::filesystem;
   if (path_.empty()) return;

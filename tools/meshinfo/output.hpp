@@ -27,8 +27,8 @@ struct OutputOptions {
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written beside its place and renamed at the end, so that it is never
-// half-written; a device or a pipe is written directly.
+// with status 0. A file is written under a temporary name and renamed at the end, so that it is
+// never half-written; a device or a pipe is written directly.
 class Output {
  public:
   explicit Output(const std::string& path);

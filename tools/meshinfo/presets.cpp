@@ -29,7 +29,7 @@ std::string begin_of(const PresetInfo& preset) {
 std::vector<PresetKey> keys_of(const PresetInfo& preset) {
   std::vector<PresetKey> keys = preset.keys;
   keys.push_back({"world_size", "a whole number from 1 up",
-                  "the number of ranks, checked or what sizes leave open"});
+                  "the number of ranks, for a size that is left open or as a check"});
   return keys;
 }
 

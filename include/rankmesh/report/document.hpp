@@ -87,8 +87,8 @@ struct Table {
     Align align = Align::left;
     Forms forms = Forms::all;
     std::size_t most = SIZE_MAX;  ///< characters of a cell of ranks in text
-    /// If this is not 0, text leaves the cell blank where the row above has the same cells in all
-    /// columns of this level and of lower levels. CSV prints every cell.
+    /// Not 0: text leaves a cell blank if the row above has the same cells in all columns from
+    /// level 1 to this level. CSV prints every cell.
     int level = 0;
   };
   std::vector<Column> columns;

@@ -15,7 +15,7 @@ namespace rankmesh::report {
 /// @throws UsageError if the rank is outside the world.
 RANKMESH_API Document explain_rank(const MeshPlan& plan, Rank rank);
 
-/// Explains which dimension varies fastest, the strides, and where the neighbours of a rank are.
+/// Explains which dimension varies fastest, the strides, and the neighbours of a rank.
 /// The schema is `rankmesh.explain_order/1`: per view the dimensions, fastest first. Cost:
 /// O(dimensions).
 RANKMESH_API Document explain_order(const MeshPlan& plan);

@@ -17,7 +17,7 @@ enum class Format : std::uint8_t { text, json, csv };
 /// Receives a report piece by piece. It may throw to end the report.
 using Sink = std::function<void(std::string_view)>;
 
-/// What is known in a running job only, gathered on the rank that prints.
+/// Facts that only a running job has, gathered on the rank that prints.
 struct LiveFacts {
   Placement placement;
   std::vector<std::string> hosts;         ///< per node

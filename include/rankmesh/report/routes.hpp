@@ -13,7 +13,7 @@
 
 namespace rankmesh::report {
 
-/// What is known in a running job only.
+/// Facts that only a running job has.
 struct RouteFacts {
   Placement placement;
   /// Returns the answer of this rank's coordinator of that name, or nothing if it has none.

@@ -9,12 +9,13 @@
 
 namespace rankmesh::report {
 
-/// Writes a document piece by piece. At most 64 KiB are held back where it lists groups.
+/// Writes a document piece by piece. A list of groups is written in pieces of at most
+/// 64 KiB.
 /// @param colour  whether text may hold ANSI escapes.
 RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
                         bool colour = false);
 
-/// Returns what write() writes.
+/// Returns the output of write() as a string.
 RANKMESH_API std::string to_string(const Document& document, Format format, bool colour = false);
 
 }  // namespace rankmesh::report

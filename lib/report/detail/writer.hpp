@@ -55,7 +55,7 @@ void write_group_lists(const std::vector<NamedFamily>& families, Writer& out);
 
 /// Returns the JSON string of a text. Bytes that are not UTF-8 are replaced.
 std::string json_string(const std::string& text);
-/// Returns a field of CSV, in quotes if RFC 4180 asks for them.
+/// Returns a field of CSV, in quotes if RFC 4180 requires them.
 std::string csv_field(const std::string& text);
 /// Returns a cell without quotes. Lists of ranks take `most` characters at most.
 std::string cell_text(const Value& value, std::size_t most);
