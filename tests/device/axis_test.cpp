@@ -1,7 +1,7 @@
 // Along every axis on devices, against the host.
 #include <doctest/doctest.h>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -12,7 +12,7 @@ using namespace rankmesh;
 TEST_CASE("gathering and scattering along every axis on devices equals the host's") {
   using Values = std::vector<float>;
   Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto",
-            ground::options()};
+            test_platform::options()};
   auto& tp = mesh["tp"];
   const device::Stream stream = device::Stream::create();
   const auto n = static_cast<std::size_t>(tp.size());

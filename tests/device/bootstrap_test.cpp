@@ -7,24 +7,24 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using ground::inject;
-using ground::short_timeout;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::inject;
+using test_platform::short_timeout;
 
 namespace {
 
 // What waits for deadlines runs at some rank counts only.
-bool is_slow_ground() { return (size() != 3 && size() != 4) || !ground::is_double(); }
+bool is_slow_platform() { return (size() != 3 && size() != 4) || !test_platform::is_double(); }
 
-FakeNcclCounters counters() { return ground::nccl(); }
+FakeNcclCounters counters() { return test_platform::nccl(); }
 
 // All ranks see the same message, which holds `part`.
 template <class Expected>
@@ -45,11 +45,11 @@ void all_throw(const MeshOptions& options, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
+TEST_CASE("one unique ID per distinct group, created by its leader; everything is freed") {
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-            ground::options()};
+            test_platform::options()};
   const MeshPlan& plan = mesh.plan();
   long led = 0;
   long held = 0;
@@ -59,7 +59,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
     const std::int64_t group = plan.families()[family].find(mesh.rank())->group;
     led += use.ranks.at(plan.leader(family, group).value()) == mesh.rank() ? 1 : 0;
   }
-  if (ground::is_double()) {
+  if (test_platform::is_double()) {
     CHECK(counters().unique_ids - before.unique_ids == led);
     CHECK(counters().communicators - before.communicators == held);
   }
@@ -68,15 +68,15 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
   CHECK(after.communicators == before.communicators);
   CHECK(after.roots == before.roots);
   CHECK(after.segments == before.segments);
-  const FakeCudaCounters cuda_after = ground::cuda();
+  const FakeCudaCounters cuda_after = test_platform::cuda();
   CHECK(cuda_after.streams == cuda_before.streams);
   CHECK(cuda_after.allocations == cuda_before.allocations);
   CHECK(cuda_after.events == cuda_before.events);
 }
 
-TEST_CASE("devices can be left alone") {
+TEST_CASE("a mesh does not use devices if they are off") {
   const FakeNcclCounters before = counters();
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   CHECK(counters().inits == before.inits);
@@ -86,17 +86,17 @@ TEST_CASE("devices can be left alone") {
   mesh.close();
 }
 
-TEST_CASE("two ranks on one device are refused by name, unless sharing is asked for") {
+TEST_CASE("two ranks on one device are an error that names them, unless sharing is allowed") {
   if (size() < 2) return;
   MeshOptions options = short_timeout();
   options.share_devices = false;
   options.device = 0;
-  all_throw<MismatchError>(options, "ranks 0 and 1 are on one device");
+  all_throw<MismatchError>(options, "ranks 0 and 1 share one device");
   options.device = 1000;
-  all_throw<MismatchError>(options, "device 1000 is wanted");
+  all_throw<MismatchError>(options, "device 1000 was requested");
 }
 
-TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
+TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is an error") {
   if (size() < 2) return;
   setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
@@ -104,7 +104,7 @@ TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
 }
 
 TEST_CASE(
-    "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's "
+    "NCCL_COMM_ID is an error on other ranks, too: NCCL reads it in the first member's "
     "init") {
   if (size() < 2) return;
   const int reader = size() - 1;
@@ -113,8 +113,9 @@ TEST_CASE(
   if (rank() == reader) unsetenv("NCCL_COMM_ID");
 }
 
-TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
-  if (size() < 2 || !ground::is_double()) return;
+TEST_CASE(
+    "a leader without an ID or a failed init on one rank: all ranks throw and free everything") {
+  if (size() < 2 || !test_platform::is_double()) return;
   const long communicators = counters().communicators;
   for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
@@ -122,7 +123,7 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
     all_throw<MismatchError>(short_timeout(), "failed");
     inject("");
     CHECK(counters().communicators == communicators);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};  // and the next one works
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};  // and the next one works
     const device::DeviceBuffer<float> one{std::span<const float>{std::vector<float>{1}}};
     mesh["tp"].all_reduce(one.span());
     CHECK(one.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
@@ -130,10 +131,10 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
   }
 }
 
-TEST_CASE("an ID that is broadcast late is waited for; one that never comes is named") {
-  if (is_slow_ground()) return;
+TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never comes") {
+  if (is_slow_platform()) return;
   for (const int milliseconds : {300, 4000}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
     if (rank() == 0) inject(("id_late:ms=" + std::to_string(milliseconds)).c_str());
     try {
@@ -151,9 +152,9 @@ TEST_CASE("an ID that is broadcast late is waited for; one that never comes is n
 }
 
 TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
-  if (is_slow_ground()) return;
+  if (is_slow_platform()) return;
   const long communicators = counters().communicators;
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.timeout = Deadline::Duration{0.7};
   if (rank() == 1) inject("late:ms=3000");
   try {
@@ -168,8 +169,8 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
   wait_for_all();
 }
 
-TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
-  if (size() < 2 || !ground::is_double()) return;
+TEST_CASE("an exception that unwinds only one rank lets no rank hang") {
+  if (size() < 2 || !test_platform::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 0) {
@@ -195,19 +196,19 @@ TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
   wait_for_all();
 }
 
-TEST_CASE("closing twice is closing once") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("a second close does nothing") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   mesh.close();
   CHECK(mesh.is_closed());
 }
 
-TEST_CASE("meshes of one process drive one device") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("meshes of one process use one device") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
-  if (ground::is_double())
-    all_throw<MismatchError>(other, "another mesh of this process drives device");
+  if (test_platform::is_double())
+    all_throw<MismatchError>(other, "another mesh of this process uses device");
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == mesh.device());
@@ -215,12 +216,12 @@ TEST_CASE("meshes of one process drive one device") {
   mesh.close();
 }
 
-TEST_CASE("a mesh that is closed drives no device any more") {
-  if (!ground::is_double()) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("a closed mesh does not reserve its device any more") {
+  if (!test_platform::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
   mesh.close();
-  MeshOptions other = ground::options();
+  MeshOptions other = test_platform::options();
   other.device = (device + 1) % 16;
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == other.device);
@@ -229,7 +230,8 @@ TEST_CASE("a mesh that is closed drives no device any more") {
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
-  if (size() < 2 || !ground::is_double() || std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr)
+  if (size() < 2 || !test_platform::is_double() ||
+      std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr)
     return;
   int current = 0;
   (void)cudaGetDevice(&current);
@@ -237,7 +239,7 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank() < size() / 2 ? 0 : 1, rank(), &part);
   {
-    Mesh mesh{part, "tp=auto", ground::options()};
+    Mesh mesh{part, "tp=auto", test_platform::options()};
     CHECK(mesh.device() == rank() % 16);
     mesh.close();
   }
@@ -246,13 +248,14 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 }
 
 TEST_CASE(
-    "while another device is current no group is made and no stream, and no unique ID is lost") {
-  if (size() < 2 || !ground::is_double()) return;
+    "while another device is current, no group and no stream is created, and no unique ID is "
+    "lost") {
+  if (size() < 2 || !test_platform::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
   CHECK_THROWS_WITH_AS(mesh.new_group(mesh["tp"].ranks().to_vector()),
-                       doctest::Contains("is current, the mesh drives device"), MismatchError);
+                       doctest::Contains("is current, but the mesh uses device"), MismatchError);
   CHECK(counters().unique_ids == before.unique_ids);
   if (rank() == 0) {
     CHECK_THROWS_AS((void)mesh["tp"].stream(), UsageError);
@@ -262,14 +265,14 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a call while another device is current is refused, and does no harm") {
-  if (!ground::is_double()) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("a call while another device is current throws and changes nothing") {
+  if (!test_platform::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   if (size() > 1) {
     const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
     (void)cudaSetDevice((*mesh.device() + 1) % 16);
     CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                         doctest::Contains("is current, the mesh drives device"), UsageError);
+                         doctest::Contains("is current, but the mesh uses device"), UsageError);
     (void)cudaSetDevice(*mesh.device());
     mesh["tp"].all_reduce(value.span());
     CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
@@ -277,19 +280,19 @@ TEST_CASE("a call while another device is current is refused, and does no harm")
   mesh.close();
 }
 
-TEST_CASE("an init that begins late is waited for") {
-  if (size() < 2 || !ground::is_double()) return;
+TEST_CASE("ranks wait for an init that begins late") {
+  if (size() < 2 || !test_platform::is_double()) return;
   inject("late:rank=0,ms=300");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   inject("");
 }
 
-TEST_CASE("a mesh that is dropped aborts its communicators locally") {
+TEST_CASE("a mesh that is destroyed without close aborts its communicators locally") {
   const FakeNcclCounters before = counters();
   {
     const Mesh dropped{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
-                       ground::options()};
+                       test_platform::options()};
   }
   CHECK(counters().communicators == before.communicators);
   CHECK(counters().lone_aborts == before.lone_aborts);  // all in one group call
@@ -297,7 +300,7 @@ TEST_CASE("a mesh that is dropped aborts its communicators locally") {
 }
 
 TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<Rank> reversed;
   for (int r = size() - 1; r >= 0; --r) reversed.emplace_back(r);
   const FakeNcclCounters before = counters();
@@ -327,8 +330,8 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
   mesh.close();
 }
 
-TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
-  if (size() < 2 || !ground::is_double()) return;
+TEST_CASE("the next call throws an asynchronous error, and the group is broken") {
+  if (size() < 2 || !test_platform::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -350,8 +353,8 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
 }
 
 TEST_CASE(
-    "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
-  if (size() < 2 || !ground::is_double()) return;
+    "the wait for an operation throws its asynchronous error, although the stream has ended") {
+  if (size() < 2 || !test_platform::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -363,16 +366,16 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   }
   inject("");
-  wait_for_all();  // nobody aborts what another one has not yet issued
+  wait_for_all();  // no rank aborts before all have issued
   mesh.abort();
   wait_for_all();
 }
 
 TEST_CASE(
-    "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
-  if (size() < 2 || !ground::is_double()) return;
+    "a mesh with a broken group closes: broken communicators are aborted, the others finalised") {
+  if (size() < 2 || !test_platform::is_double()) return;
   const FakeNcclCounters before = counters();
-  const FakeCudaCounters cuda_before = ground::cuda();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
   {
     MeshOptions options = short_timeout();
     options.names["tp"].duplicates = {"side"};
@@ -399,12 +402,13 @@ TEST_CASE(
     CHECK(!soon.passed());
     CHECK(mesh.is_closed());
     CHECK(counters().communicators == before.communicators);
-    CHECK(ground::cuda().streams == cuda_before.streams);
+    CHECK(test_platform::cuda().streams == cuda_before.streams);
   }
 }
 
-TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
-  if (size() < 2 || !ground::is_double()) return;
+TEST_CASE(
+    "a wait of the group finds an asynchronous error that a wait for the stream does not find") {
+  if (size() < 2 || !test_platform::is_double()) return;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -422,7 +426,7 @@ TEST_CASE("a wait of the group sees what a wait for the stream does not: an asyn
 
 TEST_CASE("abort is local and leaves every group broken") {
   const long communicators = counters().communicators;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.abort();
   CHECK(counters().communicators == communicators);
   const device::DeviceBuffer<float> value{1};

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -11,8 +11,8 @@
 
 using namespace rankmesh;
 using device::DeviceBuffer;
-using ground::on_device;
 using rankmesh_test::size;
+using test_platform::on_device;
 
 namespace {
 
@@ -124,7 +124,7 @@ std::vector<std::string> meshes() {
 
 TEST_CASE("every collective x reduction x type on devices equals the host's") {
   for (const std::string& text : meshes()) {
-    Mesh mesh{MPI_COMM_WORLD, text, ground::options()};
+    Mesh mesh{MPI_COMM_WORLD, text, test_platform::options()};
     const device::Stream stream = device::Stream::create();
     for (const GroupFamily& family : mesh.plan().families()) {
       GroupCoordinator& group = mesh[family.name()];
@@ -149,8 +149,8 @@ TEST_CASE("every collective x reduction x type on devices equals the host's") {
   }
 }
 
-TEST_CASE("contracts hold on devices too") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("invalid calls throw on devices, too") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   DeviceBuffer<float> two{2};
   DeviceBuffer<float> three{3};

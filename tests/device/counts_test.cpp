@@ -2,7 +2,7 @@
 // (docs/communicators.md has the table for the whole ones).
 #include <doctest/doctest.h>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
@@ -34,7 +34,7 @@ extern "C" int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* resu
 }
 
 TEST_CASE("unique IDs, broadcasts, communicators and creations are those that the plan counts") {
-  if (size() != 16 || !ground::is_double()) return;
+  if (size() != 16 || !test_platform::is_double()) return;
   for (const char* layout : {
            "llama3:tp=2,cp=2,pp=2,dp=2",                   // Llama 3 405B, long context
            "llama3:tp=2,cp=1,pp=2,dp=4",                   // Llama 3 405B, 8,192 GPUs
@@ -46,10 +46,10 @@ TEST_CASE("unique IDs, broadcasts, communicators and creations are those that th
            "megatron:world_size=16,tp=2,pp=2,cp=2,ep=2,num_dist_opt=1",
        }) {
     CAPTURE(layout);
-    const FakeNcclCounters before = ground::nccl();
+    const FakeNcclCounters before = test_platform::nccl();
     broadcasts = creations = 0;
-    Mesh mesh{MPI_COMM_WORLD, layout, ground::options()};
-    const FakeNcclCounters after = ground::nccl();
+    Mesh mesh{MPI_COMM_WORLD, layout, test_platform::options()};
+    const FakeNcclCounters after = test_platform::nccl();
     const PlanCounts counts = count(mesh.plan());
     // Each communicator is counted by its leader's ID; each rank holds what the plan says of it.
     long sums[] = {after.unique_ids - before.unique_ids, broadcasts};

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/exchange/bucket.hpp"
@@ -44,7 +44,7 @@ std::vector<float> downloaded(const Tensor& tensor, StreamRef stream) {
 
 TEST_CASE(
     "stages exchange in both directions as one batch, on the open pipeline and around the ring") {
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=auto,dp=2" : "pp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=auto,dp=2" : "pp=auto", test_platform::options()};
   auto& pp = mesh["pp"];
   const std::int64_t self = pp.rank_in_group().value();
   const std::int64_t n = pp.size();
@@ -72,12 +72,12 @@ TEST_CASE(
     exchange::StageExchange stages{pp};
     const auto activations = on_device(values(self, 10)), received = on_device(values(-1, 10));
     const auto one = on_device({1});
-    const FakeNcclCounters before = ground::nccl();
+    const FakeNcclCounters before = test_platform::nccl();
     NcclGroup together{mesh};
     stages.send_forward_recv_forward(activations.span(), received.span(), stream);
     pp.all_reduce(one.span(), stream);
     together.end();
-    if (ground::is_double()) CHECK(ground::nccl().launches - before.launches == 1);
+    if (test_platform::is_double()) CHECK(test_platform::nccl().launches - before.launches == 1);
     CHECK(received.download(stream) == values(self > 0 ? self - 1 : -1, 10));
     CHECK(one.download(stream)[0] == static_cast<float>(n));
   }
@@ -86,7 +86,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a tensor dictionary of host and device memory is broadcast, and sent in slices") {
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=2,tp=auto" : "pp=auto,tp=1", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=2,tp=auto" : "pp=auto,tp=1",
+            test_platform::options()};
   auto& pp = mesh["pp"];
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
@@ -135,7 +136,7 @@ TEST_CASE("a tensor dictionary of host and device memory is broadcast, and sent 
 }
 
 TEST_CASE("buckets of device buffers, while the stream goes on") {
-  Mesh mesh{MPI_COMM_WORLD, "dp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", test_platform::options()};
   auto& dp = mesh["dp"];
   const Stream stream = Stream::create();
   exchange::Bucket bucket{dp, {.bytes = 100, .op = ReduceOp::sum, .stream = stream}};
@@ -164,9 +165,9 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
 
 TEST_CASE(
     "a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
-  if (size() % 2 != 0 || size() < 4 || !ground::is_double()) return;
+  if (size() % 2 != 0 || size() < 4 || !test_platform::is_double()) return;
   for (const bool dp_first : {false, true}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     if (dp_first) options.names["dp"].priority = -1;
     Mesh mesh{MPI_COMM_WORLD, size() % 4 == 0 ? "pp=2,dp=auto,tp=2" : "pp=1,dp=auto,tp=2", options};
     const Stream stream = Stream::create();
@@ -182,7 +183,7 @@ TEST_CASE(
       stream.wait(Deadline{Deadline::Duration{30}});
     }
     CHECK(value.download(stream)[0] == static_cast<float>(mesh["dp"].size() * mesh["pp"].size()));
-    // Everybody's own number, summed over dp and then taken from the first of tp, or the other way
+    // Each rank's number, summed over dp and then taken from the first of tp, or the other way
     // round.
     const auto own = on_device({static_cast<float>(1 + rank() % 2)});
     NcclGroup together{mesh};

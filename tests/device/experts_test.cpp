@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 
@@ -40,7 +40,7 @@ struct OnDevice {
 }  // namespace
 
 TEST_CASE("random steps of expert dispatch on devices equal one process") {
-  Mesh mesh{MPI_COMM_WORLD, mesh_text(), ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, mesh_text(), test_platform::options()};
   const device::Stream stream = device::Stream::create();
   std::mt19937 random{23};
   for (int round = 0; round < 12; ++round) {
@@ -55,8 +55,9 @@ TEST_CASE("random steps of expert dispatch on devices equal one process") {
   mesh.close();
 }
 
-TEST_CASE("a route of the host's does not serve device memory; one of the device's serves both") {
-  Mesh mesh{MPI_COMM_WORLD, "ep=auto", ground::options()};
+TEST_CASE(
+    "a route of ids in host memory works on host memory only; one of device memory works on both") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
   auto& ep = mesh["ep"];
   const device::Stream stream = device::Stream::create();
   ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(4, ep.size())};

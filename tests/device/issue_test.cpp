@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -44,24 +44,25 @@ struct rankmesh::DataTypeOf<Eighth> {
 using namespace rankmesh;
 using device::DeviceBuffer;
 using device::Stream;
-using ground::on_device;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::on_device;
 
 TEST_CASE(
-    "a batch goes out together: sends before receives, over several groups, in one launch each") {
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
+    "a batch is issued together: sends before receives, over several groups, in one launch each") {
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto",
+            test_platform::options()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
   const auto mine = on_device<std::int32_t>({rank()});
   const auto sum = on_device<std::int32_t>({1});
   DeviceBuffer<std::int32_t> received{1};
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   NcclGroup together{mesh};
   if (tp.size() > 1) {
     tp.send(mine.span(), next, 0,
-            stream);  // everybody sends first: one by one this would wait for ever
+            stream);  // all ranks send first: without the batch this would deadlock
     tp.recv(received.span(), prev, 0, stream);
   }
   mesh["dp"].all_reduce(sum.span(), stream);
@@ -71,8 +72,8 @@ TEST_CASE(
   CHECK_THROWS_AS((NcclGroup{mesh}), UsageError);
   together.end();
   together.end();  // does nothing
-  if (ground::is_double())
-    CHECK(ground::nccl().launches - before.launches ==
+  if (test_platform::is_double())
+    CHECK(test_platform::nccl().launches - before.launches ==
           (tp.size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0));
   if (tp.size() > 1)
     CHECK(received.download(stream) ==
@@ -83,17 +84,17 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work afterwards") {
+TEST_CASE("while a batch is open, calls of other meshes in the thread throw, and work afterwards") {
   if (size() < 2) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
-  Mesh other{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  Mesh other{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto value = on_device<float>({1});
   {
     NcclGroup together{mesh};
     CHECK_THROWS_WITH_AS(other["tp"].all_reduce(value.span()), doctest::Contains("of another mesh"),
                          UsageError);
     CHECK_THROWS_AS((NcclGroup{other}), UsageError);
-    CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()}),
+    CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()}),
                          doctest::Contains("of another mesh"), MismatchError);
     CHECK_THROWS_WITH_AS(other.new_group(other["tp"].ranks().to_vector()),
                          doctest::Contains("of another mesh"), MismatchError);
@@ -105,9 +106,8 @@ TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work
   mesh.close();
 }
 
-TEST_CASE(
-    "a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("an exception ends a batch, and the thread leaves NCCL's group") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const auto one = on_device<float>({1});
   try {
     const NcclGroup together{mesh};
@@ -121,8 +121,8 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("operations are captured into graphs, which the mesh knows: it closes only after them") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+TEST_CASE("a mesh knows the graphs that hold its operations, and closes only after them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
@@ -156,10 +156,9 @@ TEST_CASE("operations are captured into graphs, which the mesh knows: it closes 
   mesh.close();
 }
 
-TEST_CASE(
-    "a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
-  if (!ground::is_double()) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a moment later") {
+  if (!test_platform::is_double()) return;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
   cudaGraph_t graph = nullptr;
@@ -175,9 +174,9 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a dynamic group is kept by its graphs alike") {
+TEST_CASE("graphs keep a dynamic group from closing, too") {
   if (size() < 2) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
@@ -191,12 +190,12 @@ TEST_CASE("a dynamic group is kept by its graphs alike") {
   mesh.close();
 }
 
-TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone") {
+TEST_CASE("an NCCL communicator of the program is adopted and used, but not destroyed") {
   if (size() < 2) return;
-  Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
-  const long before = ground::nccl().communicators;
+  Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const long before = test_platform::nccl().communicators;
   {
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", ground::options()};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", test_platform::options()};
     ncclComm* theirs = owner["tp"].native_nccl();
     const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", theirs);
     CHECK(adopted->native_nccl() == theirs);
@@ -217,17 +216,17 @@ TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone")
     mesh.close();
     MPI_Comm_free(&reversed);
   }
-  CHECK(ground::nccl().communicators == before);
+  CHECK(test_platform::nccl().communicators == before);
   const auto value = on_device<float>({1});
   owner["tp"].all_reduce(value.span());  // still alive
   CHECK(value.download(StreamRef{}) == std::vector{static_cast<float>(size())});
   owner.close();
 }
 
-TEST_CASE("an adopted NCCL communicator may end before the mesh that has done with it") {
+TEST_CASE("an adopted NCCL communicator may be destroyed before the mesh that no longer uses it") {
   if (size() < 2) return;
-  Mesh owner{MPI_COMM_WORLD, "tp=auto", ground::options()};
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", ground::options()};
+  Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", test_platform::options()};
   const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", owner["tp"].native_nccl());
   owner.close();
   CHECK_NOTHROW(mesh.close());
@@ -236,7 +235,7 @@ TEST_CASE("an adopted NCCL communicator may end before the mesh that has done wi
 TEST_CASE("a dynamic group that outlives its mesh is closed") {
   std::shared_ptr<GroupCoordinator> group;
   {
-    Mesh dropped{MPI_COMM_WORLD, "tp=auto", ground::options()};
+    Mesh dropped{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
     group = dropped.new_group(dropped["tp"].ranks().to_vector());
   }
   const auto value = on_device<float>({1});
@@ -247,8 +246,8 @@ TEST_CASE("a dynamic group that outlives its mesh is closed") {
   wait_for_all();
 }
 
-TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("reduce_scatter in place leaves the sum in the rank's own block") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<float> mine;
   for (int k = 0; k < size(); ++k) mine.push_back(static_cast<float>(10 * k + rank()));
   const auto value = on_device<float>(mine);
@@ -263,8 +262,8 @@ TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
   mesh.close();
 }
 
-TEST_CASE("what NCCL cannot do is refused before it sees it, and does no harm") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+TEST_CASE("operations that NCCL does not have throw before they reach NCCL, and change nothing") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   const auto n = static_cast<std::size_t>(size());
   const auto value = on_device<float>(std::vector<float>(n, 1));
@@ -283,7 +282,7 @@ TEST_CASE("what NCCL cannot do is refused before it sees it, and does no harm") 
 }
 
 TEST_CASE("half types are reduced and moved") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   // 1.0 as a bit pattern, and small whole numbers that both types hold exactly.
   const auto check = [&]<class T>(std::uint16_t one, const std::vector<std::uint16_t>& numbers) {
@@ -318,7 +317,8 @@ TEST_CASE(
     "asynchronous operations run on the group's stream, behind the caller's; the caller's waits, "
     "the host "
     "need not") {
-  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto",
+            test_platform::options()};
   const Stream stream = Stream::create();
   auto a = on_device<std::int32_t>({0});
   auto b = on_device<std::int32_t>({0});
@@ -342,7 +342,7 @@ TEST_CASE(
 }
 
 TEST_CASE("blocks of different sizes on device memory") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   const std::int64_t n = tp.size();
   const auto un = static_cast<std::size_t>(n);
@@ -367,7 +367,7 @@ TEST_CASE("blocks of different sizes on device memory") {
   tp.reduce_scatter_v(source.span(), counts, reduced.span());
   CHECK(reduced.download(StreamRef{}) ==
         std::vector<std::int32_t>(mine.size(), static_cast<std::int32_t>((rank() + 1) * size())));
-  // Member k is sent k elements by everybody.
+  // Every member sends k elements to member k.
   DeviceBuffer<std::int32_t> received{un * mine.size()};
   const std::vector<std::int64_t> own(un, rank());
   tp.all_to_all_v_async(source.span(), counts, received.span(), own).wait();
@@ -376,10 +376,10 @@ TEST_CASE("blocks of different sizes on device memory") {
   mesh.close();
 }
 
-TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator of its own") {
+TEST_CASE("overlapping dynamic groups in a ring: each pair has its own communicator") {
   if (size() < 3) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
-  const long before = ground::nccl().communicators;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const long before = test_platform::nccl().communicators;
   // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one
   // global order.
   std::vector<int> mine{rank(), (rank() + size() - 1) % size()};
@@ -395,6 +395,6 @@ TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator o
     CHECK(value.download(StreamRef{}) == std::vector{expected});
   }
   for (const auto& group : groups) mesh.close(*group);
-  if (ground::is_double()) CHECK(ground::nccl().communicators == before);
+  if (test_platform::is_double()) CHECK(test_platform::nccl().communicators == before);
   mesh.close();
 }

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/layout/count.hpp"
@@ -35,14 +35,14 @@ std::string square() {
 
 }  // namespace
 
-TEST_CASE("several unique IDs per communicator, made by ranks that are spread over it") {
+TEST_CASE("several unique IDs per communicator, created by ranks that are spread over it") {
   const bool is_offered = nccl::Library::load().CommInitRankScalable != nullptr;  // since 2.23
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"].ranks_per_id = 4;
   options.names["all"].ranks_per_id = 4;
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, square(), options};
-  long made = ground::nccl().unique_ids - before.unique_ids;
+  long made = test_platform::nccl().unique_ids - before.unique_ids;
   check_sum(mesh["tp"]);
   check_sum(mesh["all"]);
   const std::int64_t ids = mesh.plan().unique_ids(mesh.plan().index_of("all"), size());
@@ -51,37 +51,38 @@ TEST_CASE("several unique IDs per communicator, made by ranks that are spread ov
     CHECK(mesh["all"].bootstrap()->method ==
           (ids == 1 || !is_offered ? "unique ID" : std::to_string(ids) + " unique IDs"));
   mesh.close();
-  if (!ground::is_double()) return;
+  if (!test_platform::is_double()) return;
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == (is_offered ? count(mesh.plan()).unique_ids : count(mesh.plan()).communicators));
 }
 
-TEST_CASE("names that are split from a parent take no unique ID") {
-  MeshOptions options = ground::options();
+TEST_CASE("names that are split from a parent need no unique ID") {
+  MeshOptions options = test_platform::options();
   options.names["tp"].split_from = "all";
   options.names["dp"] = {.split_from = "all", .share_resources = true, .duplicates = {"side"}};
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, square(), options};
-  long made = ground::nccl().unique_ids - before.unique_ids;
+  long made = test_platform::nccl().unique_ids - before.unique_ids;
   for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
   check_sum(mesh.duplicate("dp", "side"));
   if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
     CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
   mesh.close();
-  if (!ground::is_double()) return;
+  if (!test_platform::is_double()) return;
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == count(mesh.plan()).unique_ids);
-  CHECK(ground::nccl().communicators == before.communicators);
-  CHECK(ground::nccl().segments == before.segments);
+  CHECK(test_platform::nccl().communicators == before.communicators);
+  CHECK(test_platform::nccl().segments == before.segments);
 }
 
-TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's configuration") {
-  if (!ground::is_double() || size() < 2) return;
+TEST_CASE("resources are shared through the parent's configuration, where NCCL reads the option") {
+  if (!test_platform::is_double() || size() < 2) return;
   for (const bool share : {false, true}) {
-    MeshOptions options = ground::options();
+    MeshOptions options = test_platform::options();
     options.names["dp"] = {.split_from = "all", .share_resources = share};
     Mesh mesh{MPI_COMM_WORLD, square(), options};
-    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    const auto config_of =
+        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
     FakeNcclConfig config{};
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
     CHECK(config.split_share == (share ? 1 : 0));
@@ -91,7 +92,7 @@ TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's c
 
 TEST_CASE("a rank may be in no child of a split") {
   if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   options.names["embd"].split_from = "pp";
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
   if (mesh.plan().groups("embd").find(mesh.rank())) check_sum(mesh["embd"]);
@@ -99,23 +100,23 @@ TEST_CASE("a rank may be in no child of a split") {
   mesh.close();
 }
 
-TEST_CASE("a split that fails on one rank: all throw, all undo") {
-  if (size() < 4 || size() % 2 != 0 || !ground::is_double()) return;
-  MeshOptions options = ground::short_timeout();
+TEST_CASE("a split that fails on one rank: all ranks throw and free everything") {
+  if (size() < 4 || size() % 2 != 0 || !test_platform::is_double()) return;
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].split_from = "all";
-  const long before = ground::nccl().communicators;
-  if (rank() == 1) ground::inject("init:name=tp,code=3");
+  const long before = test_platform::nccl().communicators;
+  if (rank() == 1) test_platform::inject("init:name=tp,code=3");
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}),
                        doctest::Contains("split of 'tp'"), MismatchError);
-  if (rank() == 1) ground::inject("");
-  CHECK(ground::nccl().communicators == before);
+  if (rank() == 1) test_platform::inject("");
+  CHECK(test_platform::nccl().communicators == before);
 }
 
-TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
-  MeshOptions options = ground::short_timeout();
+TEST_CASE("lazy names are opened on request, by all of their ranks") {
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
-  const long before = ground::nccl().communicators;
+  const long before = test_platform::nccl().communicators;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   check_sum(mesh["all"]);
   const bool is_shared = size() % 2 != 0;  // tp is all, which is eager
@@ -132,14 +133,14 @@ TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
   check_sum(mesh["tp"]);
   CHECK_THROWS_AS(mesh.open({"zz"}), UnknownName);
   mesh.close();
-  CHECK(ground::nccl().communicators == before);
+  CHECK(test_platform::nccl().communicators == before);
 }
 
 TEST_CASE(
-    "two ranks that open names in different order are told at once, and can do it right "
+    "two ranks that open names in different order throw at once, and can do it right "
     "afterwards") {
   if (size() % 2 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
@@ -152,22 +153,22 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("an opening that fails leaves the mesh as it was") {
-  if (size() < 2 || !ground::is_double()) return;
-  MeshOptions options = ground::short_timeout();
+TEST_CASE("a failed open leaves the mesh unchanged") {
+  if (size() < 2 || !test_platform::is_double()) return;
+  MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  if (rank() == 1) ground::inject("init:code=3");
+  if (rank() == 1) test_platform::inject("init:code=3");
   CHECK_THROWS_AS(mesh.open({"tp"}), MismatchError);
-  if (rank() == 1) ground::inject("");
+  if (rank() == 1) test_platform::inject("");
   mesh.open({"tp"});
   check_sum(mesh["tp"]);
   mesh.close();
 }
 
-TEST_CASE("a partial name is opened by its own ranks alone") {
+TEST_CASE("a partial name is opened by its own ranks only") {
   if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   const std::string preset = "megatron:pp=4,world_size=" + std::to_string(size());
   options.names["embd"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, preset, options};
@@ -181,9 +182,9 @@ TEST_CASE("a partial name is opened by its own ranks alone") {
   mesh.close();
 }
 
-TEST_CASE("a partial name that is split from another is opened by all ranks of that one") {
+TEST_CASE("a partial name that is split from another is opened by all ranks of its parent") {
   if (size() % 4 != 0) return;
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   options.names["embd"] = {.split_from = "pp", .lazy = true};
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
   mesh.open({"embd"});
@@ -194,13 +195,13 @@ TEST_CASE("a partial name that is split from another is opened by all ranks of t
   mesh.close();
 }
 
-TEST_CASE("duplicates communicators are the same group on another communicator") {
-  MeshOptions options = ground::options();
+TEST_CASE("duplicates are the same group on another communicator") {
+  MeshOptions options = test_platform::options();
   options.names["tp"].duplicates = {"side", "third"};
-  const FakeNcclCounters before = ground::nccl();
+  const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  if (ground::is_double())
-    CHECK(ground::nccl().communicators - before.communicators ==
+  if (test_platform::is_double())
+    CHECK(test_platform::nccl().communicators - before.communicators ==
           static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
   GroupCoordinator& side = mesh.duplicate("tp", "side");
   CHECK(side.name() == "tp[side]");
@@ -223,7 +224,7 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
 }
 
 TEST_CASE("NCCL's options and the stream's priority are those of the name") {
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.names["tp"] = {
       .priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
   options.names["all"].blocking = true;
@@ -233,9 +234,10 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   int priority = 0;
   CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) ==
         cudaSuccess);
-  if (mesh["tp"].size() > 1 && ground::is_double()) {
+  if (mesh["tp"].size() > 1 && test_platform::is_double()) {
     CHECK(priority == -1);
-    const auto config_of = ground::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+    const auto config_of =
+        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
     FakeNcclConfig config{};
     REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
     CHECK(config.blocking == 0);
@@ -247,7 +249,7 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
     CHECK(config.blocking == 1);
     if (version >= 22700)
-      CHECK(std::string{ground::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
+      CHECK(std::string{test_platform::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
                 mesh["all"].native_nccl())} == "all");
   }
   mesh.close();
@@ -256,7 +258,7 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
 TEST_CASE(
     "a second thread that issues for the device, in whichever mesh, is refused before NCCL sees "
     "it") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   device::DeviceBuffer<std::int32_t> values{std::vector<std::int32_t>{1}};
   if (size() > 1) {
     const device::Claim::Issuing other{
@@ -270,21 +272,21 @@ TEST_CASE(
   CHECK(!device::claimed());
 }
 
-TEST_CASE("the coordinator tells how its communicator came to be") {
+TEST_CASE("the coordinator reports how its communicator was created") {
   if (size() < 2) return;
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", ground::options()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
   CHECK(report->inits > 0);
   CHECK(report->warm_up > 0);
-  if (ground::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
+  if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
 }
 
-TEST_CASE("what the environment does to communicators is reported, and left as it is") {
+TEST_CASE("environment variables that change communicators are reported and not changed") {
   std::string said;
-  MeshOptions options = ground::options();
+  MeshOptions options = test_platform::options();
   options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
   for (const bool is_set : {false, true}) {
     said.clear();
@@ -300,9 +302,9 @@ TEST_CASE("what the environment does to communicators is reported, and left as i
   for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
 }
 
-TEST_CASE("options differ between ranks: found before anything is made") {
+TEST_CASE("options that differ between ranks throw before anything is created") {
   if (size() < 2) return;
-  MeshOptions options = ground::short_timeout();
+  MeshOptions options = test_platform::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
                        doctest::Contains("options of names"), MismatchError);

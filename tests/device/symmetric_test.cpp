@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "device/ground.hpp"
+#include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -38,7 +38,7 @@ void fill(DeviceSpan<float> span, float value) {
 }
 
 bool is_nothing_left(const FakeNcclCounters& before) {
-  const FakeNcclCounters now = ground::nccl();
+  const FakeNcclCounters now = test_platform::nccl();
   return now.memory == before.memory && now.windows == before.windows &&
          now.registrations == before.registrations && now.communicators == before.communicators;
 }
@@ -48,17 +48,17 @@ bool is_nothing_left(const FakeNcclCounters& before) {
 TEST_CASE(
     "symmetric device memory is zeroed, registered with the names' communicators, and goes with "
     "the mesh") {
-  const FakeNcclCounters before = ground::nccl();
-  const FakeCudaCounters cuda_before = ground::cuda();
-  Mesh mesh{MPI_COMM_WORLD, grid(), ground::options()};
+  const FakeNcclCounters before = test_platform::nccl();
+  const FakeCudaCounters cuda_before = test_platform::cuda();
+  Mesh mesh{MPI_COMM_WORLD, grid(), test_platform::options()};
   const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(elements, {"tp", "dp"});
   static_assert(std::is_same_v<decltype(memory), const DeviceSpan<float>>);
   CHECK(memory.size() == elements);
   CHECK(values_of(memory) == std::vector<float>(elements, 0.0F));
-  if (ground::is_double()) {
+  if (test_platform::is_double()) {
     const long groups = (mesh["tp"].size() > 1 ? 1 : 0) + (mesh["dp"].size() > 1 ? 1 : 0);
     const int version = nccl::Library::load().version();
-    const FakeNcclCounters now = ground::nccl();
+    const FakeNcclCounters now = test_platform::nccl();
     CHECK(now.memory - before.memory == (version >= 21900 ? 1 : 0));
     CHECK(now.windows - before.windows == (version >= 22700 ? groups : 0));
     CHECK(now.registrations - before.registrations ==
@@ -79,21 +79,21 @@ TEST_CASE(
   cudaLaunchHostFunc(
       stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); },
       nullptr);
-  tp.all_reduce(memory, stream);  // is still under way when close() begins, which waits for it
+  tp.all_reduce(memory, stream);  // still runs when close() begins, which waits for it
   mesh.close();
   CHECK(is_nothing_left(before));
-  CHECK(ground::cuda().allocations == cuda_before.allocations);
+  CHECK(test_platform::cuda().allocations == cuda_before.allocations);
 }
 
 TEST_CASE(
-    "symmetric device memory that ranks ask for differently, or that one has not got, is "
-    "nobody's") {
+    "symmetric device memory of different sizes, or that one rank cannot allocate, throws on all "
+    "ranks") {
   if (size() == 1) return;
-  const FakeNcclCounters before = ground::nccl();
-  MeshOptions options = ground::options();
+  const FakeNcclCounters before = test_platform::nccl();
+  MeshOptions options = test_platform::options();
   options.names["dp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=auto,tp=1", options};
-  const FakeNcclCounters open = ground::nccl();
+  const FakeNcclCounters open = test_platform::nccl();
   CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"pp"})),
                   UnknownName);
   CHECK_THROWS_WITH_AS(
@@ -105,7 +105,7 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(
                            rank() == 0 ? too_much : 4, {"tp"})),
                        doctest::Contains("rank 0"), MismatchError);
-  CHECK(ground::nccl().memory == open.memory);
+  CHECK(test_platform::nccl().memory == open.memory);
   mesh.open({"dp"});
   const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(4, {"dp"});
   fill(memory, 1);
@@ -118,24 +118,24 @@ TEST_CASE(
 }
 
 TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {
-  if (size() == 1 || !ground::is_double() || nccl::Library::load().version() < 22700) return;
-  const FakeNcclCounters before = ground::nccl();
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto", ground::short_timeout()};
-  if (rank() == size() - 1) ground::inject("window:code=2");
+  if (size() == 1 || !test_platform::is_double() || nccl::Library::load().version() < 22700) return;
+  const FakeNcclCounters before = test_platform::nccl();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto", test_platform::short_timeout()};
+  if (rank() == size() - 1) test_platform::inject("window:code=2");
   CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),
                        doctest::Contains("injected: a window"), MismatchError);
-  ground::inject("");
+  test_platform::inject("");
   const DeviceBuffer<float> buffer{1};
   CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(buffer.span()), doctest::Contains("broken"),
                        ClosedError);
   mesh.close();
-  CHECK(ground::nccl().communicators == before.communicators);
-  CHECK(ground::nccl().memory == before.memory);
+  CHECK(test_platform::nccl().communicators == before.communicators);
+  CHECK(test_platform::nccl().memory == before.memory);
   wait_for_all();
 }
 
-TEST_CASE("symmetric device memory without devices says why there are none") {
-  MeshOptions options = ground::options();
+TEST_CASE("symmetric device memory without devices throws the reason why there are none") {
+  MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   CHECK_THROWS_WITH_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),

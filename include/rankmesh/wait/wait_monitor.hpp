@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
@@ -58,6 +59,8 @@ class RANKMESH_API WaitMonitor {
   void serve(const WaitPoint& point);
   bool conclude(const std::function<bool()>& done, const WaitPoint& point,
                 const Deadline& deadline);
+  [[nodiscard]] std::string absence_text(const std::vector<Rank>& missing,
+                                         const std::vector<std::string>& elsewhere) const;
 
   mpi::CommunicatorView comm_;
   Audience audience_;

@@ -65,13 +65,13 @@ bool receive_request(int connection, Request& request) {
 
 bool send_answer(int connection, const Answer& answer, int descriptor) {
   iovec part{const_cast<Answer*>(&answer), sizeof answer};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   if (descriptor >= 0) {
-    message.msg_control = room;
-    message.msg_controllen = sizeof room;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
     cmsghdr* const control = CMSG_FIRSTHDR(&message);
     control->cmsg_level = SOL_SOCKET;
     control->cmsg_type = SCM_RIGHTS;
@@ -83,12 +83,12 @@ bool send_answer(int connection, const Answer& answer, int descriptor) {
 
 bool receive_answer(int connection, Answer& answer, int& descriptor) {
   iovec part{&answer, sizeof answer};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
   descriptor = -1;
   if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer))
     return false;
