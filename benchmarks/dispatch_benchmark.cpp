@@ -99,8 +99,8 @@ class ByHand {
     for (std::int64_t e = 0; e < experts_; ++e) counts[at(e / local_)] += by_expert[at(e)];
     std::exclusive_scan(counts.begin(), counts.end(), places.begin(), 0);
   }
-  // Blocks of received rows, ordered by rank and expert, and their places ordered by expert and
-  // rank.
+  // Blocks of received rows, ordered by rank and expert, and their places ordered by expert
+  // and rank.
   template <class Use>
   void for_each_block(Use&& use) const {
     std::int64_t out = 0;
@@ -141,11 +141,11 @@ class ByRankmesh {
   std::vector<float> rows_;
 };
 
-template <class Way>
-double milliseconds(Way& way, Step& step) {
+template <class Side>
+double milliseconds(Side& side, Step& step) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
-  way(step);
+  side(step);
   double time = (MPI_Wtime() - start) * 1e3;
   MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return time;
@@ -155,6 +155,24 @@ void print(const char* label, std::vector<double> values) {
   std::ranges::sort(values);
   std::printf("%-22s %8.2f (%.2f .. %.2f)\n", label, values[values.size() / 2], values.front(),
               values.back());
+}
+
+// Chooses experts, weights and tokens at random.
+void fill(Step& step, unsigned seed) {
+  // A token's choices are different experts, as a router chooses them.
+  std::mt19937 random{seed};
+  for (std::int64_t t = 0; t < step.tokens; ++t) {
+    std::int32_t e = static_cast<std::int32_t>(random() % static_cast<unsigned>(step.experts));
+    for (std::int64_t j = 0; j < step.top_k; ++j) {
+      step.ids.push_back(e);
+      step.weights.push_back(static_cast<float>(random() % 100) / 100);
+      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) %
+                                    step.experts);
+    }
+  }
+  for (std::int64_t i = 0; i < step.tokens * step.width; ++i)
+    step.in.push_back(static_cast<float>(random() % 1000));
+  step.out.resize(step.in.size());
 }
 
 int run(int argc, char** argv) {
@@ -175,20 +193,7 @@ int run(int argc, char** argv) {
             {}};
   const auto pairs = argument(5, 30);
 
-  // A token's choices are different experts, as a router chooses them.
-  std::mt19937 random{static_cast<unsigned>(mesh.rank().value())};
-  for (std::int64_t t = 0; t < step.tokens; ++t) {
-    std::int32_t e = static_cast<std::int32_t>(random() % static_cast<unsigned>(step.experts));
-    for (std::int64_t j = 0; j < step.top_k; ++j) {
-      step.ids.push_back(e);
-      step.weights.push_back(static_cast<float>(random() % 100) / 100);
-      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) %
-                                    step.experts);
-    }
-  }
-  for (std::int64_t i = 0; i < step.tokens * step.width; ++i)
-    step.in.push_back(static_cast<float>(random() % 1000));
-  step.out.resize(step.in.size());
+  fill(step, static_cast<unsigned>(mesh.rank().value()));
 
   ByHand by_hand{ep.native_mpi(), step.experts};
   ByRankmesh by_rankmesh{ep, step.experts};

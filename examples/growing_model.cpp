@@ -39,8 +39,8 @@ float expected_state() {
   return state;
 }
 
-// Runs the even model: a group of its first 2 or 4 ranks, which is replaced when the number
-// changes.
+// Runs the even model: a group of its first 2 or 4 ranks, which is replaced when the
+// number changes.
 float run_even(rankmesh::Mesh& world, const Wire& wire) {
   const std::int64_t member = world.rank().value() / 2;
   std::shared_ptr<rankmesh::GroupCoordinator> group;

@@ -97,9 +97,9 @@ struct Stage {
   }
 };
 
-// Runs all forward and backward passes of one step. At the ends of the pipeline, moves that would
-// leave it do nothing: the first stage keeps its input, the last stage keeps the gradient of the
-// loss.
+// Runs all forward and backward passes of one step. At the ends of the pipeline, moves that
+// would leave it do nothing: the first stage keeps its input, the last stage keeps the gradient
+// of the loss.
 void one_f_one_b(rankmesh::GroupCoordinator& pp, Stage& stage, int count) {
   rankmesh::exchange::StageExchange neighbours{pp};
   const int following = static_cast<int>(pp.size() - 1 - pp.rank_in_group().value());

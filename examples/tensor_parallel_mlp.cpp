@@ -1,5 +1,5 @@
-// A pipeline of tensor-parallel MLPs with data parallelism. The result is compared with one
-// process.
+// A pipeline of tensor-parallel MLPs with data parallelism. The result is compared with
+// one process.
 //
 //   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device]
 //

@@ -1,5 +1,5 @@
-// Two models share one world. Even ranks run one model, odd ranks the other. Each has its own
-// groups.
+// Two models share one world. Even ranks run one model, odd ranks the other. Each has its
+// own groups.
 //
 //   mpirun -n 8 two_models
 #include <cstdio>

@@ -13,8 +13,8 @@ struct CapturedGraphs::State {
   std::condition_variable changed;
   std::map<std::string, int> alive;
 
-  // The user object of a capture. CUDA owns it and calls release() when the last graph is
-  // destroyed.
+  // The user object of a capture. CUDA owns it and calls release() when the last graph
+  // is destroyed.
   struct Token {
     std::shared_ptr<State> state;
     std::string name;

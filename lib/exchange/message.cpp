@@ -66,8 +66,8 @@ Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPar
       "fix the error that this rank reports"};
 }
 
-// Returns a buffer of the whole length that begins with the first part; the rest is received into
-// it.
+// Returns a buffer of the whole length that begins with the first part; the rest is received
+// into it.
 Bytes begin_of(const FirstPart& part, std::uint64_t bytes) {
   Bytes message(bytes);
   const std::size_t begins = std::min<std::size_t>(bytes, short_message);

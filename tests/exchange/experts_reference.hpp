@@ -160,8 +160,8 @@ class StepTest {
     return reference_.arrivals[at(self_ * local_ + e)];
   }
 
-  // The row of the a-th arrival in local slot e. With a capacity, each sending rank has its own
-  // rows.
+  // The row of the a-th arrival in local slot e. With a capacity, each sending rank has its
+  // own rows.
   [[nodiscard]] std::int64_t row_of(std::int64_t e, std::size_t a) const {
     const auto& all = arrivals(e);
     const std::int64_t first = route_.offsets()[at(e)];

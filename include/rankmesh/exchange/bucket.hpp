@@ -39,8 +39,8 @@ struct BucketOptions {
 /// kept for the next round.
 ///
 /// On host memory, the operations make progress in Mesh::progress(). On device memory, the copies
-/// are on the stream and the all_reduce is on the group's own stream, so it overlaps with the work
-/// that the program puts on the stream next. Thread safety: that of the group.
+/// run on `BucketOptions::stream` and the all_reduce runs on the group's own stream, so the stream
+/// of the program can compute at the same time. Thread safety: that of the group.
 class RANKMESH_API Bucket {
  public:
   /// Creates a bucket. Local. @throws UsageError  `bytes` is below 1.
@@ -59,9 +59,9 @@ class RANKMESH_API Bucket {
   void add_buffer(const Buffer& buffer);
   /// Issues the buffers that were added since the last collective. Collective over the group.
   void flush();
-  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until they
-  /// are complete; on device memory, the stream waits for them. The next add() begins another
-  /// round.
+  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until
+  /// they are complete; on device memory, the stream waits for them. The next add() begins
+  /// another round.
   /// @throws UsageError  The round differs from the first. @throws TimeoutError
   void wait();
 

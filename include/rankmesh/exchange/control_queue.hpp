@@ -34,8 +34,8 @@ struct ControlQueueOptions {
 ///
 /// Cost in shared memory: one copy by the writer and one by each reader, without system calls.
 /// Between nodes: one message per reader, and a copy at the writer that is kept until all readers
-/// have received it. The writer sends to each remote reader itself, as vLLM's message queue does:
-/// if one reader forwarded messages to the others on its node, these would wait for its next read.
+/// have received it. The writer sends to each remote reader, as vLLM's message queue does. If a
+/// reader forwarded messages to other readers, these would have to wait until it reads.
 /// Memory: one segment of about slots x slot_bytes, without a name in /dev/shm (see SharedSegment).
 ///
 /// A wait spins briefly, then yields the core, then sleeps for 50 us at a time. It does not spin if
@@ -59,8 +59,8 @@ class RANKMESH_API ControlQueue {
   [[nodiscard]] std::int64_t local_readers() const noexcept;
   [[nodiscard]] std::int64_t remote_readers() const noexcept;
 
-  /// Writes a message. Only the writer may call it. Blocks while the slowest reader is too far
-  /// behind.
+  /// Writes a message. Only the writer may call it. Blocks while the slowest reader is too
+  /// far behind.
   /// @param timeout  Empty: the mesh's timeout.
   /// @throws TimeoutError  It names the late readers. If a part of the message has been written,
   /// the queue is broken; otherwise it can still be used.

@@ -67,15 +67,17 @@ class RANKMESH_API ExpertRoute {
   std::vector<std::int64_t> offsets_{0};
   std::vector<std::int64_t> counts_;
   std::vector<std::int32_t> experts_;
-  // The rows that are exchanged with each rank. It is 0 for the rank itself, whose rows are copied
-  // directly.
+  // The rows that are exchanged with each rank. It is 0 for the rank itself, whose rows are
+  // copied directly.
   std::vector<std::int64_t> sent_, received_;
-  // Lists of source rows for the kernels (device/kernels/expert_rows.hpp):
-  // - pack: the choice for each row that is sent;
-  // - place: the received row for each row of this rank's experts, or all_received_ + the choice if
-  //   the row is this rank's own;
-  // - unplace: the row of this rank's experts for each row that is sent back;
-  // - sum: the row that came back for each choice, or all_sent_ + the row of this rank's experts.
+  // Each list has an entry per row that a kernel writes (device/kernels/expert_rows.hpp). The entry
+  // is the row to copy from.
+  // - pack: writes the rows to send; an entry is a choice.
+  // - place: writes the rows of this rank's experts; an entry is a received row, or a choice of
+  //   this rank plus all_received_.
+  // - unplace: writes the rows to send back; an entry is a row of this rank's experts.
+  // - sum: adds up the results; an entry is a row that came back, or a row of this rank's experts
+  //   plus all_sent_.
   std::vector<std::int64_t> pack_, place_, unplace_, sum_;
   std::int64_t all_sent_ = 0, all_received_ = 0;
   bool is_direct_ = false;  // one slot per rank: rows are received in their final place
@@ -130,11 +132,11 @@ class RANKMESH_API ExpertDispatcher {
   /// ranks begin with different slots. Cost: one all-to-all of 8 bytes per slot, or no
   /// communication with a capacity.
   /// @param ids  T x k logical experts, row-major; -1 is no choice.
-  /// @throws UsageError  An id is outside -1 .. experts-1, or top_k does not divide the number of
-  /// ids.
+  /// @throws UsageError  An id is outside -1 .. experts-1, or top_k does not divide the number
+  /// of ids.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
-  /// Plans a route of ids in device memory. The host waits for the stream, with the default
-  /// timeout.
+  /// Plans a route of ids in device memory. The host waits for the stream, with the
+  /// default timeout.
   [[nodiscard]] ExpertRoute route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                   StreamRef stream);
 

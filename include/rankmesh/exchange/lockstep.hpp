@@ -67,8 +67,8 @@ class RANKMESH_API Lockstep {
   /// Local; the first step compares the options of all ranks.
   /// @throws UsageError  The sizes are not ascending or not positive.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
-  /// Agrees on the next step. Collective over the group; blocks. Cost: one all_reduce of 8 (n + 7)
-  /// bytes.
+  /// Agrees on the next step. Collective over the group; blocks. Cost: one all_reduce of n + 7
+  /// words of 8 bytes.
   /// @throws MismatchError  On all ranks: they are in different steps or have other options, or a
   /// proposal is invalid (tokens below 0, a mode out of range, or tokens of a rank that was done).
   Step agree(const StepProposal& proposal);

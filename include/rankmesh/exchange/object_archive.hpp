@@ -139,8 +139,8 @@ Bytes to_bytes(const T& object) {
 }
 
 /// Reads an object from bytes.
-/// @throws DataError  The bytes are not a T: they are truncated or too long, or T's load function
-/// throws.
+/// @throws DataError  The bytes are not a T: they are truncated or too long, or T's load
+/// function throws.
 template <class T>
 void from_bytes(std::span<const std::byte> bytes, T& object) {
   const auto refuse = [&](const std::string& why) {

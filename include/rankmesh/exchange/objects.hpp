@@ -57,8 +57,8 @@ void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0)
   if (mine.failure) throw DataError{"an object could not be serialised: " + mine.failure->text, {}};
 }
 
-/// Receives an object from another member; blocks. @throws DataError  The received bytes are not a
-/// T.
+/// Receives an object from another member; blocks. @throws DataError  The received bytes are not
+/// a T.
 template <class T>
 [[nodiscard]] T recv_object(GroupCoordinator& group, Peer from, int tag = 0) {
   return from_bytes<T>(recv_message(group, from, tag));
@@ -92,8 +92,8 @@ template <class T>
 }
 
 /// Writes an object to a control queue.
-/// @throws  What ControlQueue::write() throws. If the object's save function throws, nothing is
-/// written.
+/// @throws  What ControlQueue::write() throws. If the object's save function throws, nothing
+/// is written.
 template <class T>
 void write_object(ControlQueue& queue, const T& object,
                   std::optional<Deadline::Duration> timeout = {}) {

@@ -9,9 +9,9 @@
 
 namespace rankmesh::exchange {
 
-/// The operations that a function has started. The list is complete when all of them are; an empty
-/// list is complete. The buffers must stay valid until then, also if this object is destroyed
-/// earlier.
+/// The operations that a function has started. The list is complete when all of them are; an
+/// empty list is complete. The buffers must stay valid until then, also if this object is
+/// destroyed earlier.
 class RANKMESH_API WorkList {
  public:
   /// Adds an operation.

@@ -1,4 +1,4 @@
-// MPI's datatypes and operations for rankmesh's, and counts above MPI's limit.
+// Translates data types, reductions and large counts for MPI.
 #pragma once
 
 #include <cstddef>

@@ -10,9 +10,9 @@
 
 namespace rankmesh::device {
 
-/// Copies rows: row i of `to` becomes row index[i] of `from`. If index[i] >= split, it becomes row
-/// (index[i] - split) / share of `other` instead, so `share` consecutive indices mean one row
-/// there.
+/// Copies rows: row i of `to` becomes row index[i] of `from`. If index[i] >= split, it becomes
+/// row (index[i] - split) / share of `other` instead, so `share` consecutive indices mean one
+/// row there.
 struct GatherRows {
   static constexpr std::int64_t zeros = -1;  ///< As an index: the row becomes zeros.
   static constexpr std::int64_t keep = -2;   ///< As an index: the row is not written.

@@ -187,8 +187,8 @@ class Bootstrap {
     }
   }
 
-  // The other members of this rank's groups poll inits that cannot complete any more. End their
-  // waits.
+  // The other members of this rank's groups poll inits that cannot complete any more. End
+  // their waits.
   void end_waits_of_peers(const std::string& message) {
     for (const Request& request : requests_) monitor_.give_up(point_of(request, "init"), message);
   }

@@ -1,18 +1,16 @@
-// The protocol of a control queue in shared memory: one writer, and readers that each read every
-// message.
+// The protocol of a control queue in shared memory: one writer, and readers that each read
+// every message.
 //
 // It uses neither MPI nor processes, and nothing in it waits. So a test can run it between threads
 // under ThreadSanitizer.
 //
 // A message is divided into chunks, which are numbered over the life of the ring. Chunk i is stored
 // in slot i % slots.
-// - The writer waits until every reader has read the old chunk of the slot. Then it writes the
-// bytes
-//   and stores i + 1 as the slot's number (release).
-// - A reader waits until the slot's number is i + 1 (acquire), copies the bytes, and stores i + 1
-// in
-//   its own counter (release). The writer reads the counters (acquire), so it overwrites a slot
-//   only after the copies.
+// - The writer waits until every reader has read the old chunk of the slot. Then it writes the new
+//   bytes and stores i + 1 as the slot's number (release).
+// - A reader waits until the slot's number is i + 1 (acquire). Then it copies the bytes and stores
+//   i + 1 in its own counter (release). The writer reads the counters (acquire), so it overwrites a
+//   slot only after the copies.
 // Memory begins as zeros, so no slot has a valid number at first. Each reader writes only its own
 // counter, so readers do not contend with each other.
 #pragma once

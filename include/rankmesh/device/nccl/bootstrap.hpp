@@ -54,9 +54,8 @@ using Agree = std::function<void(const std::string& phase, const std::string& fa
 /// Each phase runs for all groups at once:
 /// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each.
 /// 2. One MPI_Ibcast of 132 bytes per ID.
-/// 3. One MPI_Ibarrier per group. A broadcast may complete on one rank while it still has to
-/// forward
-///    data to another, and NCCL's init does not let MPI make progress.
+/// 3. One MPI_Ibarrier per group. A broadcast can complete on one rank while that rank still has to
+///    forward data to another, and NCCL's init does not let MPI make progress.
 /// 4. An agreement.
 /// 5. NCCL's inits, which are non-blocking and polled together.
 /// 6. An agreement. If a rank failed, all communicators are aborted.

@@ -30,8 +30,8 @@ class RANKMESH_API SymmetricMemory {
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
-  /// Begins to register with a communicator that is ready. Call its wait_until_ready() next, then
-  /// finish_registration().
+  /// Begins to register with a communicator that is ready. Call its wait_until_ready() next,
+  /// then finish_registration().
   /// @param as_window  Register as a window if NCCL has them: that is collective over the
   /// communicator's ranks. Registering as a buffer is local.
   void begin_registration(const Communicator& comm, bool as_window);
@@ -46,7 +46,8 @@ class RANKMESH_API SymmetricMemory {
   void release() noexcept;
   struct Registered {
     const Communicator* comm;
-    // NCCL writes it until the communicator is ready, so it must not move before: hence the deque.
+    // NCCL writes it until the communicator is ready, so its address must not change (in a deque,
+    // it does not).
     ncclWindow_t window = nullptr;
     void* buffer = nullptr;
   };
