@@ -72,11 +72,11 @@ bool send_answer(int connection, const Answer& answer, int descriptor) {
   if (descriptor >= 0) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    cmsghdr* const control = CMSG_FIRSTHDR(&message);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
   return sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
 }
@@ -92,10 +92,10 @@ bool receive_answer(int connection, Answer& answer, int& descriptor) {
   descriptor = -1;
   if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer))
     return false;
-  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
-       control = CMSG_NXTHDR(&message, control))
-    if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
-      std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header))
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return true;
 }
 
