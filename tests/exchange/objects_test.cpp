@@ -131,7 +131,7 @@ TEST_CASE("an object of another type throws at its receiver only, and the group 
   if (tp.is_first()) exchange::send_object(tp, std::string{"fourteen bytes"}, 1);
   if (rank() == 1)
     CHECK_THROWS_WITH_AS((void)exchange::recv_object<std::vector<double>>(tp, 0),
-                         doctest::Contains("are no object"), DataError);
+                         doctest::Contains("are not an object"), DataError);
   std::vector<int> one{1};
   tp.all_reduce(one);
   CHECK(one[0] == size());
@@ -156,7 +156,7 @@ TEST_CASE(
     huge[0] = std::byte{1};
     std::memcpy(huge.data() + 1, &length, sizeof length);
     CHECK_THROWS_WITH_AS((void)exchange::from_bytes<std::vector<double>>(huge),
-                         doctest::Contains("ends too early"), DataError);
+                         doctest::Contains("the bytes end too early"), DataError);
     CHECK_THROWS_AS((void)exchange::from_bytes<std::string>(huge), DataError);
   }
   std::mt19937 random{5};
