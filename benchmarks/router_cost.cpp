@@ -9,8 +9,10 @@
 #include <span>
 #include <string_view>
 
+#include "group/detail/connection.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/group/detail/channel.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/environment.hpp"
 
 using namespace rankmesh;
@@ -24,7 +26,7 @@ class NullTransport final : public Transport {
   explicit NullTransport(std::string_view name) : name_{name} {}
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] bool supports(const Call&) const override { return true; }
-  [[gnu::noinline]] void run(const Call&) override { ++served; }
+  [[gnu::noinline]] void run(const Call&, Waiter&) override { ++served; }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call&) override { return nullptr; }
   int served = 0;
 
@@ -67,19 +69,23 @@ MEASURED(send_recv, (GroupCoordinator & group, Input in, Values out),
 
 int main(int argc, char** argv) {
   mpi::Environment environment{argc, argv};
-  auto services = std::make_shared<detail::MeshServices>();
-  // Two transports and a rule by size: the longest way that a call takes without asking a
+  // Two transports and a rule by size: the longest path that a call takes without asking a
   // transport.
-  services->routes =
-      RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm", RouteSource::code, "here");
-  services->routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
-  auto channel = std::make_shared<detail::Channel>();
-  channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};
-  channel->ranks = RankSet::of(std::array{Rank{0}, Rank{1}});
-  channel->families = {0};
-  channel->transports.push_back(std::make_unique<NullTransport>("shm"));
-  channel->transports.push_back(std::make_unique<NullTransport>("mpi"));
-  GroupCoordinator group{"tp", channel, services};
+  detail::MeshFacts facts{.routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm",
+                                                      RouteSource::code, "here")};
+  facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
+  detail::GroupDescription description;
+  description.families = {0};
+  description.ranks = RankSet::of(std::array{Rank{0}, Rank{1}});
+  detail::HostTransports host;
+  host.list.push_back(std::make_unique<NullTransport>("shm"));
+  host.list.push_back(std::make_unique<NullTransport>("mpi"));
+  const auto connection = std::make_shared<detail::Connection>(
+      std::move(description), mpi::Communicator{}, mpi::CommunicatorView{MPI_COMM_SELF},
+      std::move(host), nullptr);
+  const auto owner = detail::GroupAccess::make(
+      "tp", connection, std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
+  GroupCoordinator& group = *owner;
 
   std::array<double, 2> two{};
   std::array<double, 2> others{};
@@ -98,6 +104,6 @@ int main(int argc, char** argv) {
   measured_send(group, one);
   measured_recv(group, one);
   measured_send_recv(group, other, one);
-  const auto* served = dynamic_cast<const NullTransport*>(channel->transports[1].get());
+  const auto* served = dynamic_cast<const NullTransport*>(connection->host().list[1].get());
   return served->served == 13 * repeats ? 0 : 1;
 }

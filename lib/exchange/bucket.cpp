@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 void copy(std::byte* to, const std::byte* from, const Buffer& like, StreamRef stream) {
   const auto bytes = static_cast<std::size_t>(like.bytes());
@@ -99,12 +102,13 @@ void Bucket::flush() {
   } else {
     added_.clear();
   }
-  Work work = group_.start({.operation = Operation::all_reduce,
-                            .reduction = options_.op,
-                            .in = whole.as_input(),
-                            .out = whole,
-                            .stream = options_.stream},
-                           kept);
+  Work work = GroupAccess::start(group_,
+                                 {.operation = Operation::all_reduce,
+                                  .reduction = options_.op,
+                                  .in = whole.as_input(),
+                                  .out = whole,
+                                  .stream = options_.stream},
+                                 kept);
   issued_.push_back({std::exchange(added_, {}), std::move(work)});
   added_count_ = 0;
 }

@@ -33,18 +33,18 @@ void validate(const GroupCoordinator& group, RankInGroup writer,
 // Compares the arguments of all members and returns the queue's tag. Members may have opened
 // different numbers of queues in other groups, so the highest number counts.
 int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions& options) {
-  auto& services = group.services();
+  rankmesh::detail::ControlPlane& control = *rankmesh::detail::GroupAccess::runtime(group).control;
   const auto digest = static_cast<std::int64_t>(
       hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >>
       2);
-  std::vector<std::int64_t> agreed{digest, -digest, services.queues};
+  std::vector<std::int64_t> agreed{digest, -digest, control.queues};
   // Asynchronous, so that the wait has a deadline: MPI's blocking calls that follow have none.
   group.all_reduce_async(agreed, ReduceOp::max).wait();
   if (agreed[0] != -agreed[1])
     throw MismatchError{
         fmt::format("the members of '{}' open different control queues", group.name()),
         "pass the same writer and the same options on every rank", true};
-  services.queues = agreed[2] + 1;
+  control.queues = agreed[2] + 1;
   return first_tag + static_cast<int>(agreed[2] % tags);
 }
 
@@ -52,11 +52,11 @@ int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions
 
 std::string ControlQueue::State::name(std::int64_t rank_in_group) const {
   const Rank rank = group->ranks().at(rank_in_group);
-  return fmt::format("{} ({})", rank.value(), services().describe(rank));
+  return runtime().control->names(rank);
 }
 
 void ControlQueue::State::require_usable() const {
-  if (services().closed)
+  if (runtime().is_closed)
     throw ClosedError{"a control queue is used after close()",
                       "close the mesh after the last use of the queue"};
   if (!broken.empty())
@@ -82,7 +82,7 @@ void ControlQueue::State::find_readers(const Placement& nodes) {
 // Creates the ring on the writer's node. Collective over the group: a rank that fails still takes
 // part, and all throw.
 void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
-  auto& services = group->services();
+  rankmesh::detail::ControlPlane& control = *runtime().control;
   std::string failure;
   const bool has_ring = is_local && !local_of.empty();
   mpi::Communicator node = mpi::split(comm, has_ring ? 0 : MPI_UNDEFINED, comm.rank());
@@ -97,7 +97,7 @@ void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
                             detail::ring_line * detail::ring_line;
     try {
       segment = SharedSegment{node.view(), MessageRing::bytes(local_of.size(), slots, slot_bytes),
-                              *services.monitor, point, Deadline{services.timeout}};
+                              control.monitor, point, control.deadline()};
       ring.emplace(segment.data(), local_of.size(), slots, slot_bytes);
     } catch (const SharedMemoryError& error) {
       failure = error.message();

@@ -10,6 +10,7 @@
 #include "detail/route_planner.hpp"
 #include "device/kernels/expert_rows.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -112,7 +113,7 @@ void ExpertDispatcher::State::exchange(const RowBlocks<ConstBuffer>& in,
                   .in_blocks = &in_blocks,
                   .out_blocks = &out_blocks,
                   .stream = stream};
-  run_or_leak([&] { group.run(call); }, outgoing, incoming);
+  run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, call); }, outgoing, incoming);
 }
 
 void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind) {

@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/group/detail/fused_calls.hpp"
+#include "group/detail/fused_calls.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 constexpr int highest_tag = 16382;  // the backward direction uses the tag above
 
@@ -52,11 +55,11 @@ Call StageExchange::call_of(const StageMove& move, StreamRef stream) const {
 
 WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
   WorkList works;
-  for (const bool is_sent :
-       {false, true})  // receives first, so that messages that arrive find their buffers
+  // Receives first, so that messages that arrive find their buffers.
+  for (const bool is_sent : {false, true})
     for (const StageMove& move : moves)
       if (move.is_sent == is_sent && !is_on_device(move) && !leaves_pipeline(move))
-        works.add(stages_.start(call_of(move, stream)));
+        works.add(GroupAccess::start(stages_, call_of(move, stream)));
 
   const auto on_device = [&](const StageMove& move) {
     return is_on_device(move) && !leaves_pipeline(move);
@@ -67,7 +70,8 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   // next stage is also the previous one, so the order of both directions must be fixed.
   for (const bool is_forward : {true, false})
     for (const StageMove& move : moves)
-      if (move.is_forward == is_forward && on_device(move)) stages_.run(call_of(move, stream));
+      if (move.is_forward == is_forward && on_device(move))
+        GroupAccess::run(stages_, call_of(move, stream));
   together.end();
   return works;
 }

@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "detail/tensor_metadata.hpp"
+#include "group/detail/fused_calls.hpp"
 #include "rankmesh/exchange/work_list.hpp"
-#include "rankmesh/group/detail/fused_calls.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 using detail::DictMetadata;
 using detail::TensorMetadata;
@@ -67,11 +70,11 @@ void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   };
   WorkList works;
   for (const Call& call : calls)
-    if (!on_device(call)) works.add(group.start(call));
+    if (!on_device(call)) works.add(GroupAccess::start(group, call));
   if (std::ranges::any_of(calls, on_device)) {
     rankmesh::detail::FusedCalls together{group};
     for (const Call& call : calls)
-      if (on_device(call)) group.run(call);
+      if (on_device(call)) GroupAccess::run(group, call);
     together.end();
   }
   works.wait();

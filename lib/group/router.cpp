@@ -4,22 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "detail/rewritten.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
-Transport* find(const Channel& channel, std::string_view name) {
-  for (const auto& transport : channel.transports)
-    if (transport->name() == name) return transport.get();
-  return nullptr;
-}
-
-std::string why_absent(const Channel& channel, const std::string& name) {
-  const auto known = channel.absent.find(name);
-  return known != channel.absent.end() ? known->second
-                                       : fmt::format("the group has no {} transport", name);
+std::string why_absent(const HostTransports& transports, const std::string& name) {
+  const auto known = transports.absent.find(name);
+  return known != transports.absent.end() ? known->second
+                                          : fmt::format("the group has no {} transport", name);
 }
 
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
@@ -35,11 +28,12 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 
 }  // namespace
 
-Router::Router(const RouteTable& routes, const Channel& channel, std::string_view name)
-    : size_{channel.ranks.size()}, scope_{std::string{name}, size_, channel.nodes} {
+Router::Router(const RouteTable& routes, const HostTransports& transports,
+               const GroupDescription& group, std::string_view family)
+    : size_{group.ranks.size()}, scope_{std::string{family}, size_, group.nodes} {
   if (size_ == 1) {  // copies: no rule is asked
-    Transport* local = channel.transports.front().get();
-    choices_.push_back({{ByteRange::infinite, local, local}});
+    Transport* local = transports.list.front().get();
+    choices_.push_back({{endless, local, local}});
     for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
     return;
   }
@@ -50,10 +44,10 @@ Router::Router(const RouteTable& routes, const Channel& channel, std::string_vie
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
       if (operation == Operation::barrier) query.type.reset();
       Cell& cell = row.cells[c];
-      cell.by_size = cell.without_size = add(routes, channel, query);
+      cell.by_size = cell.without_size = add(routes, transports, query);
       if (operation != Operation::barrier && !is_point_to_point(operation)) {
         query.bytes = 0;
-        cell.by_size = add(routes, channel, query);
+        cell.by_size = add(routes, transports, query);
       }
       row.by_type = row.by_type || cell.by_size != row.cells[0].by_size ||
                     cell.without_size != row.cells[0].without_size;
@@ -62,13 +56,13 @@ Router::Router(const RouteTable& routes, const Channel& channel, std::string_vie
 }
 
 // The choices of one operation and type, shared with an equal list that is there already.
-const Router::Choice* Router::add(const RouteTable& routes, const Channel& channel,
+const Router::Choice* Router::add(const RouteTable& routes, const HostTransports& transports,
                                   const RouteQuery& query) {
   std::vector<Choice> list;
   for (const RouteSegment& segment : routes.resolve(scope_, query)) {
     std::vector<Transport*> candidates;
     for (const std::size_t r : segment.rules) {
-      Transport* transport = find(channel, routes.rules()[r].transport);
+      Transport* transport = transports.find(routes.rules()[r].transport);
       if (transport != nullptr && std::ranges::find(candidates, transport) == candidates.end())
         candidates.push_back(transport);
     }
@@ -76,8 +70,11 @@ const Router::Choice* Router::add(const RouteTable& routes, const Channel& chann
     auto known = std::ranges::search(others_, others).begin();
     if (known == others_.end() && !others.empty())
       known = others_.insert(known, others.begin(), others.end());
-    const Choice choice{segment.bytes.end, others.empty() ? candidates.front() : nullptr,
-                        candidates.front(), static_cast<std::uint32_t>(others.size()),
+    const std::uint64_t end = segment.bytes.end == ByteRange::infinite
+                                  ? endless
+                                  : static_cast<std::uint64_t>(segment.bytes.end);
+    const Choice choice{end, others.empty() ? candidates.front() : nullptr, candidates.front(),
+                        static_cast<std::uint32_t>(others.size()),
                         others.empty() ? 0 : static_cast<std::uint32_t>(known - others_.begin())};
     if (!list.empty() && list.back().routes_like(choice))
       list.back().end = choice.end;
@@ -95,13 +92,15 @@ Transport& Router::first_that_supports(const Choice& choice, const Call& call) c
   return *others_[choice.begin_others + choice.others - 1];  // says itself what it does not carry
 }
 
-RouteExplanation Router::explain(const RouteTable& routes, const Channel& channel, const Call& call,
-                                 bool capture, const std::string& no_device) const {
+RouteExplanation Router::explain(const RouteTable& routes, const HostTransports& transports,
+                                 const DeviceTransport* device, const Call& call, bool capture,
+                                 const std::string& why_no_device) const {
   const RouteQuery query = query_of(call, size_, capture);
   RouteExplanation explanation;
   const bool on_device = query.kind == MemoryKind::device;
   if (size_ == 1) {
-    const Transport* local = on_device ? channel.device.get() : channel.transports.front().get();
+    const Transport* local =
+        on_device ? static_cast<const Transport*>(device) : transports.list.front().get();
     if (local != nullptr) explanation.transport = local->name();
     return explanation;
   }
@@ -111,10 +110,11 @@ RouteExplanation Router::explain(const RouteTable& routes, const Channel& channe
     if (query.bytes && *query.bytes >= segment.bytes.end) continue;
     for (const std::size_t r : segment.rules) {
       const RouteRule& rule = routes.rules()[r];
-      const Transport* transport = on_device ? channel.device.get() : find(channel, rule.transport);
+      const Transport* transport =
+          on_device ? static_cast<const Transport*>(device) : transports.find(rule.transport);
       std::string why;
       if (transport == nullptr)
-        why = on_device ? no_device : why_absent(channel, rule.transport);
+        why = on_device ? why_no_device : why_absent(transports, rule.transport);
       else if (!transport->supports(call))
         why = transport->why_not(call);
       if (why.empty()) {

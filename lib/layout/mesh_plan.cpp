@@ -203,6 +203,14 @@ std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const 
   return wanted.ranks_per_id == 0 ? 1 : (ranks + wanted.ranks_per_id - 1) / wanted.ranks_per_id;
 }
 
+BatchPlace MeshPlan::batch_place(std::size_t family) const {
+  std::string_view name = families_[family].name();
+  // The only dot in a name is the one behind a grid's prefix.
+  if (const auto dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
+  const int turn = name == "dp" ? 2 : name == "pp" ? 1 : 0;
+  return {options_[family].priority, turn};
+}
+
 void MeshPlan::set_options(std::string_view name, GroupOptions options) {
   const std::size_t family = index_of(name);
   const auto refuse = [&](const std::string& reason, const std::string& hint) {

@@ -1,82 +1,64 @@
-// How a mesh, or one group of it, ends.
+// How a mesh, or one group of it, is closed.
 #include <algorithm>
 #include <exception>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include "detail/agreement.hpp"
 #include "detail/state.hpp"
-#include "rankmesh/base/hash.hpp"
-#include "rankmesh/group/detail/in_flight.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
+#include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/monitored_barrier.hpp"
 
 namespace rankmesh {
-namespace {
-
-// All members come here before anything is freed, so that nobody's operation loses its
-// communicator.
-void meet(const mpi::CommunicatorView& comm, detail::MeshState& state, const std::string& what,
-          const RankSet& ranks) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
-  WaitPoint step{hash_bytes(what + ranks.to_string()).low, what, {}};
-  for (const Rank rank : ranks) step.members.push_back(static_cast<int>(rank.value()));
-  state.services->monitor->wait({&request, 1}, step, state.deadline());
-}
-
-void free_channel(detail::Channel& channel) {
-  channel.retire("it is closed");
-  channel.in_place = nullptr;
-  channel.transports.clear();
-  channel.device.reset();
-  channel.comm = {};
-  channel.owned.free();
-}
-
-}  // namespace
 
 void Mesh::close(GroupCoordinator& group) {
   detail::MeshState& state = open_state("close of a group");
-  const detail::CallGuard guard{*state.services};
+  const detail::CallLock lock{*state.runtime};
   const auto found =
       std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
   if (found == state.dynamic.end())
     throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
-                     "names of the mesh are closed with it, by close()"};
-  const auto channel =
-      std::ranges::find_if(state.channels, [&](const auto& c) { return group.uses(*c); });
+                     "close() of the mesh closes the groups of its families"};
+  detail::Connection& connection = detail::GroupAccess::connection(group);
   if (state.device)
-    if (const std::string graphs = state.device->living_graphs(channel->get()); !graphs.empty())
+    if (const std::string graphs = state.device->living_graphs(&connection.group); !graphs.empty())
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),
                        "destroy the graphs first"};
-  detail::finish_in_flight(*state.services, channel->get(), state.deadline());
-  if ((*channel)->owned) {
+  detail::ControlPlane& control = *state.control;
+  state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
+  if (connection.owns_communicator()) {
+    // All members wait for each other before anything is freed, so that no member's operation loses
+    // its communicator.
+    const std::string activity = "close of " + group.name();
     try {
-      meet((*channel)->owned.view(), state, "close of " + group.name(), group.ranks());
+      monitored_barrier(
+          connection.comm(), control.monitor,
+          WaitPoint::of(group.ranks(), activity, activity + group.ranks().to_string()),
+          state.deadline());
     } catch (const Error& error) {
-      (*channel)->broken =
-          error.message();  // its barrier is still under way: nothing may follow it
+      connection.mark_broken(error.message());  // its barrier is still in flight
       throw;
     }
   }
-  if (state.device) state.device->close(**channel, state.deadline());
-  free_channel(**channel);
-  state.channels.erase(channel);
+  if (state.device) state.device->close(connection, state.deadline());
+  connection.close();
+  std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);
 }
 
 void Mesh::close() {
   if (is_closed()) return;
   if (!mpi::is_active())
-    throw UsageError{"close() after MPI_Finalize", "close the mesh before MPI is finalised"};
+    throw UsageError{"close() after MPI_Finalize", "close the mesh before MPI is finalized"};
   detail::MeshState& state = open_state("close");
-  const detail::CallGuard guard{*state.services};
-  detail::Agreement agreement;  // as cheap as a barrier, and a rank can say no
+  const detail::CallLock lock{*state.runtime};
+  detail::ControlPlane& control = *state.control;
+  Agreement agreement;  // as cheap as a barrier, and every rank can refuse
   try {
-    detail::finish_in_flight(*state.services, nullptr, state.deadline());
-    if (state.device) state.device->quiesce(state.deadline());
+    state.runtime->in_flight.finish(nullptr, control.monitor, state.deadline());
+    if (state.device) state.device->quiesce(state.connections, state.deadline());
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
@@ -84,35 +66,33 @@ void Mesh::close() {
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       agreement.fail(fmt::format("{}: destroy them first", graphs));
   try {
-    agreement.settle(state.control.view(), *state.services->monitor, "close of the mesh",
-                     state.deadline());
+    control.all().verify("close of the mesh", agreement);
   } catch (const MismatchError&) {
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees what is left
     throw;
   }
-  state.services->closed = true;  // the channels follow when the devices have ended
+  state.runtime->is_closed = true;  // the connections follow when the devices have ended
   state.shared->close_windows();
-  std::exception_ptr failure;  // of a device does not keep MPI's communicators open
+  std::exception_ptr failure;  // a failing device does not keep MPI's communicators open
   try {
-    if (state.device) state.device->close(state.deadline());
+    if (state.device) state.device->close(state.connections, state.deadline());
   } catch (...) {
     failure = std::current_exception();
   }
-  for (const auto& channel : state.channels) free_channel(*channel);
+  for (const auto& connection : state.connections) connection->close();
   state.shared->close();
-  state.services->monitor.reset();
-  state.control.free();
+  control.close();
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
-  if (state.device) state.device->abort();
-  for (const auto& channel : state.channels) {
-    channel->device.reset();
-    channel->broken = "the mesh was aborted";
+  if (state.device) state.device->abort(state.connections);
+  for (const auto& connection : state.connections) {
+    connection->close_device();
+    connection->mark_broken("the mesh was aborted");
   }
 }
 

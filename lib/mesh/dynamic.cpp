@@ -6,32 +6,57 @@
 
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh {
 namespace {
 
-std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state, std::string name,
-                                              std::string identity, RankSet ranks,
-                                              mpi::Communicator owned,
-                                              mpi::CommunicatorView adopted = {},
-                                              ncclComm* nccl = nullptr) {
-  auto channel =
-      state.add_channel(std::move(identity), name, std::move(ranks), std::move(owned), adopted);
-  if (state.device != nullptr) {
+detail::GroupDescription describe(const detail::MeshState& state, std::string name,
+                                  std::string identity, RankSet ranks) {
+  detail::GroupDescription group;
+  group.identity = std::move(identity);
+  group.name = std::move(name);
+  group.nodes = state.placement.nodes_of(ranks);
+  group.ranks = std::move(ranks);
+  group.timeout = state.control->timeout;
+  return group;
+}
+
+// Opens the group's device transport. Only the members take part, so they agree on their own
+// communicator. Returns null where the mesh has no devices.
+std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
+                                             const detail::GroupDescription& group,
+                                             const mpi::CommunicatorView& comm) {
+  if (state.device == nullptr) return nullptr;
+  WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
+  const Participants members{comm, &monitor, state.control->timeout};
+  detail::DeviceOpening wanted;
+  wanted.groups.push_back({.group = &group, .comm = comm, .options = {}});
+  if (group.ranks.size() > 1) {
+    std::string failure;
     try {
-      if (!adopted)
-        state.device->open(*channel);
-      else if (nccl != nullptr)
-        state.device->adopt(*channel, nccl);
-    } catch (...) {
-      state.channels.pop_back();
-      throw;
+      state.device->drain(state.deadline());
+    } catch (const Error& error) {
+      failure = error.message();
     }
+    members.verify("the NCCL bootstrap", failure);
   }
+  return std::move(state.device->open(wanted, members).groups.front());
+}
+
+std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
+                                              detail::GroupDescription group,
+                                              mpi::Communicator owned,
+                                              const mpi::CommunicatorView& comm,
+                                              std::unique_ptr<DeviceTransport> device) {
+  std::string name = group.name;
+  detail::HostTransports host = detail::host_transports(group, comm, state.options, nullptr);
+  const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
+      std::move(group), std::move(owned), comm, std::move(host), std::move(device)));
   return state.dynamic.emplace_back(
-      std::make_shared<GroupCoordinator>(std::move(name), channel, state.services));
+      detail::GroupAccess::make(std::move(name), connection, state.runtime));
 }
 
 std::string name_or_default(const std::string& name, const RankSet& ranks) {
@@ -42,7 +67,7 @@ std::string name_or_default(const std::string& name, const RankSet& ranks) {
 RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
                 const std::string& name) {
   RankSet set = RankSet::of(ranks);
-  const std::int64_t world = state.plan.world_size();
+  const std::int64_t world = state.plan->world_size();
   if (set.highest().value() >= world)
     throw UsageError{fmt::format("new_group {}: rank {} is outside the world of {} ranks",
                                  name_or_default(name, set), set.highest().value(), world),
@@ -53,16 +78,22 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
 std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
                                                std::string name) {
   name = name_or_default(name, ranks);
-  if (ranks.size() == 1) return add_dynamic(state, name, name, std::move(ranks), {});
-  std::vector<int> members;
-  for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
-  std::string identity = state.meeting.gather(state.control.view(), *state.services->monitor,
-                                              members, name, state.deadline());
-  // The list's hash spreads concurrent creations over the tags that every MPI offers.
-  const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
-  auto comm = mpi::create_group(state.control.view(), members, tag);
-  return add_dynamic(state, std::move(name), std::move(identity), std::move(ranks),
-                     std::move(comm));
+  mpi::Communicator owned;
+  mpi::CommunicatorView comm{MPI_COMM_SELF};
+  std::string identity = name;
+  if (ranks.size() > 1) {
+    std::vector<int> members;
+    for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
+    identity = state.rendezvous.join(*state.control, members, "new_group " + name);
+    // The list's hash spreads concurrent creations over the tags that every MPI offers.
+    const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
+    owned = mpi::create_group(state.control->comm(), members, tag);
+    comm = owned.view();
+  }
+  detail::GroupDescription group =
+      describe(state, std::move(name), std::move(identity), std::move(ranks));
+  auto device = open_device(state, group, comm);
+  return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(device));
 }
 
 // World ranks of a communicator's members.
@@ -89,7 +120,7 @@ std::vector<Rank> members_of(const mpi::CommunicatorView& comm,
 
 std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, std::string name) {
   detail::MeshState& state = open_state("new_group");
-  const detail::CallGuard guard{*state.services};
+  const detail::CallLock lock{*state.runtime};
   RankSet set = checked(state, ranks, name);
   if (!set.contains(rank()))
     throw UsageError{fmt::format("new_group {} on rank {}, which is not in it",
@@ -101,7 +132,7 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
 std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
     std::span<const std::vector<Rank>> groups) {
   detail::MeshState& state = open_state("new_groups");
-  const detail::CallGuard guard{*state.services};
+  const detail::CallLock lock{*state.runtime};
   std::vector<RankSet> sets;  // all are checked before the first is made
   for (const auto& ranks : groups) sets.push_back(checked(state, ranks, {}));
   // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one
@@ -119,14 +150,16 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
 std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
-    throw NoDeviceError{
-        fmt::format("adopt '{}' with an NCCL communicator: {}", name, state.services->no_device),
-        "adopt the MPI communicator alone"};
-  const detail::CallGuard guard{*state.services};
+    throw NoDeviceError{fmt::format("adopt '{}' with an NCCL communicator: {}", name,
+                                    state.runtime->facts.why_no_device),
+                        "adopt the MPI communicator alone"};
+  const detail::CallLock lock{*state.runtime};
   const mpi::CommunicatorView view{comm};
   std::string identity = "adopted " + name;
-  return add_dynamic(state, std::move(name), std::move(identity),
-                     RankSet::of(members_of(view, state.control.view())), {}, view, nccl);
+  detail::GroupDescription group = describe(state, std::move(name), std::move(identity),
+                                            RankSet::of(members_of(view, state.control->comm())));
+  auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
+  return add_dynamic(state, std::move(group), {}, view, std::move(device));
 }
 
 }  // namespace rankmesh

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "detail/state.hpp"
-#include "rankmesh/group/detail/in_flight.hpp"
 
 namespace rankmesh {
 namespace {
@@ -20,6 +19,18 @@ std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t
     throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
                      "no machine has so much memory; look at the count"};
   return count * size_of_element;
+}
+
+// Returns this rank's connections of these families, in the order of the plan.
+std::vector<std::shared_ptr<detail::Connection>> connections_of(
+    const detail::MeshState& state, std::span<const std::string_view> names) {
+  const auto is_named = [&](std::size_t f) {
+    return std::ranges::find(names, state.plan->families()[f].name()) != names.end();
+  };
+  std::vector<std::shared_ptr<detail::Connection>> found;
+  for (const auto& connection : state.connections)
+    if (std::ranges::any_of(connection->group.families, is_named)) found.push_back(connection);
+  return found;
 }
 
 }  // namespace
@@ -54,11 +65,11 @@ detail::MeshState& Mesh::state() const {
   return *state_;
 }
 
-detail::MeshState& Mesh::open_state(const char* what) const {
-  if (state().services->closed)
-    throw ClosedError{fmt::format("{} on a mesh that is closed", what), "close the mesh last"};
-  if (state_->services->in_batch)
-    throw UsageError{fmt::format("{} inside an NcclGroup", what), "end the group first"};
+detail::MeshState& Mesh::open_state(const char* activity) const {
+  if (state().runtime->is_closed)
+    throw ClosedError{fmt::format("{} on a mesh that is closed", activity), "close the mesh last"};
+  if (state_->runtime->batch.is_open())
+    throw UsageError{fmt::format("{} inside an NcclGroup", activity), "end the group first"};
   return *state_;
 }
 
@@ -87,44 +98,48 @@ GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {
 }
 
 std::optional<int> Mesh::device() const {
-  return state().device == nullptr ? std::nullopt : state().services->device;
+  return state().device == nullptr ? std::nullopt : state().runtime->facts.device;
 }
 
 void Mesh::progress() {
   detail::MeshState& state = open_state("progress");
-  const detail::CallGuard guard{*state.services};
-  detail::progress(*state.services);
+  const detail::CallLock lock{*state.runtime};
+  state.runtime->in_flight.progress();
 }
 
 std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(
     std::size_t count, std::size_t size_of_element, std::span<const std::string_view> names) {
   detail::MeshState& state = open_state("allocate_symmetric");
-  const detail::CallGuard guard{*state.services};
-  return state.shared->allocate(symmetric_bytes(state.plan, count, size_of_element, names),
-                                {names.begin(), names.end()});
+  const detail::CallLock lock{*state.runtime};
+  const std::size_t bytes = symmetric_bytes(*state.plan, count, size_of_element, names);
+  std::vector<const detail::GroupDescription*> groups;
+  for (const auto& connection : connections_of(state, names)) groups.push_back(&connection->group);
+  return state.shared->allocate(bytes, {names.begin(), names.end()}, groups);
 }
 
 std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_element,
                                     std::span<const std::string_view> names) {
   detail::MeshState& state = open_state("allocate_symmetric");
-  const detail::CallGuard guard{*state.services};
-  const std::size_t bytes = symmetric_bytes(state.plan, count, size_of_element, names);
+  const detail::CallLock lock{*state.runtime};
+  const std::size_t bytes = symmetric_bytes(*state.plan, count, size_of_element, names);
   if (state.device == nullptr)
     throw NoDeviceError{fmt::format("allocate_symmetric on devices: the mesh has none: {}",
-                                    state.services->no_device),
+                                    state.runtime->facts.why_no_device),
                         "use host memory, or a machine with CUDA and NCCL"};
-  return state.device->allocate_symmetric(bytes, {names.begin(), names.end()});
+  std::vector<std::shared_ptr<detail::Connection>> members = connections_of(state, names);
+  std::erase_if(members, [](const auto& connection) { return connection->size() == 1; });
+  return state.device->allocate_symmetric(bytes, {names.begin(), names.end()}, members);
 }
 
-const std::string& Mesh::why_no_device() const { return state().services->no_device; }
+const std::string& Mesh::why_no_device() const { return state().runtime->facts.why_no_device; }
 
-const MeshPlan& Mesh::plan() const { return state().plan; }
-Rank Mesh::rank() const { return state().services->rank; }
-std::int64_t Mesh::size() const { return state().plan.world_size(); }
+const MeshPlan& Mesh::plan() const { return *state().plan; }
+Rank Mesh::rank() const { return state().runtime->facts.rank; }
+std::int64_t Mesh::size() const { return state().plan->world_size(); }
 Coordinate Mesh::coordinate(std::string_view dimension) const {
   return plan().coordinate(rank(), dimension);
 }
 const Placement& Mesh::placement() const { return state().placement; }
-bool Mesh::is_closed() const { return state_ == nullptr || state_->services->closed; }
+bool Mesh::is_closed() const { return state_ == nullptr || state_->runtime->is_closed; }
 
 }  // namespace rankmesh

@@ -1,95 +1,97 @@
 // Symmetric memory on devices.
-#include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/agreement.hpp"
-#include "detail/nccl_side.hpp"
-#include "detail/state.hpp"
+#include "detail/nccl_backend.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
+namespace {
 
-// This rank's communicators of these names, in the order of the plan, which is the same for any two
-// ranks.
-std::vector<const NcclSide::Member*> NcclSide::symmetric_members(
-    const std::vector<std::string_view>& names) const {
-  std::vector<const Member*> members;
-  for (const auto& channel : state_.channels) {
-    const auto is_named = [&](std::size_t f) {
-      return std::ranges::find(names, state_.plan.families()[f].name()) != names.end();
-    };
-    if (channel->ranks.size() == 1 || std::ranges::none_of(channel->families, is_named)) continue;
-    const auto member = std::ranges::find(members_, channel.get(), &Member::channel);
-    if (!channel->broken.empty())
+// Every connection must be open and usable, since the registration is collective.
+void require_open(Connections connections) {
+  for (const auto& connection : connections) {
+    const std::string& name = connection->group.name;
+    if (!connection->is_usable())
       throw UsageError{
-          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}",
-                      channel->name, channel->broken)};
-    if (member == members_.end())
-      throw UsageError{
-          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is not open: call "
-                      "mesh.open() for it first",
-                      channel->name)};
-    members.push_back(&*member);
+          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}", name,
+                      connection->why_unusable())};
+    if (nccl_transport_of(*connection) == nullptr)
+      throw UsageError{fmt::format(
+          "allocate_symmetric for '{}', whose NCCL communicator is not open: call mesh.open() for "
+          "it first",
+          name)};
   }
-  return members;
 }
 
-std::byte* NcclSide::allocate_symmetric(std::size_t bytes,
-                                        const std::vector<std::string_view>& names) {
+WaitPoint registration_point(const GroupDescription& group) {
+  std::string activity = fmt::format("the registration of symmetric memory with '{}'", group.name);
+  const std::string key = activity + group.identity + group.ranks.to_string();
+  return WaitPoint::of(group.ranks, std::move(activity), key);
+}
+
+// Registers the memory with one communicator. Returns what it was registered as, for the log.
+std::string register_with(const Connection& connection, nccl::SymmetricMemory& memory,
+                          ControlPlane& control) {
+  NcclTransport& transport = *nccl_transport_of(connection);
+  const nccl::Communicator& comm = transport.communicator();
+  // A window needs all ranks, and a blocking communicator would wait for them without a deadline.
+  memory.begin_registration(comm, !comm.is_blocking());
+  control.monitor.wait([&] { return comm.is_ready(); }, registration_point(connection.group),
+                       control.deadline());
+  return fmt::format("'{}' {}", connection.group.name,
+                     nccl::to_string(memory.finish_registration()));
+}
+
+}  // namespace
+
+std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
+                                           const std::vector<std::string_view>& names,
+                                           Connections connections) {
   const std::string activity = "the allocation of symmetric device memory";
-  std::vector<const Member*> members;
+  const Participants all = control_->all();
   std::unique_ptr<nccl::SymmetricMemory> made;
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
   agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
-    members = symmetric_members(names);
-    drain(state_.deadline());  // allocation may wait for the device, which may wait for a peer
+    require_open(connections);
+    drain(control_->deadline());  // allocation may wait for the device, which may wait for a peer
     made = std::make_unique<nccl::SymmetricMemory>(library_, bytes);
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
-  agreement.settle(state_.control.view(), *state_.services->monitor, activity, state_.deadline());
+  all.verify(activity, agreement);
 
   nccl::SymmetricMemory& memory = *symmetric_.emplace_back(std::move(made));
-  const auto registration = [&](const Member& member) {
-    return step(fmt::format("the registration of symmetric memory with '{}'", member.channel->name),
-                *member.channel);
-  };
-  std::string kinds;
-  Agreement outcome;
+  std::vector<std::string> kinds;
+  std::string failure;
   try {
-    for (const Member* member : members) {
-      const nccl::Communicator& comm = *member->comm;
-      // One that blocks would wait for its peers without a deadline.
-      memory.begin_registration(comm, !state_.options_of(*member->channel).blocking);
-      state_.services->monitor->wait([&] { return comm.is_ready(); }, registration(*member),
-                                     state_.deadline());
-      kinds += fmt::format("{}'{}' {}", kinds.empty() ? "" : ", ", member->channel->name,
-                           nccl::to_string(memory.finish_registration()));
-    }
+    for (const auto& connection : connections)
+      kinds.push_back(register_with(*connection, memory, *control_));
   } catch (const Error& error) {
-    outcome.fail(error.message());
-    for (const Member* member : members)
-      state_.services->monitor->give_up(registration(*member), error.message());
+    failure = error.message();
+    for (const auto& connection : connections)
+      control_->monitor.give_up(registration_point(connection->group), failure);
   }
   try {
-    outcome.settle(state_.control.view(), *state_.services->monitor, activity, state_.deadline());
+    all.verify(activity, failure);
   } catch (const Error& error) {
-    // Nobody knows how far NCCL came on the others.
-    for (const Member* member : members) member->channel->broken = error.message();
+    // It is unknown how far NCCL came on the other ranks.
+    for (const auto& connection : connections) connection->mark_broken(error.message());
     throw;
   }
-  state_.log(LogLevel::info,
-             fmt::format("rank {} has {} bytes of symmetric device memory{}{}",
-                         state_.services->rank.value(), bytes, kinds.empty() ? "" : ": ", kinds));
+  control_->log(LogLevel::info, fmt::format("rank {} has {} bytes of symmetric device memory{}{}",
+                                            control_->rank().value(), bytes,
+                                            kinds.empty() ? "" : ": ", fmt::join(kinds, ", ")));
   return memory.data();
 }
 
-void NcclSide::quiesce(const Deadline& deadline) {
+void NcclBackend::quiesce(Connections connections, const Deadline& deadline) {
   if (symmetric_.empty()) return;
-  abort_broken();  // else its operations might never end
+  abort_broken(connections);  // otherwise their operations might never end
   drain(deadline);
 }
 

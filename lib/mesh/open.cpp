@@ -1,45 +1,50 @@
-// How a mesh comes to be.
+// How a mesh is opened.
 #include <algorithm>
+#include <exception>
 #include <limits>
-#include <numeric>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "detail/agreement.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "rankmesh/transport/local_transport.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
+#include "rankmesh/wait/monitored_barrier.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
-// What this rank made of the description: a plan, or why there is none.
-struct Local {
-  std::optional<MeshPlan> plan;
+// What this rank could make of the description: a plan, or the reason why there is none.
+struct LocalPlan {
+  std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
   std::exception_ptr failure;
   std::string message;
 };
 
-Local plan_locally(int ranks, const MeshOptions& options, const std::function<MeshSpec()>& parse) {
-  Local local;
+LocalPlan plan_locally(int ranks, const MeshOptions& options,
+                       const std::function<MeshSpec()>& parse) {
+  LocalPlan local;
   try {
     local.timeout = options.timeout ? *options.timeout : default_timeout();
     require_positive(local.timeout, "MeshOptions::timeout");
     if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
-                       "it is 1 .. 2^31-1"};
+                       "set it to a number between 1 and 2^31-1"};
     const MeshSpec spec = parse();
-    local.plan = spec.plan(ranks);
-    for (const auto& [name, of_name] : options.names) local.plan->set_options(name, of_name);
-    local.routes = routes_of(spec, *local.plan, options.routes);
+    MeshPlan plan = spec.plan(ranks);
+    for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
+    local.routes = routes_of(spec, plan, options.routes);
+    local.plan = std::make_shared<const MeshPlan>(std::move(plan));
   } catch (const Error& error) {
     local.failure = std::current_exception();
     local.message = error.message();
@@ -58,7 +63,7 @@ std::string mpi_library() {
   return {text, static_cast<std::size_t>(length)};
 }
 
-Agreement agreement_on(const Local& local, int ranks, const std::string& description,
+Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& description,
                        const MeshOptions& options) {
   Agreement agreement;
   if (local.plan) {
@@ -81,188 +86,153 @@ Agreement agreement_on(const Local& local, int ranks, const std::string& descrip
   return agreement;
 }
 
-// MPI's creating calls block for ever where a rank does not come: all ranks meet first, with a
-// deadline.
-void meet(const mpi::CommunicatorView& comm, WaitMonitor& monitor, const std::string& what,
-          const Deadline& deadline) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Ibarrier(comm.native(), &request), "MPI_Ibarrier");
-  WaitPoint step{hash_bytes(what).low, what,
-                 std::vector<int>(static_cast<std::size_t>(comm.size()))};
-  std::iota(step.members.begin(), step.members.end(), 0);
-  monitor.wait({&request, 1}, step, deadline);
+// Verifies that all ranks mean the same mesh, and duplicates the user's communicator. Nothing of
+// rankmesh exists yet, so the ranks wait on the user's communicator.
+std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
+                                           const LocalPlan& local, const std::string& description,
+                                           const MeshOptions& options) {
+  const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  WaitMonitor monitor{world, WaitMonitor::Audience::shared, names};
+  const Deadline deadline{local.timeout};
+  try {
+    agreement_on(local, world.size(), description, options)
+        .verify(world, monitor, "the mesh's first collective", deadline);
+  } catch (const MismatchError& mismatch) {
+    // A description that is bad in the same way everywhere is the user's error, not a disagreement.
+    if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
+    throw;
+  }
+  // MPI's creating calls block for ever if a rank does not come, so all ranks wait for each other
+  // first, with a deadline.
+  monitored_barrier(world, monitor,
+                    WaitPoint::of_all(world.size(), "the making of the control communicator"),
+                    Deadline{local.timeout});
+  return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
+                                        options.log ? options.log : log_sink_from_environment());
 }
 
-// The communicator of this rank's group, where a split of all ranks makes one. Whether there is a
-// split is the plan's to say; a rank that is not served passes no colour.
-mpi::Communicator split(const MeshState& state, const std::optional<GroupIndex>& place,
-                        bool takes_part) {
-  return takes_part ? mpi::split(state.control.view(), static_cast<int>(place->group),
-                                 static_cast<int>(place->rank_in_group.value()))
-                    : mpi::split(state.control.view(), MPI_UNDEFINED, 0);
+// One split per family that needs it. Returns the communicators of this rank's groups; groups of
+// one have none.
+std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
+                                                  const mpi::CommunicatorView& world) {
+  std::vector<mpi::Communicator> comms(plan.groups.size());
+  for (const ConnectionPlan::Split& split : plan.splits) {
+    auto comm = mpi::split(world, split.colour.value_or(MPI_UNDEFINED), split.key);
+    if (split.group) comms[*split.group] = std::move(comm);
+  }
+  return comms;
 }
 
-void add_coordinator(MeshState& state, const std::string& name,
-                     const std::shared_ptr<Channel>& channel) {
-  state.named.emplace(name, std::make_unique<GroupCoordinator>(name, channel, state.services));
+// The device transports of the groups that are not lazy, one per group; null where there is none.
+std::vector<std::unique_ptr<DeviceTransport>> open_devices(
+    MeshState& state, const ConnectionPlan& plan, const std::vector<mpi::CommunicatorView>& comms) {
+  std::vector<std::unique_ptr<DeviceTransport>> transports(plan.groups.size());
+  state.has_split_devices.assign(state.plan->families().size(), false);
+  if (state.device == nullptr) return transports;
+  std::vector<bool> asked;
+  for (std::size_t f = 0; f < state.plan->families().size(); ++f)
+    asked.push_back(!state.plan->options(f).lazy);
+  std::vector<DeviceCandidate> candidates;
+  for (std::size_t g = 0; g < plan.groups.size(); ++g)
+    candidates.push_back({&plan.groups[g], comms[g], nullptr});
+  const DeviceOpening wanted = device_opening(*state.plan, state.control->rank(), candidates, asked,
+                                              state.has_split_devices);
+  OpenedDevices opened = state.device->open(wanted, state.control->all());
+  for (std::size_t i = 0; i < opened.groups.size(); ++i)
+    transports[wanted.groups[i].order] = std::move(opened.groups[i]);
+  for (std::size_t i = 0; i < opened.children.size(); ++i)
+    if (wanted.splits[i].child)
+      transports[wanted.splits[i].child->order] = std::move(opened.children[i]);
+  for (std::size_t f = 0; f < asked.size(); ++f)
+    if (asked[f]) state.has_split_devices[f] = true;
+  return transports;
 }
 
-// Of the name that comes first of those that share it.
-BatchPlace place_of(const Channel& channel, const MeshState& state) {
-  BatchPlace first{std::numeric_limits<int>::max(), 0};
-  for (const std::size_t f : channel.families) {
-    const std::string& name = state.plan.families()[f].name();
-    first = std::min(first, {state.plan.options(f).priority, name == "dp"   ? 2
-                                                             : name == "pp" ? 1
-                                                                            : 0});
-  }
-  return first;
-}
+// Connections with all their transports, then coordinators on them.
+void open_groups(MeshState& state, RouteTable routes) {
+  const Rank rank = state.control->rank();
+  ConnectionPlan plan{*state.plan, rank, state.placement, state.control->timeout};
+  std::vector<mpi::Communicator> owned = make_communicators(plan, state.control->comm());
+  std::vector<mpi::CommunicatorView> comms;
+  for (const mpi::Communicator& comm : owned)
+    comms.push_back(comm ? comm.view() : mpi::CommunicatorView{MPI_COMM_SELF});
+  DeviceBackendOrReason devices =
+      open_device_backend(state.options, state.placement, state.control);
+  state.device = std::move(devices.backend);
+  auto device_transports = open_devices(state, plan, comms);
 
-// One split per name that needs it; names whose groups exist already share their communicators.
-void open_name(MeshState& state, std::size_t f) {
-  const GroupFamily& family = state.plan.families()[f];
-  const GroupOptions& options = state.plan.options(f);
-  const auto place = family.find(state.services->rank);
-  const RankSet ranks = place ? family.group(place->group) : RankSet{};
-  const auto leader = [&](std::size_t number) {
-    return (state.plan.leader(f, place->group).value() + static_cast<std::int64_t>(number)) %
-           ranks.size();
-  };
-  std::shared_ptr<Channel> channel;
-  if (place) {
-    const auto same = std::ranges::find_if(state.channels, [&](const auto& c) {
-      return c->ranks == ranks && c->duplicate_key.empty() &&
-             state.options_of(*c).can_share(options);
-    });
-    if (same != state.channels.end()) channel = *same;
+  MeshFacts facts{.rank = rank,
+                  .local_rank = state.placement.local_rank(rank),
+                  .deadline = state.options.deadline,
+                  .why_no_device = std::move(devices.why_not),
+                  .routes = std::move(routes)};
+  if (state.device != nullptr) facts.device = state.device->device();
+  state.runtime = std::make_shared<MeshRuntime>(
+      std::move(facts), state.control, state.device == nullptr ? nullptr : state.device->batch());
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    HostTransports host =
+        host_transports(plan.groups[g], comms[g], state.options, state.shared.get());
+    state.connections.push_back(
+        std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
+                                     std::move(host), std::move(device_transports[g])));
   }
-  if (state.plan.needs_creation(f)) {
-    const bool takes_part = place && ranks.size() > 1 && channel == nullptr;
-    auto comm = split(state, place, takes_part);
-    if (takes_part) {
-      channel = state.add_channel(family.name(), family.name(), ranks, std::move(comm));
-      channel->leader = leader(0);
-      if (options.timeout) channel->timeout = Deadline::Duration{*options.timeout};
-    }
-  }
-  if (place) {
-    if (channel == nullptr)
-      channel = state.add_channel(family.name(), family.name(), ranks, {});  // a group of one
-    channel->families.push_back(f);
-    channel->place = place_of(*channel, state);
-    add_coordinator(state, family.name(), channel);
-  }
-  for (std::size_t k = 0; k < options.duplicates.size() && state.plan.has_communicators(f); ++k) {
-    const std::string name = duplicate_name(family.name(), options.duplicates[k]);
-    const bool takes_part = place && ranks.size() > 1;
-    auto comm = split(state, place, takes_part);
-    if (!place) continue;
-    auto further = state.add_channel(name, name, ranks, std::move(comm));
-    further->leader = leader(k + 1);
-    further->timeout = channel->timeout;
-    further->families.push_back(f);
-    further->place = place_of(*further, state);
-    further->duplicate_key = options.duplicates[k];
-    add_coordinator(state, name, further);
-  }
-  if (place && !state.plan.has_communicators(f))  // groups of one rank: nothing to isolate
-    for (const std::string& key : options.duplicates)
-      add_coordinator(state, duplicate_name(family.name(), key), channel);
-}
-
-void open_names(MeshState& state) {
-  for (std::size_t f = 0; f < state.plan.families().size(); ++f)
-    if (state.plan.families()[f].coverage(state.plan.world_size()) != Coverage::overlapping)
-      open_name(state, f);
+  for (const auto& [name, group] : plan.coordinators)
+    state.named.emplace(name, GroupAccess::make(name, state.connections[group], state.runtime));
 }
 
 }  // namespace
 
-void MeshState::log(LogLevel level, const std::string& message) const {
-  if (services->log) services->log(level, message);
-}
-
-std::string duplicate_name(std::string_view name, std::string_view key) {
-  return fmt::format("{}[{}]", name, key);
-}
-
-const GroupOptions& MeshState::options_of(const Channel& channel) const {
-  static const GroupOptions plain;
-  return channel.families.empty() ? plain : plan.options(channel.families.front());
-}
-
-std::shared_ptr<Channel> MeshState::add_channel(std::string identity, std::string name,
-                                                RankSet ranks, mpi::Communicator owned,
-                                                mpi::CommunicatorView adopted) {
-  auto channel = std::make_shared<Channel>();
-  if (owned)
-    channel->comm = owned.view();
+HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
+                               const MeshOptions& options, const SharedMemoryBackend* shared) {
+  HostTransports transports;
+  if (group.ranks.size() == 1) {
+    transports.list.push_back(std::make_unique<LocalTransport>());
+    return transports;
+  }
+  transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
+  if (shared == nullptr) return transports;
+  if (std::string why = shared->why_not(group); !why.empty())
+    transports.absent.emplace("shm", std::move(why));
   else
-    channel->comm = adopted ? adopted : mpi::CommunicatorView{MPI_COMM_SELF};
-  channel->owned = std::move(owned);
-  channel->identity = std::move(identity);
-  channel->name = std::move(name);
-  channel->ranks = std::move(ranks);
-  channel->timeout = timeout;
-  channel->nodes = placement.nodes_of(channel->ranks);
-  if (channel->ranks.size() == 1)
-    channel->transports.push_back(std::make_unique<LocalTransport>());
-  else
-    channel->transports.push_back(
-        std::make_unique<MpiTransport>(channel->comm, options.largest_count));
-  channels.push_back(channel);
-  return channel;
+    transports.list.push_back(shared->make_transport(group));
+  return transports;
+}
+
+MeshState::~MeshState() {
+  if (runtime == nullptr) return;
+  runtime->in_flight.abandon();
+  mark_closed();  // the program may still hold groups
+  if (device != nullptr) device->abort(connections);
+}
+
+void MeshState::mark_closed() {
+  runtime->is_closed = true;
+  for (const auto& connection : connections) connection->retire("the mesh is closed");
 }
 
 std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse) {
   const mpi::CommunicatorView world{comm};
-  const Local local = plan_locally(world.size(), options, parse);
-  // Nothing of rankmesh's own exists yet, so the ranks meet on the user's communicator.
-  WaitMonitor monitor{world, WaitMonitor::Audience::shared, [&](Rank rank) {
-                        return local.plan ? local.plan->describe(rank) : "no mesh";
-                      }};
-  try {
-    agreement_on(local, world.size(), description, options)
-        .settle(world, monitor, "the mesh's first collective", Deadline{local.timeout});
-  } catch (const MismatchError& mismatch) {
-    // A description that is bad in the same way everywhere is the user's error, not a disagreement.
-    if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
-    throw;
-  }
-
-  auto state = std::make_unique<MeshState>(*local.plan, std::move(options), local.timeout);
-  MeshServices& services = *state->services;
-  services.rank = world.rank();
-  services.deadline = state->options.deadline;
-  if (services.deadline) ++services.unusual;
-  services.log = state->options.log ? state->options.log : log_sink_from_environment();
-  services.describe = [plan = state->plan](Rank rank) { return plan.describe(rank); };
-  meet(world, monitor, "the making of the control communicator", state->deadline());
-  state->control = mpi::duplicate(world);
-  services.monitor.emplace(state->control.view(), WaitMonitor::Audience::own, services.describe);
-  meet(state->control.view(), *services.monitor, "the making of the groups' communicators",
-       state->deadline());
+  LocalPlan local = plan_locally(world.size(), options, parse);
+  auto state = std::make_unique<MeshState>();
+  state->control = make_control(world, local, description, options);
+  state->plan = local.plan;
+  state->options = std::move(options);
+  ControlPlane& control = *state->control;
+  monitored_barrier(control.comm(), control.monitor,
+                    WaitPoint::of_all(world.size(), "the making of the groups' communicators"),
+                    control.deadline());
   mpi::Node node;
-  state->placement = mpi::discover_nodes(state->control.view(), &node);
-  services.local_rank = state->placement.local_rank(services.rank);
-  services.routes = *local.routes;
-  state->shared = std::make_unique<SharedSide>(*state, std::move(node));
-  open_names(*state);
-  for (const auto& channel : state->channels) state->shared->give_transport(*channel);
-  for (const auto& [name, coordinator] : state->named) coordinator->resolve_routes();
-  state->device = open_device_side(*state);
-  if (state->device != nullptr) {
-    services.begin_batch = [&mesh = *state] { mesh.device->begin_batch(); };
-    services.end_batch = [&mesh = *state] { mesh.device->end_batch(mesh.deadline()); };
-  }
-  const auto created =
-      std::ranges::count_if(state->channels, [](const auto& c) { return bool{c->owned}; });
-  state->log(LogLevel::info,
-             fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
-                         description, created, state->placement.node_count()));
+  state->placement = mpi::discover_nodes(control.comm(), &node);
+  state->shared = std::make_unique<SharedMemoryBackend>(state->plan, state->placement,
+                                                        std::move(node), state->control);
+  open_groups(*state, std::move(*local.routes));
+  const auto created = std::ranges::count_if(state->connections,
+                                             [](const auto& c) { return c->owns_communicator(); });
+  control.log(LogLevel::info,
+              fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
+                          description, created, state->placement.node_count()));
   return state;
 }
 

@@ -1,24 +1,114 @@
-// NCCL communicators that are opened after the mesh.
-#include <numeric>
+// NCCL communicators: what one step opens, and those that are opened after the mesh.
+#include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/agreement.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
+namespace detail {
 namespace {
 
-// All ranks that take part: those of the names' groups, or of the groups from which these are
-// split.
-std::vector<int> ranks_of(const MeshPlan& plan, const std::vector<bool>& names) {
+bool belongs_to(const GroupDescription& group, std::size_t family) {
+  return std::ranges::find(group.families, family) != group.families.end();
+}
+
+// NCCL shares the resources of a parent if the parent's own configuration says so, not the child's.
+bool has_sharing_children(const GroupDescription& group, const MeshPlan& plan) {
+  if (!group.duplicate_key.empty()) return false;
+  for (std::size_t f = 0; f < plan.families().size(); ++f)
+    if (plan.options(f).share_resources &&
+        belongs_to(group, plan.index_of(plan.options(f).split_from)))
+      return true;
+  return false;
+}
+
+DeviceGroup device_group(const MeshPlan& plan, const DeviceCandidate& candidate,
+                         std::size_t order) {
+  const GroupDescription& group = *candidate.group;
+  DeviceGroup wanted{
+      .group = &group, .comm = candidate.comm, .options = options_of(group, plan), .order = order};
+  wanted.options.share_resources = has_sharing_children(group, plan);
+  if (!group.families.empty())
+    wanted.unique_ids =
+        static_cast<int>(plan.unique_ids(group.families.front(), group.ranks.size()));
+  return wanted;
+}
+
+const DeviceCandidate* find(const std::vector<DeviceCandidate>& candidates, std::size_t family,
+                            const std::string& duplicate_key) {
+  const auto found = std::ranges::find_if(candidates, [&](const DeviceCandidate& c) {
+    return c.group->duplicate_key == duplicate_key && belongs_to(*c.group, family);
+  });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+// Adds the splits of one family: one for its groups, and one per duplicate. Every rank of a parent
+// takes part, with a child or without.
+void add_splits(DeviceOpening& opening, const MeshPlan& plan, Rank rank,
+                const std::vector<DeviceCandidate>& candidates, std::size_t f) {
+  const GroupOptions& options = plan.options(f);
+  const GroupFamily& family = plan.families()[f];
+  const DeviceCandidate* parent = find(candidates, plan.index_of(options.split_from), {});
+  if (parent == nullptr || parent->group->ranks.size() == 1) return;
+  const auto place = family.find(rank);
+  std::vector<std::string> keys = options.duplicates;
+  if (plan.needs_creation(f)) keys.insert(keys.begin(), std::string{});
+  for (const std::string& key : keys) {
+    DeviceSplit split{.family = family.name(),
+                      .identity = fmt::format("{}#{}", f, key),
+                      .parent = parent->group,
+                      .open_parent = parent->open,
+                      .options = options};
+    const DeviceCandidate* child = place ? find(candidates, f, key) : nullptr;
+    if (child != nullptr && child->group->ranks.size() > 1 && child->open == nullptr) {
+      split.colour = static_cast<int>(place->group);
+      split.key = static_cast<int>(place->rank_in_group.value());
+      split.child = device_group(plan, *child, static_cast<std::size_t>(child - candidates.data()));
+    }
+    opening.splits.push_back(std::move(split));
+  }
+}
+
+}  // namespace
+
+DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
+                             const std::vector<DeviceCandidate>& candidates,
+                             const std::vector<bool>& asked, const std::vector<bool>& has_split) {
+  DeviceOpening opening;
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    const GroupDescription& group = *candidates[c].group;
+    const bool is_asked =
+        std::ranges::any_of(group.families, [&](std::size_t f) { return asked[f]; });
+    if (!is_asked || candidates[c].open != nullptr) continue;
+    if (group.ranks.size() == 1 || options_of(group, plan).split_from.empty())
+      opening.groups.push_back(device_group(plan, candidates[c], c));
+  }
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
+    if (!asked[f] || has_split[f] || plan.options(f).split_from.empty() ||
+        !plan.has_communicators(f))
+      continue;
+    opening.has_splits = true;
+    add_splits(opening, plan, rank, candidates, f);
+  }
+  return opening;
+}
+
+}  // namespace detail
+
+namespace {
+
+// Returns all ranks that take part in opening families: those of their groups, or of the groups
+// from which these are split.
+std::vector<int> participants_of(const MeshPlan& plan, const std::vector<bool>& asked) {
   const auto world = static_cast<std::size_t>(plan.world_size());
   std::vector<bool> is_member(world);
-  for (std::size_t f = 0; f < names.size(); ++f) {
-    if (!names[f]) continue;
+  for (std::size_t f = 0; f < asked.size(); ++f) {
+    if (!asked[f]) continue;
     const std::string& parent = plan.options(f).split_from;
     const GroupFamily& family = plan.families()[parent.empty() ? f : plan.index_of(parent)];
     if (family.coverage(plan.world_size()) == Coverage::partition) {
@@ -35,51 +125,76 @@ std::vector<int> ranks_of(const MeshPlan& plan, const std::vector<bool>& names) 
   return ranks;
 }
 
+// Opens the asked families on this rank, once all participants are known to mean the same.
+void open_families(detail::MeshState& state, const std::vector<bool>& asked,
+                   const Participants& participants) {
+  std::vector<detail::DeviceCandidate> candidates;
+  for (const auto& connection : state.connections)
+    candidates.push_back({&connection->group, connection->comm(), connection->device()});
+  const detail::DeviceOpening wanted = detail::device_opening(
+      *state.plan, state.control->rank(), candidates, asked, state.has_split_devices);
+  detail::OpenedDevices opened;
+  try {
+    opened = state.device->open(wanted, participants);
+  } catch (...) {
+    // NCCL takes the parent along when a split fails.
+    for (const auto& connection : state.connections)
+      if (connection->size() > 1 && connection->device() != nullptr &&
+          connection->device()->native() == nullptr)
+        connection->mark_broken("a split of its communicator failed");
+    throw;
+  }
+  for (std::size_t i = 0; i < opened.groups.size(); ++i)
+    state.connections[wanted.groups[i].order]->open_device(std::move(opened.groups[i]));
+  for (std::size_t i = 0; i < opened.children.size(); ++i)
+    if (wanted.splits[i].child)
+      state.connections[wanted.splits[i].child->order]->open_device(std::move(opened.children[i]));
+  for (std::size_t f = 0; f < asked.size(); ++f)
+    if (asked[f]) state.has_split_devices[f] = true;
+}
+
 }  // namespace
 
 void Mesh::open(std::span<const std::string_view> names) {
   detail::MeshState& state = open_state("open");
-  const detail::CallGuard guard{*state.services};
+  const detail::CallLock lock{*state.runtime};
   std::vector<bool> asked(plan().families().size());
   for (const std::string_view name : names) asked[plan().index_of(name)] = true;
   if (state.device == nullptr) return;
-  std::string text;  // in plan order, however it was written
+  std::vector<std::string> families;  // in plan order, whatever the order of the arguments
   for (std::size_t f = 0; f < asked.size(); ++f)
-    if (asked[f]) text += (text.empty() ? "" : ", ") + plan().families()[f].name();
+    if (asked[f]) families.push_back(plan().families()[f].name());
+  const std::string text = fmt::format("{}", fmt::join(families, ", "));
 
-  const std::vector<int> members = ranks_of(plan(), asked);
+  const std::vector<int> members = participants_of(plan(), asked);
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
     throw NotMember{fmt::format("open of {} on rank {}, which is in none of their groups", text,
                                 rank().value()),
                     "only the members open a group"};
-  // Who takes part settles on a communicator of exactly these ranks.
+  // The participants agree on a communicator of exactly these ranks.
+  detail::ControlPlane& control = *state.control;
+  Participants participants = control.all();
   mpi::Communicator part;
-  std::optional<WaitMonitor> of_part;
-  mpi::CommunicatorView comm = state.control.view();
-  WaitMonitor* monitor = &*state.services->monitor;
+  std::optional<WaitMonitor> part_monitor;
   if (members.size() < static_cast<std::size_t>(size())) {
-    state.meeting.gather(comm, *monitor, members, "open of " + text, state.deadline());
-    part = mpi::create_group(comm, members, static_cast<int>(hash_bytes(text).low & 0x3fff));
-    comm = part.view();
-    monitor = &of_part.emplace(comm, WaitMonitor::Audience::own, [&](Rank r) {
-      return state.services->describe(members[static_cast<std::size_t>(r.value())]);
-    });
+    state.rendezvous.join(control, members, "open of " + text);
+    part =
+        mpi::create_group(control.comm(), members, static_cast<int>(hash_bytes(text).low & 0x3fff));
+    part_monitor.emplace(
+        part.view(), WaitMonitor::Audience::own,
+        control.names.among(RankSet::of(std::vector<Rank>(members.begin(), members.end()))));
+    participants = {part.view(), &*part_monitor, control.timeout};
   }
-  const auto settle = [&](const std::string& phase, const std::string& failure) {
-    detail::Agreement agreement;
-    agreement.add("names to open", text);
-    if (!failure.empty()) agreement.fail(failure);
-    agreement.settle(comm, *monitor, phase, state.deadline());
-  };
-  std::string failure;
+  Agreement agreement;
+  agreement.add("names to open", text);
   try {
     state.device->drain(state.deadline());
   } catch (const Error& error) {
-    failure = error.message();
+    agreement.fail(error.message());
   }
-  settle("the opening of NCCL communicators", failure);
-  state.device->open(asked, settle);
-  of_part.reset();
+  participants.verify("the opening of NCCL communicators", agreement);
+  open_families(state, asked, participants);
+  part_monitor.reset();
   part.free();  // all of its ranks are here
 }
 

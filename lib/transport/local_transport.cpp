@@ -10,6 +10,11 @@ class Done final : public Pending {
   bool test() override { return true; }
 };
 
+void copy_bytes(const LocalCopy& copy) {
+  if (copy.out.count > 0)
+    std::memcpy(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()));
+}
+
 }  // namespace
 
 LocalCopy local_copy(const Call& call) {
@@ -23,14 +28,10 @@ bool LocalTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-void LocalTransport::run(const Call& call) {
-  const LocalCopy copy = local_copy(call);
-  if (copy.out.count > 0)
-    std::memcpy(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()));
-}
+void LocalTransport::run(const Call& call, Waiter&) { copy_bytes(local_copy(call)); }
 
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
-  run(call);
+  copy_bytes(local_copy(call));
   return std::make_unique<Done>();
 }
 

@@ -339,7 +339,7 @@ bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-void MpiTransport::run(const Call& call) {
+void MpiTransport::run(const Call& call, Waiter&) {
   if (is_point_to_point(call.operation))
     return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};

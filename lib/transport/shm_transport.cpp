@@ -7,32 +7,29 @@
 namespace rankmesh {
 namespace {
 
-// How long a member looks before it gives its core away: about half a millisecond where each has a
-// core. Where they share cores, whom it waits for is likely to wait for the core.
+// How often a member looks before it gives its core away: about half a millisecond where each
+// member has a core. Where members share cores, the one that is waited for is likely to need this
+// core.
 constexpr int pauses_with_own_core = 10000;
 constexpr int pauses_on_shared_core = 8;
-// How often it gives its core away before it waits in earnest: with a clock, MPI's progress,
-// questions.
+// How often it gives its core away before it waits through the Waiter, which reads clocks, drives
+// MPI's progress and answers questions.
 constexpr int yields = 200;
 
 class ShmPending final : public Pending {
  public:
-  ShmPending(shm::Engine& engine, const Call& call, std::uint64_t& under_way)
-      : engine_{engine}, under_way_{under_way}, operation_{std::make_unique<Operation>(call)} {
+  ShmPending(shm::Engine& engine, const Call& call)
+      : engine_{engine}, operation_{std::make_unique<Operation>(call)} {
     engine_.begin(operation_->progress, operation_->call);
-    ++under_way_;
     engine_.advance();
   }
   ~ShmPending() override {
-    // The engine still refers to it, and the others to its buffers.
+    // The engine still refers to the record, and other members to its buffers, so it is leaked.
     if (!operation_->progress.is_complete()) (void)operation_.release();  // NOLINT
   }
   bool test() override {
-    if (is_complete_) return true;
     if (!operation_->progress.is_complete()) engine_.advance();
-    if (!operation_->progress.is_complete()) return false;
-    --under_way_;
-    return is_complete_ = true;
+    return operation_->progress.is_complete();
   }
 
  private:
@@ -42,24 +39,15 @@ class ShmPending final : public Pending {
     shm::Progress progress;
   };
   shm::Engine& engine_;
-  std::uint64_t& under_way_;
   std::unique_ptr<Operation> operation_;
-  bool is_complete_ = false;
 };
 
 }  // namespace
 
-ShmTransport::ShmTransport(Place place, shm::Limits limits, Patience patience,
-                           std::uint64_t& under_way)
-    : engine_{std::move(place.areas),
-              std::move(place.locals),
-              place.self,
-              place.slot_bytes,
-              limits,
-              place.group},
-      patience_{std::move(patience)},
-      under_way_{under_way},
-      pauses_{place.is_crowded ? pauses_on_shared_core : pauses_with_own_core} {}
+ShmTransport::ShmTransport(Place place, shm::Limits limits)
+    : engine_{place.areas, place.locals, place.self, place.slot_bytes, limits, place.key()},
+      key_{place.key()},
+      pauses_{place.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
   if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
@@ -67,7 +55,7 @@ std::string ShmTransport::why_not(const Call& call) const {
          " of " + std::string{to_string(call.out.type)};
 }
 
-void ShmTransport::run(const Call& call) {
+void ShmTransport::run(const Call& call, Waiter& waiter) {
   shm::Progress progress;
   if (engine_.run_small(progress, call, pauses_)) return;
   if (progress.call == nullptr) {
@@ -85,20 +73,18 @@ void ShmTransport::run(const Call& call) {
   }
   if (progress.is_complete()) return;
   try {
-    patience_(
-        [&] {
-          engine_.advance();
-          return progress.is_complete();
-        },
-        call, progress.first);
+    waiter.wait(call, progress.first, [&] {
+      engine_.advance();
+      return progress.is_complete();
+    });
   } catch (...) {
-    engine_.give_up();  // `progress` goes, and nothing may follow it
+    engine_.give_up();  // `progress` goes out of scope, and nothing may follow it
     throw;
   }
 }
 
 std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
-  return std::make_unique<ShmPending>(engine_, call, under_way_);
+  return std::make_unique<ShmPending>(engine_, call);
 }
 
 }  // namespace rankmesh

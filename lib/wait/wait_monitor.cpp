@@ -135,9 +135,8 @@ constexpr Backoff::Options pauses{
 
 }  // namespace
 
-WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience,
-                         std::function<std::string(Rank)> describe)
-    : comm_{comm}, audience_{audience}, describe_{std::move(describe)} {}
+WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames names)
+    : comm_{comm}, audience_{audience}, names_{std::move(names)} {}
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {
@@ -203,8 +202,8 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& p
       if (answer.key == point.key)
         present.push_back(received->from);
       else
-        elsewhere.push_back(fmt::format("{} ({}) waits in {}", received->from,
-                                        describe_(received->from), answer.activity));
+        elsewhere.push_back(
+            fmt::format("{} waits in {}", names_(Rank{received->from}), answer.activity));
     }
     backoff.pause();
   }
@@ -228,7 +227,7 @@ std::string WaitMonitor::absence_text(const std::vector<Rank>& missing,
       named.push_back(fmt::format("and {} more", missing.size() - max_named));
       break;
     }
-    named.push_back(fmt::format("{} ({})", rank.value(), describe_(rank)));
+    named.push_back(names_(rank));
   }
   std::string text;
   if (!missing.empty())

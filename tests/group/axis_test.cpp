@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 
@@ -121,6 +122,6 @@ TEST_CASE("shapes and axes that do not fit are refused") {
             .in = calls::input(block),
             .out = buffer_of(whole),
             .rows = 4};
-  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("rows"), UsageError);
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("rows"), UsageError);
   mesh.close();
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
@@ -114,22 +115,22 @@ TEST_CASE("records are checked as the functions are") {
   auto& tp = mesh["tp"];
   std::vector<double> doubles(4, 1);
   std::vector<float> floats(4);
-  CHECK_THROWS_WITH_AS(tp.run({.operation = Operation::all_reduce,
-                               .in = buffer_of(doubles).as_input(),
-                               .out = buffer_of(floats)}),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
+                                                     .in = buffer_of(doubles).as_input(),
+                                                     .out = buffer_of(floats)}),
                        doctest::Contains("in is float64, out is float32"), UsageError);
   Buffer on_device = buffer_of(floats);
   on_device.kind = MemoryKind::device;
-  CHECK_THROWS_AS(tp.run({.operation = Operation::all_reduce,
-                          .in = buffer_of(floats).as_input(),
-                          .out = on_device}),
+  CHECK_THROWS_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
+                                                .in = buffer_of(floats).as_input(),
+                                                .out = on_device}),
                   Error);
   const Blocks one{std::vector<std::int64_t>{1}};
   if (tp.size() > 1)
-    CHECK_THROWS_AS(tp.run({.operation = Operation::all_gather,
-                            .in = buffer_of(floats).as_input(),
-                            .out = buffer_of(floats),
-                            .out_blocks = &one}),
+    CHECK_THROWS_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_gather,
+                                                  .in = buffer_of(floats).as_input(),
+                                                  .out = buffer_of(floats),
+                                                  .out_blocks = &one}),
                     UsageError);
   mesh.close();
 }
@@ -143,17 +144,21 @@ TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
   Call call{
       .operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
   call.in_blocks = &ones;
-  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("out has no blocks"), UsageError);
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has no blocks"),
+                       UsageError);
   call.in_blocks = nullptr;
   call.out_blocks = &ones;
-  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("in has no blocks"), UsageError);
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has no blocks"),
+                       UsageError);
   call.in_blocks = &ones;
-  CHECK_NOTHROW(tp.run(call));
+  CHECK_NOTHROW(detail::GroupAccess::run(tp, call));
   // Nor may the side that is one block have some.
   call.operation = Operation::all_gather;
-  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("in has blocks"), UsageError);
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has blocks"),
+                       UsageError);
   call.operation = Operation::reduce_scatter;
-  CHECK_THROWS_WITH_AS(tp.run(call), doctest::Contains("out has blocks"), UsageError);
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has blocks"),
+                       UsageError);
   mesh.close();
 }
 
@@ -182,33 +187,33 @@ TEST_CASE("blocks of different sizes, as records") {
             static_cast<int>(r);
     const std::vector<int> mine(static_cast<std::size_t>(k), static_cast<int>(k));
     std::vector<int> all(static_cast<std::size_t>(end), -1);
-    tp.run({.operation = Operation::all_gather,
-            .in = buffer_of(mine),
-            .out = buffer_of(all),
-            .out_blocks = &blocks});
+    detail::GroupAccess::run(tp, {.operation = Operation::all_gather,
+                                  .in = buffer_of(mine),
+                                  .out = buffer_of(all),
+                                  .out_blocks = &blocks});
     CHECK(all == expected);
     std::ranges::fill(all, -1);
-    tp.run({.operation = Operation::gather,
-            .in = buffer_of(mine),
-            .out = buffer_of(all),
-            .out_blocks = &blocks,
-            .root = 0});
+    detail::GroupAccess::run(tp, {.operation = Operation::gather,
+                                  .in = buffer_of(mine),
+                                  .out = buffer_of(all),
+                                  .out_blocks = &blocks,
+                                  .root = 0});
     if (k == 0) CHECK(all == expected);
     std::vector<int> part(static_cast<std::size_t>(k), -1);
-    tp.run({.operation = Operation::scatter,
-            .in = buffer_of(expected).as_input(),
-            .out = buffer_of(part),
-            .in_blocks = &blocks,
-            .root = n - 1});
+    detail::GroupAccess::run(tp, {.operation = Operation::scatter,
+                                  .in = buffer_of(expected).as_input(),
+                                  .out = buffer_of(part),
+                                  .in_blocks = &blocks,
+                                  .root = n - 1});
     CHECK(part == mine);
     // Everybody sends r elements to member r, and receives its own number from each.
     const Blocks same{std::vector<std::int64_t>(static_cast<std::size_t>(n), k)};
     std::vector<int> received(static_cast<std::size_t>(n * k), -1);
-    tp.run({.operation = Operation::all_to_all,
-            .in = buffer_of(expected).as_input(),
-            .out = buffer_of(received),
-            .in_blocks = &blocks,
-            .out_blocks = &same});
+    detail::GroupAccess::run(tp, {.operation = Operation::all_to_all,
+                                  .in = buffer_of(expected).as_input(),
+                                  .out = buffer_of(received),
+                                  .in_blocks = &blocks,
+                                  .out_blocks = &same});
     CHECK(received == std::vector<int>(static_cast<std::size_t>(n * k), static_cast<int>(k)));
     mesh.close();
   }

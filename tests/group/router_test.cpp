@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "group/detail/connection.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/group/detail/channel.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -33,7 +35,7 @@ class Recorder final : public Transport {
   [[nodiscard]] bool supports(const Call& call) const override {
     return call.out.bytes() <= largest_;
   }
-  void run(const Call& call) override {
+  void run(const Call& call, Waiter&) override {
     log_.push_back(name_ + " " + std::string{to_string(call.operation)});
   }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override {
@@ -51,27 +53,32 @@ class Recorder final : public Transport {
 struct Fixture {
   explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30,
                    std::int32_t nodes = 1) {
-    services->rank = Rank{1};
-    services->routes = RouteTable::parse(routes, RouteSource::code, "test");
-    services->routes.append(
+    detail::MeshFacts facts{.rank = Rank{1},
+                            .routes = RouteTable::parse(routes, RouteSource::code, "test")};
+    facts.routes.append(
         RouteTable::parse("*.*:host=mpi; *.*:device=nccl", RouteSource::builtin, "default"));
-    channel->comm = mpi::CommunicatorView{MPI_COMM_SELF};
-    channel->ranks = RankSet::of(std::array{Rank{0}, Rank{1}, Rank{2}});
-    channel->families = {0};
-    channel->nodes = nodes;
-    channel->transports.push_back(std::make_unique<Recorder>("mpi", INT64_MAX, log));
+    detail::GroupDescription description;
+    description.families = {0};
+    description.ranks = RankSet::of(std::array{Rank{0}, Rank{1}, Rank{2}});
+    description.nodes = nodes;
+    detail::HostTransports host;
+    host.list.push_back(std::make_unique<Recorder>("mpi", INT64_MAX, log));
     if (nodes == 1)
-      channel->transports.push_back(std::make_unique<Recorder>("shm", largest, log));
+      host.list.push_back(std::make_unique<Recorder>("shm", largest, log));
     else
-      channel->absent["shm"] = "the group spans 2 nodes";
-    group = std::make_unique<GroupCoordinator>("tp", channel, services);
+      host.absent["shm"] = "the group spans 2 nodes";
+    connection = std::make_shared<detail::Connection>(std::move(description), mpi::Communicator{},
+                                                      mpi::CommunicatorView{MPI_COMM_SELF},
+                                                      std::move(host), nullptr);
+    group = detail::GroupAccess::make(
+        "tp", connection,
+        std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
   }
 
   std::string last() const { return log.empty() ? "nothing" : log.back(); }
 
   std::vector<std::string> log;
-  std::shared_ptr<detail::MeshServices> services = std::make_shared<detail::MeshServices>();
-  std::shared_ptr<detail::Channel> channel = std::make_shared<detail::Channel>();
+  std::shared_ptr<detail::Connection> connection;
   std::unique_ptr<GroupCoordinator> group;
 };
 
@@ -199,7 +206,7 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with itself, in place
   CHECK(f.log.size() == sent + 12);
   // A broken group carries nothing, whatever the call.
-  f.channel->broken = "a test broke it";
+  f.connection->mark_broken("a test broke it");
   CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"),
                        ClosedError);
   CHECK_THROWS_AS(f.group->barrier(), ClosedError);
@@ -255,7 +262,7 @@ void compare(Fixture& f, std::mt19937& random) {
     CAPTURE(record.out.count);
     CAPTURE(record.in.data - record.out.data);
     CAPTURE(root.value());
-    CHECK(outcome(f, function) == outcome(f, [&] { g.run(record); }));
+    CHECK(outcome(f, function) == outcome(f, [&] { detail::GroupAccess::run(g, record); }));
   };
   check(calls::broadcast(single, root, {}), [&] { g.broadcast(single, root); });
   check(calls::all_reduce(single, also_single, op, {}), [&] { g.all_reduce(single, also_single); });

@@ -124,6 +124,25 @@ TEST_CASE(
   CHECK(plan.communicators(2).size() == 1);
 }
 
+TEST_CASE("the order in a batch: priority first, then the turn of the family") {
+  using rankmesh::BatchPlace;
+  MeshPlan plan = plan_of({{"dp", 2}, {"pp", 2}, {"cp", 1}, {"tp", 2}, {"edp", 1}});
+  CHECK(plan.batch_place(plan.index_of("tp")) == BatchPlace{0, 0});
+  CHECK(plan.batch_place(plan.index_of("cp")) == BatchPlace{0, 0});
+  CHECK(plan.batch_place(plan.index_of("edp")) == BatchPlace{0, 0});
+  CHECK(plan.batch_place(plan.index_of("pp")) == BatchPlace{0, 1});
+  CHECK(plan.batch_place(plan.index_of("dp")) == BatchPlace{0, 2});
+  CHECK(plan.batch_place(plan.index_of("tp")) < plan.batch_place(plan.index_of("pp")));
+  CHECK(plan.batch_place(plan.index_of("pp")) < plan.batch_place(plan.index_of("dp")));
+
+  plan.set_options("dp", {.priority = -1});
+  plan.set_options("tp", {.priority = 3});
+  CHECK(plan.batch_place(plan.index_of("dp")) == BatchPlace{-1, 2});
+  CHECK(plan.batch_place(plan.index_of("tp")) == BatchPlace{3, 0});
+  CHECK(plan.batch_place(plan.index_of("dp")) < plan.batch_place(plan.index_of("pp")));
+  CHECK(plan.batch_place(plan.index_of("pp")) < plan.batch_place(plan.index_of("tp")));
+}
+
 TEST_CASE("options decide which equal groups share a communicator") {
   const MeshPlan base = plan_of({{"dp", 2}, {"cp", 1}, {"tp", 2}});
   MeshPlan plan{

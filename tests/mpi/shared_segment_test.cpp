@@ -16,8 +16,7 @@ namespace {
 
 struct SegmentWorld {
   mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
-  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own,
-                      [](Rank r) { return "rank " + std::to_string(r.value()); }};
+  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own, {}};
   WaitPoint point = WaitPoint::of_all(size(), "the creation of a segment");
 
   SharedSegment make(std::size_t bytes, SharedSegment::Backing backing, double seconds = 60) {

@@ -119,6 +119,32 @@ priority = -1
   for (std::size_t f = 0; f < plan.families().size(); ++f) CHECK(plan.needs_creation(f));
 }
 
+TEST_CASE("a grid's families keep the turn that their name without the prefix has in a batch") {
+  using rankmesh::BatchPlace;
+  const auto plan = spec_of(R"(
+[grids.encoder]
+mesh = "pp=1,dp=2,tp=2 ; dp_tp=dp*tp"
+ranks = "0-3"
+[grids.dp]
+mesh = "pp=2,dp=2,tp=1"
+ranks = "4-7"
+[groups]
+cross = [[0, 4]]
+[options.encoder.dp]
+priority = -1
+)")
+                        .plan();
+  const auto place = [&](const char* family) { return plan.batch_place(plan.index_of(family)); };
+  CHECK(place("encoder.tp") == BatchPlace{0, 0});
+  CHECK(place("encoder.pp") == BatchPlace{0, 1});
+  CHECK(place("encoder.dp") == BatchPlace{-1, 2});
+  CHECK(place("encoder.dp_tp") == BatchPlace{0, 0});
+  CHECK(place("dp.tp") == BatchPlace{0, 0});  // the prefix has no turn
+  CHECK(place("dp.pp") == BatchPlace{0, 1});
+  CHECK(place("dp.dp") == BatchPlace{0, 2});
+  CHECK(place("cross") == BatchPlace{0, 0});
+}
+
 TEST_CASE("grids may be written in any of TOML's ways; their order is the file's") {
   const auto names = [](const std::string& text) {
     std::string all;

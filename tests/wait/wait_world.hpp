@@ -12,8 +12,7 @@ namespace rankmesh_test {
 struct WaitWorld {
   rankmesh::mpi::Communicator own =
       rankmesh::mpi::duplicate(rankmesh::mpi::CommunicatorView{MPI_COMM_WORLD});
-  rankmesh::WaitMonitor monitor{own.view(), rankmesh::WaitMonitor::Audience::own,
-                                [](rankmesh::Rank r) { return "r=" + std::to_string(r.value()); }};
+  rankmesh::WaitMonitor monitor{own.view(), rankmesh::WaitMonitor::Audience::own, {}};
   rankmesh::WaitPoint point = rankmesh::WaitPoint::of_all(size(), "the start of a test");
 
   [[nodiscard]] static rankmesh::Deadline after(double seconds) {

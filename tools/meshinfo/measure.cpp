@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace meshinfo {
@@ -337,11 +338,11 @@ double Measure::time(const Work& work, bool in_place, std::int64_t warm_up, std:
   double seconds = 0;
   if (group_ != nullptr) {
     const Call call = call_of(work, in_place);
-    for (std::int64_t i = 0; i < warm_up; ++i) group_->run(call);
+    for (std::int64_t i = 0; i < warm_up; ++i) rankmesh::detail::GroupAccess::run(*group_, call);
     finish();
     group_->barrier();
     const double begin = MPI_Wtime();
-    for (std::int64_t i = 0; i < repeats; ++i) group_->run(call);
+    for (std::int64_t i = 0; i < repeats; ++i) rankmesh::detail::GroupAccess::run(*group_, call);
     finish();
     seconds = (MPI_Wtime() - begin) / static_cast<double>(repeats);
   }
@@ -375,7 +376,7 @@ std::int64_t Measure::wrong(const Work& work, bool in_place) {
         device_[which].upload(
             {reinterpret_cast<const std::uint8_t*>(host_[which].data()), host_[which].size()},
             call.stream);
-    group_->run(call);
+    rankmesh::detail::GroupAccess::run(*group_, call);
     finish();
     std::vector<std::uint8_t> downloaded;
     const std::byte* results = call.out.data;

@@ -10,6 +10,7 @@
 
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/group_family.hpp"
 #include "rankmesh/layout/group_options.hpp"
 #include "rankmesh/layout/layout.hpp"
@@ -91,6 +92,10 @@ class RANKMESH_API MeshPlan {
   /// How many unique IDs a communicator of so many ranks takes: none where it is split from
   /// another.
   [[nodiscard]] std::int64_t unique_ids(std::size_t family, std::int64_t ranks) const;
+
+  /// Returns the place of this family's operations in a batch. The same answer on every rank.
+  /// @param family  index into families().
+  [[nodiscard]] BatchPlace batch_place(std::size_t family) const;
 
   /// 128-bit hash of the layout alone: `rankmesh.plan/1`, the world size, each view with its
   /// dimensions (name:size:stride), and each name with its groups as strides or lists; tables by

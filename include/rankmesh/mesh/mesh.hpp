@@ -197,7 +197,7 @@ class RANKMESH_API Mesh {
   std::byte* allocate_on_device(std::size_t count, std::size_t size_of_element,
                                 std::span<const std::string_view> names);
   [[nodiscard]] detail::MeshState& state() const;  // throws ClosedError after a move
-  [[nodiscard]] detail::MeshState& open_state(const char* what) const;  // and after close()
+  [[nodiscard]] detail::MeshState& open_state(const char* activity) const;  // and after close()
   std::unique_ptr<detail::MeshState> state_;
 };
 

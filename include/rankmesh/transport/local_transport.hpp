@@ -20,7 +20,7 @@ class RANKMESH_API LocalTransport final : public Transport {
  public:
   [[nodiscard]] std::string_view name() const override { return "local"; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call) override;
+  void run(const Call& call, Waiter&) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 };
 

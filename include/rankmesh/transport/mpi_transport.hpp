@@ -28,7 +28,7 @@ class RANKMESH_API MpiTransport final : public Transport {
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call) override;
+  void run(const Call& call, Waiter&) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 
  private:

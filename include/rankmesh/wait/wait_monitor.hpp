@@ -13,6 +13,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_point.hpp"
 
 namespace rankmesh {
@@ -39,9 +40,8 @@ class RANKMESH_API WaitMonitor {
   /// Whose messages travel on the communicator: only ours, or the user's as well.
   enum class Audience : std::uint8_t { own, shared };
 
-  /// @param describe  Returns a rank's coordinates, for messages.
-  WaitMonitor(mpi::CommunicatorView comm, Audience audience,
-              std::function<std::string(Rank)> describe);
+  /// @param names  How the communicator's ranks are called in messages.
+  WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names);
 
   /// Polls until all requests are complete.
   /// @throws TimeoutError  It names the missing ranks. The requests are still active then, so MPI
@@ -65,7 +65,7 @@ class RANKMESH_API WaitMonitor {
   mpi::CommunicatorView comm_;
   Audience audience_;
   std::uint64_t questions_ = 0;  // asked so far; answers carry the number
-  std::function<std::string(Rank)> describe_;
+  RankNames names_;
 };
 
 }  // namespace rankmesh

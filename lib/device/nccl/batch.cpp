@@ -34,6 +34,7 @@ void Batch::add(Communicator& comm) {
 }
 
 void Batch::end(const Deadline& deadline) {
+  const device::Claim::Issuing alone{claim_};
   open_ = false;
   open_here = nullptr;
   library_->check(library_->GroupEnd(), "ncclGroupEnd");

@@ -54,12 +54,12 @@ void timed(double& seconds, Phase&& phase) {
 class Bootstrap {
  public:
   Bootstrap(const Library& library, std::span<const Request> requests, WaitMonitor& monitor,
-            const Deadline& deadline, const Agree& agree)
+            const Participants& participants)
       : library_{library},
         requests_{requests},
         monitor_{monitor},
-        deadline_{deadline},
-        agree_{agree} {
+        participants_{participants},
+        deadline_{participants.deadline()} {
     for (const Request& request : requests) {
       first_.push_back(owner_.size());
       for (int k = 0; k < request.ids; ++k) owner_.push_back(&request);
@@ -72,10 +72,10 @@ class Bootstrap {
     timed(times.broadcasts, [&] { broadcast(); });
     timed(times.barriers, [&] { pass_barriers(); });
     check_ids();
-    agree_("the NCCL bootstrap's unique IDs", failure_);
+    participants_.verify("the NCCL bootstrap's unique IDs", failure_);
     timed(times.inits, [&] { init(); });
     try {
-      agree_("the first use of the NCCL communicators", failure_);
+      participants_.verify("the first use of the NCCL communicators", failure_);
     } catch (...) {
       // In one NCCL group: ncclCommAbort may wait for the peers, which abort their communicators in
       // the same order only inside a group.
@@ -196,8 +196,8 @@ class Bootstrap {
   const Library& library_;
   std::span<const Request> requests_;
   WaitMonitor& monitor_;
-  const Deadline& deadline_;
-  const Agree& agree_;
+  const Participants& participants_;
+  const Deadline deadline_;
   std::vector<std::size_t> first_;     // the first packet of each request
   std::vector<const Request*> owner_;  // the request of each packet
   MpiMemory<std::vector<Packet>> packets_;
@@ -209,14 +209,17 @@ class Bootstrap {
 
 std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                      std::span<const BootstrapRequest> requests,
-                                                     WaitMonitor& monitor, const Deadline& deadline,
-                                                     const Agree& agree, BootstrapTimes& times) {
-  return Bootstrap{library, requests, monitor, deadline, agree}.run(times);
+                                                     WaitMonitor& monitor,
+                                                     const Participants& participants,
+                                                     BootstrapTimes& times) {
+  return Bootstrap{library, requests, monitor, participants}.run(times);
 }
 
 std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
-                                                 WaitMonitor& monitor, const Deadline& deadline,
-                                                 const Agree& agree, BootstrapTimes& times) {
+                                                 WaitMonitor& monitor,
+                                                 const Participants& participants,
+                                                 BootstrapTimes& times) {
+  const Deadline deadline = participants.deadline();
   std::vector<std::unique_ptr<Communicator>> children;
   std::string failure;
   timed(times.splits, [&] {
@@ -240,7 +243,7 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
   if (!failure.empty())
     for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
   try {
-    agree("the split NCCL communicators", failure);
+    participants.verify("the split NCCL communicators", failure);
   } catch (...) {
     for (const SplitRequest& request : requests)
       request.parent->abort();  // while the children, which NCCL still writes to, exist

@@ -42,6 +42,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
     throw NcclError{ncclUnhandledCudaError,
                     "no CUDA device is current, so no NCCL communicator can be created"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   if (ids.size() == 1) {
     library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
@@ -70,6 +71,7 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
+  comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
   library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
                 "ncclCommSplit", parent.native_);

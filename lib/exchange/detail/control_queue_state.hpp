@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "group/detail/mesh_runtime.hpp"
 #include "message_ring.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
-#include "rankmesh/group/detail/channel.hpp"
-#include "rankmesh/group/detail/in_flight.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/native.hpp"
@@ -39,7 +39,9 @@ struct ControlQueue::State {
   detail::RemoteSends remote;
   std::string broken;
 
-  rankmesh::detail::MeshServices& services() const { return group->services(); }
+  rankmesh::detail::MeshRuntime& runtime() const {
+    return rankmesh::detail::GroupAccess::runtime(*group);
+  }
   [[nodiscard]] std::string name(std::int64_t rank_in_group) const;
   void require_usable() const;
   void require_reader() const;
@@ -63,10 +65,10 @@ struct ControlQueue::State {
       backoff.pause();
       if (done()) return;
     }
-    const Deadline deadline{timeout.value_or(services().timeout)};
+    const Deadline deadline{timeout.value_or(runtime().control->timeout)};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
-      if (polls % 64 == 63) progress(services());
+      if (polls % 64 == 63) runtime().in_flight.progress();
       backoff.pause();
     }
   }

@@ -18,8 +18,8 @@ void check_call(const Call& call, std::string_view group, RankInGroup self, std:
 /// axis, one type, no reduction of the caller's. False where check_call() must look. A few
 /// instructions.
 template <Operation operation>
-[[gnu::always_inline]] inline bool is_plainly_right(const Call& call, RankInGroup self,
-                                                    std::int64_t size) {
+[[gnu::always_inline]] inline bool is_valid_fast(const Call& call, RankInGroup self,
+                                                 std::int64_t size) {
   const auto is_member = [&](RankInGroup rank) {
     return static_cast<std::uint64_t>(rank.value()) < static_cast<std::uint64_t>(size);
   };

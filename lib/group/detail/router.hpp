@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/group/detail/channel.hpp"
+#include "connection.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
 
@@ -48,27 +48,29 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
   return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
 
-/// One group's view of the mesh's routes. What can be known beforehand (name, size and place of the
-/// group, which transports it has) is settled at construction; a call costs one look-up, a
-/// comparison per size rule and, where several transports are candidates, a question to each.
+/// Chooses the transport of each host call of one group. What is known beforehand (the group's
+/// name, size and place, and its transports) is resolved at construction. A call then costs one
+/// look-up, one comparison per rule by size and, where several transports are candidates, one
+/// question to each.
 ///
-/// The choice depends only on what all members agree on: operation, bytes, type, the group, the
-/// transports it has, and what `Transport::supports` says.
+/// The choice depends only on what all members agree on: operation, bytes, type, the group, its
+/// transports, and what Transport::supports() says.
 class Router {
  public:
-  /// @param name  of the group in the plan; empty where it has none there.
-  Router(const RouteTable& routes, const Channel& channel, std::string_view name);
+  /// @param family  The name that rules know the group by; empty for dynamic groups.
+  Router(const RouteTable& routes, const HostTransports& transports, const GroupDescription& group,
+         std::string_view family);
 
-  /// For a call on host memory that was checked.
+  /// Chooses for a checked call on host memory.
   [[nodiscard]] Transport& choose(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(call.operation)];
     const Cell& cell = cell_of(row, call);
     return choose(call.has_blocks() ? cell.without_size : cell.by_size, call, call.operation);
   }
-  /// The same where `operation` is known to the compiler and blocks have one size. Every
-  /// instruction counts here: scripts/router-cost counts them.
+  /// Chooses for a call without blocks of different sizes. Every instruction counts here:
+  /// scripts/router-cost counts them.
   template <Operation operation>
-  [[nodiscard, gnu::always_inline]] Transport& choose_ordinary(const Call& call) const {
+  [[nodiscard, gnu::always_inline]] Transport& choose_fast(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(operation)];
     const Choice* choice = row.cells[0].by_size;
     if (row.by_type) [[unlikely]]
@@ -76,10 +78,14 @@ class Router {
     return choose(choice, call, operation);
   }
 
+  static constexpr std::uint64_t endless = ~std::uint64_t{0};
+
   // Candidates in one stretch of sizes.
   struct Choice {
-    std::int64_t end;  // the first size beyond it
-    Transport* only;   // null where there are others
+    // The first size beyond it; `endless` beyond the last rule by size. Unsigned, since a
+    // comparison with all ones needs no register.
+    std::uint64_t end;
+    Transport* only;  // null where there are others
     Transport* first;
     std::uint32_t others = 0;        // how many follow the first
     std::uint32_t begin_others = 0;  // in others_
@@ -92,12 +98,13 @@ class Router {
   [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
                                                               const Call& call) const;
 
-  /// Which transport serves a call, and why. Local. `call` needs counts, types and kinds, no
-  /// memory.
-  /// @param no_device  why the mesh has no device transport.
-  [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const Channel& channel,
-                                         const Call& call, bool capture,
-                                         const std::string& no_device) const;
+  /// Says which transport serves a call, and why. Local. The call needs counts, types and kinds,
+  /// but no memory.
+  /// @param device         The group's device transport; null where it has none.
+  /// @param why_no_device  The reason, in that case.
+  [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const HostTransports& transports,
+                                         const DeviceTransport* device, const Call& call,
+                                         bool capture, const std::string& why_no_device) const;
 
  private:
   struct Cell {
@@ -117,13 +124,14 @@ class Router {
   }
   [[nodiscard, gnu::always_inline]] Transport& choose(const Choice* choice, const Call& call,
                                                       Operation operation) const {
-    if (choice->end != ByteRange::infinite) {
-      const std::int64_t bytes = routed_bytes(operation, call, size_);
+    if (choice->end != endless) {
+      const auto bytes = static_cast<std::uint64_t>(routed_bytes(operation, call, size_));
       while (bytes >= choice->end) ++choice;
     }
     return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
   }
-  const Choice* add(const RouteTable& routes, const Channel& channel, const RouteQuery& query);
+  const Choice* add(const RouteTable& routes, const HostTransports& transports,
+                    const RouteQuery& query);
 
   std::int64_t size_;
   RouteScope scope_;

@@ -1,77 +1,76 @@
-// What a mesh holds.
+// The parts of a mesh.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "device_side.hpp"
-#include "meeting.hpp"
+#include "connection_plan.hpp"
+#include "device_backend.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/group/detail/in_flight.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
-#include "shared_side.hpp"
+#include "rendezvous.hpp"
+#include "shared_memory_backend.hpp"
+#include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
 
+/// Everything that a mesh owns, complete when it is constructed. The members stand in the order of
+/// their construction: each uses only what is above it.
 struct MeshState {
-  MeshState(MeshPlan p, MeshOptions o, Deadline::Duration t)
-      : plan{std::move(p)}, options{std::move(o)}, timeout{t} {
-    services->timeout = t;
-  }
-  ~MeshState() {
-    abandon_in_flight(*services);  // which refer to the services in turn
-    mark_closed();  // for groups that the program still holds: what they stand on goes now
-  }
+  MeshState() = default;
+  ~MeshState();
   MeshState(const MeshState&) = delete;
   MeshState& operator=(const MeshState&) = delete;
 
-  MeshPlan plan;
+  std::shared_ptr<const MeshPlan> plan;
   MeshOptions options;
-  Deadline::Duration timeout;
-  mpi::Communicator control;  ///< rankmesh's own messages; never the user's
+  std::shared_ptr<ControlPlane> control;
   Placement placement{{}};
-  std::shared_ptr<MeshServices> services = std::make_shared<MeshServices>();
-  std::vector<std::shared_ptr<Channel>>
-      channels;  ///< in the order of creation, which is the order of freeing
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>>
-      named;  ///< duplicates ones as name[key]
+  std::unique_ptr<SharedMemoryBackend> shared;
+  std::unique_ptr<DeviceBackend> device;  ///< Null where the mesh has no devices.
+  std::shared_ptr<MeshRuntime> runtime;
+  /// In the order of creation, which is the order of freeing.
+  std::vector<std::shared_ptr<Connection>> connections;
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
-  Meeting meeting;
-  std::unique_ptr<SharedSide> shared;
-  std::unique_ptr<DeviceSide> device;  ///< null where there is none
+  Rendezvous rendezvous;                ///< Of dynamic groups and of partial openings.
+  std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL splits were made.
 
-  [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
-  void log(LogLevel level, const std::string& message) const;
-  /// No operation may be issued any more.
-  void mark_closed() {
-    services->closed = true;
-    for (const auto& channel : channels) channel->retire("the mesh is closed");
-  }
-  /// Keeps the communicator and gives it its transport. An empty `owned` is a group of one, or an
-  /// adopted one. `identity` is the same on all members and of no other channel, `name` is for
-  /// people.
-  std::shared_ptr<Channel> add_channel(std::string identity, std::string name, RankSet ranks,
-                                       mpi::Communicator owned, mpi::CommunicatorView adopted = {});
-  /// Of the first name that it serves; the default for dynamic groups.
-  [[nodiscard]] const GroupOptions& options_of(const Channel& channel) const;
+  [[nodiscard]] Deadline deadline() const { return control->deadline(); }
+  /// Refuses operations from now on.
+  void mark_closed();
 };
 
-/// How an duplicates communicator is called.
-std::string duplicate_name(std::string_view name, std::string_view key);
+/// The transports for host memory of a group. Local.
+/// @param shared  Null for dynamic groups, which do not use shared memory.
+HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
+                               const MeshOptions& options, const SharedMemoryBackend* shared);
 
-/// Agreement, control communicator, node discovery, then the names. Collective over `world`.
-/// @param description  the mesh in words, for messages.
+/// Opens a mesh: agreement, control communicator, node discovery, then the groups. Collective over
+/// `world`; blocks.
+/// @param description  The mesh in words, for messages.
 std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse);
+
+/// A group of the plan whose devices may be opened.
+struct DeviceCandidate {
+  const GroupDescription* group;
+  mpi::CommunicatorView comm;
+  DeviceTransport* open;  ///< Null where it is not open.
+};
+/// Returns what opens the asked families' groups on this rank. Local.
+/// @param asked, has_split  Per family: whether it is asked for, and whether its splits were made.
+DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
+                             const std::vector<DeviceCandidate>& candidates,
+                             const std::vector<bool>& asked, const std::vector<bool>& has_split);
 
 }  // namespace rankmesh::detail

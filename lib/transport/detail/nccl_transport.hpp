@@ -1,63 +1,103 @@
 // Device memory over NCCL.
 #pragma once
 
-#include "rankmesh/device/captured_graphs.hpp"
-#include "rankmesh/device/choice.hpp"
-#include "rankmesh/device/nccl/batch.hpp"
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "device_transport.hpp"
+#include "nccl_context.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
-#include "rankmesh/transport/transport.hpp"
+#include "rankmesh/device/stream.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
 
 namespace rankmesh {
 
-/// Every operation on device memory, put on the call's stream. `run` returns once NCCL has taken
-/// the operation (the communicator is settled), or, inside a batch, once it is part of that; the
-/// stream, not the host, waits for its end. gather, scatter and all_to_all are grouped sends and
-/// receives. A barrier is refused: it is the host that waits at one. One thread at a time per
-/// device, over all meshes.
+/// A group's own stream, created when it is first asked for.
+class OwnStream {
+ public:
+  OwnStream(std::shared_ptr<NcclContext> context, int priority)
+      : context_{std::move(context)}, priority_{priority} {}
+  [[nodiscard]] StreamRef get();
+
+ private:
+  std::shared_ptr<NcclContext> context_;
+  int priority_;
+  device::Stream stream_;
+};
+
+/// Carries every operation on device memory, on the call's stream. `run` returns once NCCL has
+/// taken the operation (the communicator is ready again), or, inside a batch, once the operation is
+/// part of the batch; the stream, not the host, waits for its end. gather, scatter and all_to_all
+/// are grouped sends and receives. A barrier is refused, because the host waits at a barrier.
 ///
 /// Blocks along another axis are packed or unpacked on the stream, in memory that is allocated and
-/// freed in its order.
+/// freed in stream order. NCCL has no 16-bit integers: they are moved as bytes and not reduced.
 ///
-/// NCCL has no 16-bit integers: they are moved as bytes and not reduced.
-class NcclTransport final : public Transport {
+/// Thread safety: one thread at a time per device, over all meshes.
+class NcclTransport final : public DeviceTransport {
  public:
-  /// @param rank, size  of this process in the group.
-  /// @param batch, graphs  of the mesh.
-  NcclTransport(nccl::Communicator& comm, int rank, int size, device::Claim claim,
-                Deadline::Duration timeout, nccl::Batch& batch, device::CapturedGraphs& graphs)
-      : comm_{comm},
-        rank_{rank},
-        size_{size},
-        claim_{std::move(claim)},
-        timeout_{timeout},
-        batch_{batch},
-        graphs_{graphs} {}
+  /// @param rank      Of this process in the group.
+  /// @param timeout   Of waits for NCCL to take an operation.
+  /// @param priority  Of the group's own stream.
+  NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
+                Deadline::Duration timeout, int priority, std::shared_ptr<NcclContext> context,
+                BootstrapReport report);
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;
   void validate(const Call& call) const override;
-  void run(const Call& call) override;
-  /// Complete when the stream has run it.
+  void run(const Call& call, Waiter&) override { issue(call); }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+
+  [[nodiscard]] ncclComm* native() const override { return comm_->native(); }
+  [[nodiscard]] StreamRef stream() override { return stream_.get(); }
+  void wait(StreamRef stream, const Deadline& deadline) override;
+  [[nodiscard]] const BootstrapReport* bootstrap() const override { return &report_; }
+
+  [[nodiscard]] nccl::Communicator& communicator() { return *comm_; }
+  [[nodiscard]] BootstrapReport& report() { return report_; }
+  /// Makes NCCL connect, by an all-reduce and an exchange with both neighbours. NCCL connects
+  /// lazily, and connecting is a rendezvous of hosts: done here, in one order on all ranks, it
+  /// cannot happen inside the program's first collectives in another order. Collective over the
+  /// group; blocks.
+  /// @param scratch  Device memory for 4 floats.
+  void warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
+               const WaitPoint& point, const Deadline& deadline);
 
  private:
-  void run_along_axis(const Call& call);
+  void issue(const Call& call);
+  void issue_along_axis(const Call& call);
 
-  nccl::Communicator& comm_;
+  std::unique_ptr<nccl::Communicator> comm_;
   int rank_, size_;
-  device::Claim claim_;
   Deadline::Duration timeout_;
-  nccl::Batch& batch_;
-  device::CapturedGraphs& graphs_;
+  std::shared_ptr<NcclContext> context_;
+  OwnStream stream_;
+  BootstrapReport report_;
 };
 
-/// Groups of one on device memory: copies on the call's stream.
-class LocalDeviceTransport final : public Transport {
+/// Carries operations of groups of one on device memory: copies on the call's stream.
+class LocalDeviceTransport final : public DeviceTransport {
  public:
+  LocalDeviceTransport(std::string group, std::shared_ptr<NcclContext> context, int priority)
+      : group_{std::move(group)}, stream_{std::move(context), priority} {}
+
   [[nodiscard]] std::string_view name() const override { return "local device"; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call) override;
+  void run(const Call& call, Waiter&) override { copy(call); }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+
+  [[nodiscard]] ncclComm* native() const override { return nullptr; }
+  [[nodiscard]] StreamRef stream() override { return stream_.get(); }
+  void wait(StreamRef stream, const Deadline& deadline) override;
+  [[nodiscard]] const BootstrapReport* bootstrap() const override { return nullptr; }
+
+ private:
+  static void copy(const Call& call);
+
+  std::string group_;
+  OwnStream stream_;
 };
 
 }  // namespace rankmesh

@@ -1,7 +1,6 @@
 // Creates the NCCL communicators of a mesh.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,7 +11,7 @@
 #include "rankmesh/device/nccl/communicator.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/wait/wait_monitor.hpp"
+#include "rankmesh/wait/agreement.hpp"
 
 namespace rankmesh::nccl {
 
@@ -44,12 +43,8 @@ struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
 };
 
-/// Compares the outcome of a phase on all ranks. Collective over the world. If a rank failed, it
-/// throws the same error on all ranks. `failure` is the error text of this rank, or empty.
-using Agree = std::function<void(const std::string& phase, const std::string& failure)>;
-
-/// Creates one communicator per request. Collective over the world: every rank calls it, and passes
-/// the requests in the order of the plan. Blocks; every wait has the deadline.
+/// Creates one communicator per request. Collective over the participants: each calls it, and
+/// passes the requests in the order of the plan. Blocks; every wait has their deadline.
 ///
 /// Each phase runs for all groups at once:
 /// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each.
@@ -60,19 +55,20 @@ using Agree = std::function<void(const std::string& phase, const std::string& fa
 /// 5. NCCL's inits, which are non-blocking and polled together.
 /// 6. An agreement. If a rank failed, all communicators are aborted.
 ///
-/// @throws TimeoutError  It names the group, the phase and the missing ranks. `agree` throws if a
-/// rank failed.
+/// @throws TimeoutError  It names the group, the phase and the missing ranks.
+/// @throws MismatchError  On all participants: it names the ranks that failed.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
-    const Deadline& deadline, const Agree& agree, BootstrapTimes& times);
+    const Participants& participants, BootstrapTimes& times);
 
 /// Makes the splits one after the other, in the given order, which must be the same on every rank;
-/// then an agreement. Collective over the world; blocks. The parents must have no work in flight.
+/// then an agreement. Collective over the participants; blocks. The parents must have no work in
+/// flight.
 /// @return One communicator per request; null if this rank gets no child.
-/// @throws TimeoutError, and what `agree` throws. NCCL leaves the parent of a failed split
-/// unusable, so all parents are aborted.
+/// @throws TimeoutError, MismatchError  NCCL leaves the parent of a failed split unusable, so all
+/// parents are aborted.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
-    std::span<const SplitRequest> requests, WaitMonitor& monitor, const Deadline& deadline,
-    const Agree& agree, BootstrapTimes& times);
+    std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
+    BootstrapTimes& times);
 
 }  // namespace rankmesh::nccl

@@ -50,6 +50,8 @@ class RANKMESH_API Communicator {
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   /// Returns false for an adopted communicator.
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
+  /// Returns whether NCCL calls wait in the call itself. An adopted one counts as non-blocking.
+  [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Return the number of ranks and this process's rank. The communicator must be ready.
@@ -82,6 +84,7 @@ class RANKMESH_API Communicator {
   ncclComm_t no_child_ = nullptr;
   std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
   bool owned_;
+  bool is_blocking_ = false;
 };
 
 }  // namespace rankmesh::nccl

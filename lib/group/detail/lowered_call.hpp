@@ -11,14 +11,14 @@ namespace rankmesh::detail {
 
 /// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no
 /// transport needs to know these types, and a sum loses no more than its result does.
-class Rewritten {
+class LoweredCall {
  public:
   /// Whether a transport cannot carry the call as it is.
   static bool is_needed(const Call& call) {
     return call.rows != 1 || (is_narrow_float(call.in.type) && reduces(call.operation));
   }
   /// The call was checked. Copies what the inputs hold.
-  Rewritten(const Call& call, RankInGroup self, std::int64_t size);
+  LoweredCall(const Call& call, RankInGroup self, std::int64_t size);
 
   /// What a transport carries; valid as long as this object.
   [[nodiscard]] const Call& call() const { return plain_; }
@@ -37,20 +37,20 @@ class Rewritten {
 };
 
 /// The same under way.
-class RewrittenPending final : public Pending {
+class LoweredPending final : public Pending {
  public:
-  RewrittenPending(std::unique_ptr<Rewritten> rewritten, std::unique_ptr<Pending> plain)
-      : rewritten_{std::move(rewritten)}, plain_{std::move(plain)} {}
+  LoweredPending(std::unique_ptr<LoweredCall> lowered, std::unique_ptr<Pending> plain)
+      : lowered_{std::move(lowered)}, plain_{std::move(plain)} {}
   bool test() override {
     if (plain_ == nullptr) return true;
     if (!plain_->test()) return false;
     plain_.reset();
-    rewritten_->finish();
+    lowered_->finish();
     return true;
   }
 
  private:
-  std::unique_ptr<Rewritten> rewritten_;
+  std::unique_ptr<LoweredCall> lowered_;
   std::unique_ptr<Pending> plain_;
 };
 

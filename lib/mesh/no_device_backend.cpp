@@ -1,6 +1,5 @@
+#include "detail/device_backend.hpp"
 #include "detail/device_libraries.hpp"
-#include "detail/device_side.hpp"
-#include "detail/state.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -9,9 +8,9 @@ constexpr const char* reason = "this rankmesh was built without the headers of C
 
 }  // namespace
 
-std::unique_ptr<DeviceSide> open_device_side(MeshState& state) {
-  state.services->no_device = reason;
-  return nullptr;
+DeviceBackendOrReason open_device_backend(const MeshOptions&, const Placement&,
+                                          std::shared_ptr<ControlPlane>) {
+  return {nullptr, reason};
 }
 
 std::vector<LibraryInfo> device_libraries() {

@@ -1,10 +1,9 @@
-#include "detail/agreement.hpp"
+#include "rankmesh/wait/agreement.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
-#include <memory>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,8 +12,9 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
-namespace rankmesh::detail {
+namespace rankmesh {
 namespace {
 
 using mpi::check;
@@ -41,26 +41,6 @@ std::vector<std::string> split_record(std::string_view record) {
   return parts;
 }
 
-// Runs non-blocking operations on memory that MPI may keep when the deadline passes.
-template <class Memory>
-class Lent {
- public:
-  Lent() : memory_{std::make_unique<Memory>()} {}
-  Memory* operator->() { return memory_.get(); }
-  void wait(MPI_Request request, WaitMonitor& monitor, const WaitPoint& step,
-            const Deadline& deadline) {
-    try {
-      monitor.wait({&request, 1}, step, deadline);
-    } catch (...) {
-      (void)memory_.release();  // NOLINT: lent to MPI until the process ends
-      throw;
-    }
-  }
-
- private:
-  std::unique_ptr<Memory> memory_;
-};
-
 std::string ranks_text(const std::vector<Rank>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", RankSet::of(ranks).to_string(60));
 }
@@ -85,14 +65,14 @@ std::string Agreement::record() const {
   return record;
 }
 
-std::string Agreement::finding(std::string_view what, const std::vector<std::string>& records) {
+std::string Agreement::finding(std::string_view activity, const std::vector<std::string>& records) {
   std::map<std::string, std::vector<Rank>> failures;
   std::vector<std::vector<std::string>> parts;
   for (std::size_t r = 0; r < records.size(); ++r) {
     parts.push_back(split_record(records[r]));
     if (!parts.back().front().empty()) failures[parts.back().front()].emplace_back(r);
   }
-  std::string text = fmt::format("the {} ranks do not agree before {}", records.size(), what);
+  std::string text = fmt::format("the {} ranks do not agree before {}", records.size(), activity);
   for (const auto& [message, ranks] : failures)
     text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
   if (!failures.empty()) return text;  // what the failed ranks would have said is not known
@@ -128,73 +108,86 @@ std::string Agreement::finding(std::string_view what, const std::vector<std::str
   return text;
 }
 
-void Agreement::settle(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
-                       std::string_view what, const Deadline& deadline) const {
-  WaitPoint step{hash_bytes(what).low, fmt::format("the agreement before {}", what), {}};
-  step.members.resize(static_cast<std::size_t>(comm.size()));
-  std::iota(step.members.begin(), step.members.end(), 0);
-
-  // A maximum of h and of ~h shows whether all h are equal.
-  struct Phase1 {
+// One reduction shows whether any rank failed or differs: if all hashes are equal, the maximum of h
+// and the maximum of ~h are complements of each other.
+bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                        const WaitPoint& point, const Deadline& deadline) const {
+  struct Reduction {
     std::array<std::uint64_t, 5> mine, most;
   };
   std::string hashes;
   for (const Field& field : fields_) hashes += field.name + to_string(field.hash);
   const Hash128 hash = hash_bytes(hashes);
-  Lent<Phase1> phase1;
-  phase1->mine = {failure_.empty() ? 0U : 1U, hash.high, hash.low, ~hash.high, ~hash.low};
+  MpiMemory<Reduction> reduction;
+  reduction->mine = {failure_.empty() ? 0U : 1U, hash.high, hash.low, ~hash.high, ~hash.low};
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(phase1->mine.data(), phase1->most.data(), 5, MPI_UINT64_T, MPI_MAX,
+  check(MPI_Iallreduce(reduction->mine.data(), reduction->most.data(), 5, MPI_UINT64_T, MPI_MAX,
                        comm.native(), &request),
         "MPI_Iallreduce");
-  phase1.wait(request, monitor, step, deadline);
-  const auto& most = phase1->most;
-  if (most[0] == 0 && most[1] == ~most[3] && most[2] == ~most[4]) return;
+  reduction.wait(request, monitor, point, deadline);
+  const auto& most = reduction->most;
+  return most[0] != 0 || most[1] != ~most[3] || most[2] != ~most[4];
+}
 
-  struct Phase2 {
+void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                       std::string_view activity, const Deadline& deadline) const {
+  WaitPoint point =
+      WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
+  point.key = hash_bytes(activity).low;
+  if (!differs(comm, monitor, point, deadline)) return;
+
+  // Rank 0 collects all records, compares them, and tells everybody the result.
+  struct Exchange {
     std::string record, all, text;
     std::vector<int> sizes, places;
     std::array<int, 2> head{};  // length of the text; whether all records are equal
   };
-  Lent<Phase2> phase2;
-  phase2->record = record();
-  phase2->head[0] = static_cast<int>(phase2->record.size());
-  phase2->sizes.resize(static_cast<std::size_t>(comm.size()));
-  check(MPI_Igather(phase2->head.data(), 1, MPI_INT, phase2->sizes.data(), 1, MPI_INT, 0,
+  MpiMemory<Exchange> exchange;
+  const bool is_root = comm.rank() == 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto wait = [&] { exchange.wait(request, monitor, point, deadline); };
+  exchange->record = record();
+  exchange->head[0] = static_cast<int>(exchange->record.size());
+  exchange->sizes.resize(static_cast<std::size_t>(comm.size()));
+  check(MPI_Igather(exchange->head.data(), 1, MPI_INT, exchange->sizes.data(), 1, MPI_INT, 0,
                     comm.native(), &request),
         "MPI_Igather");
-  phase2.wait(request, monitor, step, deadline);
-  phase2->places.resize(phase2->sizes.size());
-  std::exclusive_scan(phase2->sizes.begin(), phase2->sizes.end(), phase2->places.begin(), 0);
-  if (comm.rank() == 0)
-    phase2->all.resize(static_cast<std::size_t>(phase2->places.back() + phase2->sizes.back()));
-  check(MPI_Igatherv(phase2->record.data(), phase2->head[0], MPI_BYTE, phase2->all.data(),
-                     phase2->sizes.data(), phase2->places.data(), MPI_BYTE, 0, comm.native(),
+  wait();
+  exchange->places.resize(exchange->sizes.size());
+  std::exclusive_scan(exchange->sizes.begin(), exchange->sizes.end(), exchange->places.begin(), 0);
+  if (is_root)
+    exchange->all.resize(
+        static_cast<std::size_t>(exchange->places.back() + exchange->sizes.back()));
+  check(MPI_Igatherv(exchange->record.data(), exchange->head[0], MPI_BYTE, exchange->all.data(),
+                     exchange->sizes.data(), exchange->places.data(), MPI_BYTE, 0, comm.native(),
                      &request),
         "MPI_Igatherv");
-  phase2.wait(request, monitor, step, deadline);
-  if (comm.rank() == 0) {
+  wait();
+  if (is_root) {
     std::vector<std::string> records;
-    for (std::size_t r = 0; r < phase2->sizes.size(); ++r)
-      records.push_back(phase2->all.substr(static_cast<std::size_t>(phase2->places[r]),
-                                           static_cast<std::size_t>(phase2->sizes[r])));
-    phase2->text = finding(what, records);
-    phase2->head[1] =
-        std::ranges::adjacent_find(records, std::ranges::not_equal_to{}) == records.end() ? 1 : 0;
-    phase2->head[0] = static_cast<int>(phase2->text.size());
+    for (std::size_t r = 0; r < exchange->sizes.size(); ++r)
+      records.push_back(exchange->all.substr(static_cast<std::size_t>(exchange->places[r]),
+                                             static_cast<std::size_t>(exchange->sizes[r])));
+    exchange->text = finding(activity, records);
+    const bool all_equal =
+        std::ranges::adjacent_find(records, std::ranges::not_equal_to{}) == records.end();
+    const bool has_failure = std::ranges::any_of(
+        records, [](const std::string& r) { return !split_record(r).front().empty(); });
+    exchange->head = {static_cast<int>(exchange->text.size()),
+                      (all_equal ? 1 : 0) + (has_failure ? 2 : 0)};
   }
-  check(MPI_Ibcast(phase2->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
-  phase2.wait(request, monitor, step, deadline);
-  phase2->text.resize(static_cast<std::size_t>(phase2->head[0]));
-  check(MPI_Ibcast(phase2->text.data(), phase2->head[0], MPI_BYTE, 0, comm.native(), &request),
+  check(MPI_Ibcast(exchange->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
+  wait();
+  exchange->text.resize(static_cast<std::size_t>(exchange->head[0]));
+  check(MPI_Ibcast(exchange->text.data(), exchange->head[0], MPI_BYTE, 0, comm.native(), &request),
         "MPI_Ibcast");
-  phase2.wait(request, monitor, step, deadline);
-  const bool is_failure = most[0] != 0;
+  wait();
+  const int flags = exchange->head[1];
   throw MismatchError{
-      phase2->text,
-      is_failure ? "mend what the failed ranks say; nothing was left open on any rank"
-                 : "start all ranks with the same mesh, options, environment and libraries",
-      phase2->head[1] != 0};
+      exchange->text,
+      (flags & 2) != 0 ? "fix what the failed ranks report; nothing was left open on any rank"
+                       : "start all ranks with the same mesh, options, environment and libraries",
+      (flags & 1) != 0};
 }
 
-}  // namespace rankmesh::detail
+}  // namespace rankmesh

@@ -1,4 +1,4 @@
-#include "detail/rewritten.hpp"
+#include "detail/lowered_call.hpp"
 
 #include <cstring>
 
@@ -29,7 +29,7 @@ void for_each_stretch(const Call& call, std::int64_t size, Use&& use) {
 
 }  // namespace
 
-Rewritten::Rewritten(const Call& call, RankInGroup self, std::int64_t size)
+LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
     : original_{call}, plain_{call}, size_{size}, has_result_{has_result(call, self)} {
   plain_.rows = 1;
   plain_.in.window = nullptr;  // scratch memory is nobody's but this rank's
@@ -53,7 +53,7 @@ Rewritten::Rewritten(const Call& call, RankInGroup self, std::int64_t size)
   if (is_narrow_float(call.in.type) && reduces(call.operation)) widen_all();
 }
 
-void Rewritten::widen_all() {
+void LoweredCall::widen_all() {
   const ConstBuffer in = plain_.in;
   const Buffer out = plain_.out.slice(0, has_result_ ? plain_.out.count : 0);
   out_.resize(static_cast<std::size_t>(out.count));
@@ -68,7 +68,7 @@ void Rewritten::widen_all() {
   plain_.in = {reinterpret_cast<const std::byte*>(in_.data()), in.count, DataType::float32};
 }
 
-void Rewritten::finish() {
+void LoweredCall::finish() {
   if (plain_.out.type != original_.out.type)
     return narrow(original_.out.type, out_, original_.out.data);
   if (plain_.out.data == original_.out.data) return;

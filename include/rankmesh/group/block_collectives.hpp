@@ -1,0 +1,100 @@
+// Collectives with blocks of different sizes: MPI's v-forms.
+#pragma once
+
+#include <utility>
+
+#include "rankmesh/group/axis_collectives.hpp"
+#include "rankmesh/transport/blocks.hpp"
+
+namespace rankmesh {
+
+/// The collectives whose blocks have different sizes. Every member passes the sizes of all blocks,
+/// the same everywhere (all_to_all_v: its own two rows of sizes).
+class BlockCollectives : public AxisCollectives {
+ public:
+  /// Copies member k's `in` to block k of `out`, on all members.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_gather_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
+    run(calls::blocks_of_out(Operation::all_gather, in, out, blocks, {}, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks,
+                                        StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_out(Operation::all_gather, i, o, blocks, {}, stream);
+    });
+  }
+
+  /// Reduces every member's block k, and gives the result to member k.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void reduce_scatter_v(In&& in, const Blocks& blocks, Out&& out, ReduceOp op = ReduceOp::sum,
+                        StreamRef stream = {}) {
+    run(calls::blocks_of_in(Operation::reduce_scatter, in, out, blocks, {}, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_scatter_v_async(In&& in, const Blocks& blocks, Out&& out,
+                                            ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_in(Operation::reduce_scatter, i, o, blocks, {}, op, stream);
+    });
+  }
+
+  /// Copies member k's `in` to block k of the root's `out`, which is ignored elsewhere.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void gather_v(In&& in, Out&& out, const Blocks& blocks, RankInGroup root, StreamRef stream = {}) {
+    run(calls::blocks_of_out(Operation::gather, in, out, blocks, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto gather_v_async(In&& in, Out&& out, const Blocks& blocks, RankInGroup root,
+                                    StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_out(Operation::gather, i, o, blocks, root, stream);
+    });
+  }
+
+  /// Sends block k of the root's `in` to member k. `in` is ignored elsewhere.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
+                 StreamRef stream = {}) {
+    run(calls::blocks_of_in(Operation::scatter, in, out, blocks, root, ReduceOp::sum, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto scatter_v_async(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
+                                     StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::blocks_of_in(Operation::scatter, i, o, blocks, root, ReduceOp::sum, stream);
+    });
+  }
+
+  /// Sends block k of `in` to member k, and receives block k of `out` from member k.
+  /// @param in_blocks   What this member sends to each member.
+  /// @param out_blocks  What this member receives from each member.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
+                    StreamRef stream = {}) {
+    run(calls::all_to_all_v(in, in_blocks, out, out_blocks, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_to_all_v_async(In&& in, const Blocks& in_blocks, Out&& out,
+                                        const Blocks& out_blocks, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::all_to_all_v(i, in_blocks, o, out_blocks, stream);
+    });
+  }
+
+ protected:
+  using AxisCollectives::AxisCollectives;
+  ~BlockCollectives() = default;
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,168 @@
+// Collectives with blocks of equal size.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "rankmesh/group/detail/call_issuer.hpp"
+
+namespace rankmesh {
+
+/// The collectives of a GroupCoordinator: collective over the group. See there for the rules that
+/// hold for all operations. `n` is size().
+class Collectives : public detail::CallIssuer {
+ public:
+  /// Returns once all members have called it.
+  void barrier() { run_fast<Operation::barrier>({.operation = Operation::barrier}); }
+  [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
+
+  /// Copies the root's values to all members.
+  template <WritableMemory M>
+  void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
+    run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
+  }
+  template <WritableMemory M>
+  [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
+    return start_one(std::forward<M>(values),
+                     [&](auto& v) { return calls::broadcast(v, root, stream); });
+  }
+
+  /// Reduces element by element over the members, in place: all members get the result.
+  template <WritableMemory M>
+  void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
+  }
+  /// Reduces element by element over the members. `out` has as many elements as `in`.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
+  }
+  /// The same on device memory, ordered after the work that the stream holds. The host does not
+  /// wait.
+  template <WritableMemory M>
+    requires detail::is_device_span<std::remove_cvref_t<M>>
+  void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
+    all_reduce(values, op, stream);
+  }
+  template <WritableMemory M>
+  [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum,
+                                      StreamRef stream = {}) {
+    return start_one(std::forward<M>(values),
+                     [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
+  }
+  template <WritableMemory M>
+    requires detail::is_device_span<std::remove_cvref_t<M>>
+  [[nodiscard]] auto all_reduce_async(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
+    return all_reduce_async(std::forward<M>(values), op, stream);
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+                                      StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::all_reduce(i, o, op, stream); });
+  }
+
+  /// Reduces element by element over the members, in place at the root, which gets the result.
+  template <WritableMemory M>
+  void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
+  }
+  /// Reduces element by element over the members. At the root `out` has as many elements as `in`;
+  /// elsewhere it is not touched.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
+              StreamRef stream = {}) {
+    run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
+                                  StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::reduce(i, o, root, op, stream); });
+  }
+
+  /// Concatenates every member's `in` in group order. `out` has n times as many elements as `in`.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
+    run_typed<Operation::all_gather, In, Out>(calls::two(Operation::all_gather, in, out, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::two(Operation::all_gather, i, o, stream);
+    });
+  }
+
+  /// Reduces every member's `in`, and gives block k of the result to member k. `in` has n times as
+  /// many elements as `out`.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+    run_typed<Operation::reduce_scatter, In, Out>(calls::reduce_scatter(in, out, op, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+                                          StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out),
+                     [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
+  }
+
+  /// Concatenates every member's `in` at the root, in group order. There `out` has n times as many
+  /// elements as `in`; elsewhere it is ignored.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    run_typed<Operation::gather, In, Out>(calls::rooted(Operation::gather, in, out, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::rooted(Operation::gather, i, o, root, stream);
+    });
+  }
+
+  /// Sends block k of the root's `in` to member k. At the root `in` has n times as many elements as
+  /// `out`; elsewhere it is ignored.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    run_typed<Operation::scatter, In, Out>(
+        calls::rooted(Operation::scatter, in, out, root, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::rooted(Operation::scatter, i, o, root, stream);
+    });
+  }
+
+  /// Sends block k of `in` to member k, and receives block k of `out` from member k. Both have the
+  /// same number of elements, which n divides.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
+    run_typed<Operation::all_to_all, In, Out>(calls::two(Operation::all_to_all, in, out, stream));
+  }
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
+    return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
+      return calls::two(Operation::all_to_all, i, o, stream);
+    });
+  }
+
+ protected:
+  using CallIssuer::CallIssuer;
+  ~Collectives() = default;
+};
+
+}  // namespace rankmesh

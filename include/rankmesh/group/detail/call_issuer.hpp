@@ -1,0 +1,88 @@
+// Hands the typed operations of a coordinator to the library as calls.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/group/detail/calls.hpp"
+#include "rankmesh/group/peer.hpp"
+#include "rankmesh/group/work.hpp"
+#include "rankmesh/transport/call.hpp"
+
+namespace rankmesh::detail {
+
+class CallDispatcher;
+
+/// The base of the headers that hold a coordinator's operations: they turn their arguments into a
+/// Call, and this class runs it.
+class RANKMESH_API CallIssuer {
+ public:
+  CallIssuer(const CallIssuer&) = delete;
+  CallIssuer& operator=(const CallIssuer&) = delete;
+
+ protected:
+  explicit CallIssuer(std::unique_ptr<CallDispatcher> dispatcher);
+  ~CallIssuer();
+
+  /// Runs a call. Nearly every call is on ordinary host memory: what the types of its arguments say
+  /// is decided by the compiler, and such a call takes the fast path.
+  template <Operation operation, class... M>
+  void run_typed(const Call& call) {
+    if constexpr ((is_ordinary<operation, M> && ...))
+      run_fast<operation>(call);
+    else
+      run(call);
+  }
+  template <Operation operation>
+  void run_fast(const Call& call);
+  void run(const Call& call);
+  /// Starts a call. @param kept  Stays alive until the operation is complete.
+  [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
+
+  /// Starts the call that `build` makes of the memory. A container that is moved in is kept until
+  /// the operation is complete, and `also` with it; other memory remains the caller's.
+  template <class M, class Build>
+  auto start_one(M&& values, Build&& build, std::shared_ptr<void> also = {}) {
+    if constexpr (is_borrowed<M>) {
+      return start(build(values), std::move(also));
+    } else {
+      auto kept = std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(values));
+      Work work = start(build(*kept), both(kept, std::move(also)));
+      return OwningWork{std::move(work), std::move(kept)};
+    }
+  }
+  template <class In, class Out, class Build>
+  auto start_two(In&& in, Out&& out, Build&& build, std::shared_ptr<void> also = {}) {
+    if constexpr (is_borrowed<In>) {
+      return start_one(
+          std::forward<Out>(out), [&](auto& o) { return build(in, o); }, std::move(also));
+    } else {
+      auto kept = std::make_shared<std::remove_cvref_t<In>>(std::forward<In>(in));
+      return start_one(
+          std::forward<Out>(out), [&](auto& o) { return build(*kept, o); },
+          both(kept, std::move(also)));
+    }
+  }
+
+  [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
+
+  std::unique_ptr<CallDispatcher> dispatcher_;
+  std::int64_t size_;
+  RankInGroup self_;
+
+ private:
+  static std::shared_ptr<void> both(std::shared_ptr<void> one, std::shared_ptr<void> other) {
+    if (other == nullptr) return one;
+    using Pair = std::pair<std::shared_ptr<void>, std::shared_ptr<void>>;
+    return std::make_shared<Pair>(std::move(one), std::move(other));
+  }
+};
+
+}  // namespace rankmesh::detail

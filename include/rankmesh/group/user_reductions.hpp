@@ -1,0 +1,128 @@
+// Reductions with a function of the caller's.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include "rankmesh/group/block_collectives.hpp"
+#include "rankmesh/transport/user_reduction.hpp"
+
+namespace rankmesh {
+
+/// The reductions that take a function: `T combine(const T& left, const T& right)` on values of any
+/// trivially copyable type T in host memory. The function must be associative. Values are combined
+/// in group order unless the function is said to be commutative. It runs on every member; where and
+/// how often is unspecified.
+///
+/// An exception of the function does not pass through MPI. The operation ends on all members, and
+/// the members where the function threw throw a UsageError in which that exception is nested. All
+/// results are meaningless then, and the other members are not told.
+///
+/// Cost: one MPI_Op and one datatype per call.
+class UserReductions : public BlockCollectives {
+ public:
+  using BlockCollectives::all_reduce;
+  using BlockCollectives::all_reduce_async;
+  using BlockCollectives::reduce;
+  using BlockCollectives::reduce_async;
+  using BlockCollectives::reduce_scatter;
+  using BlockCollectives::reduce_scatter_async;
+
+  /// Reduces element by element over the members, in place: all members get the result.
+  template <WritableHostValues M, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
+  void all_reduce(M&& values, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = reduction_of<M>(combine, commutative);
+    run(calls::user(Operation::all_reduce, values, values, {}, reduction));
+  }
+  /// Reduces element by element over the members. `out` has as many elements as `in`.
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void all_reduce(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = reduction_of<In, Out>(combine, commutative);
+    run(calls::user(Operation::all_reduce, in, out, {}, reduction));
+  }
+  template <WritableHostValues M, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
+  [[nodiscard]] auto all_reduce_async(M&& values, F&& combine,
+                                      Commutative commutative = Commutative::no) {
+    auto reduction = kept_reduction_of<M>(combine, commutative);
+    return start_one(
+        std::forward<M>(values),
+        [&](auto& v) { return calls::user(Operation::all_reduce, v, v, {}, *reduction); },
+        reduction);
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, F&& combine,
+                                      Commutative commutative = Commutative::no) {
+    return start_reduction(Operation::all_reduce, std::forward<In>(in), std::forward<Out>(out), {},
+                           combine, commutative);
+  }
+
+  /// Reduces element by element over the members. At the root `out` has as many elements as `in`.
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
+              Commutative commutative = Commutative::no) {
+    auto reduction = reduction_of<In, Out>(combine, commutative);
+    run(calls::user(Operation::reduce, in, out, root, reduction));
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
+                                  Commutative commutative = Commutative::no) {
+    return start_reduction(Operation::reduce, std::forward<In>(in), std::forward<Out>(out), root,
+                           combine, commutative);
+  }
+
+  /// Reduces every member's `in`, and gives block k of the result to member k.
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
+    auto reduction = reduction_of<In, Out>(combine, commutative);
+    run(calls::user(Operation::reduce_scatter, in, out, {}, reduction));
+  }
+  template <HostValues In, WritableHostValues Out, class F>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+  [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, F&& combine,
+                                          Commutative commutative = Commutative::no) {
+    return start_reduction(Operation::reduce_scatter, std::forward<In>(in), std::forward<Out>(out),
+                           {}, combine, commutative);
+  }
+
+ protected:
+  using BlockCollectives::BlockCollectives;
+  ~UserReductions() = default;
+
+ private:
+  template <class In, class Out, class F>
+  struct ReductionOf {
+    using T = std::ranges::range_value_t<Out>;
+    static_assert(std::same_as<std::ranges::range_value_t<In>, T>,
+                  "in and out have one element type");
+    using Type = detail::UserReductionOf<T, std::decay_t<F>>;
+  };
+  template <class In, class Out = In, class F>
+  static auto reduction_of(F& combine, Commutative commutative) {
+    return typename ReductionOf<In, Out, F>::Type{combine, commutative};
+  }
+  template <class In, class Out = In, class F>
+  static auto kept_reduction_of(F& combine, Commutative commutative) {
+    return std::make_shared<typename ReductionOf<In, Out, F>::Type>(combine, commutative);
+  }
+  template <class In, class Out, class F>
+  auto start_reduction(Operation operation, In&& in, Out&& out, RankInGroup root, F& combine,
+                       Commutative commutative) {
+    auto reduction = kept_reduction_of<In, Out>(combine, commutative);
+    return start_two(
+        std::forward<In>(in), std::forward<Out>(out),
+        [&](auto& i, auto& o) { return calls::user(operation, i, o, root, *reduction); },
+        reduction);
+  }
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,316 @@
+#include "detail/call_dispatcher.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/lowered_call.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/hash.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// Rules of routes name families. Names of dynamic groups are for messages and may differ between
+// members, so no rule applies to them; a duplicate `dp[key]` follows the rules of its family.
+std::string name_in_routes(const std::string& name, const GroupDescription& group) {
+  return group.families.empty() ? "" : name.substr(0, name.find('['));
+}
+
+// Both ends of a message build the same identity, so that a peer who waits for the other half is
+// recognised. `other` is the peer, as a rank in group.
+WaitPoint message_point(const std::string& name, const GroupDescription& group,
+                        const std::string& identity, const Call& call, RankInGroup self) {
+  const auto rank = [&](RankInGroup member) { return group.ranks.at(member.value()).value(); };
+  WaitPoint point;
+  std::string text;
+  if (call.operation == Operation::send_recv) {
+    text = fmt::format("{}|exchange|{}", identity, call.tag);
+    point.activity = fmt::format("{}.send_recv to rank {} from rank {}", name,
+                                 rank(call.destination), rank(call.source));
+    point.members = {static_cast<int>(rank(call.destination)), static_cast<int>(rank(call.source))};
+  } else {
+    const bool sends = call.operation == Operation::send;
+    const RankInGroup from = sends ? self : call.source;
+    const RankInGroup to = sends ? call.destination : self;
+    text = fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag);
+    point.activity = fmt::format("{}.{} {} rank {} (tag {})", name, to_string(call.operation),
+                                 sends ? "to" : "from", rank(sends ? to : from), call.tag);
+    point.members = {static_cast<int>(rank(from)), static_cast<int>(rank(to))};
+  }
+  point.key = hash_bytes(text).low;
+  return point;
+}
+
+}  // namespace
+
+void CallLock::refuse(const MeshRuntime& runtime) {
+  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
+                               runtime.facts.rank.value()),
+                   "issue all operations from one thread, or guard the mesh with a mutex"};
+}
+
+CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> connection,
+                               std::shared_ptr<MeshRuntime> runtime)
+    : name_{std::move(name)},
+      connection_{std::move(connection)},
+      runtime_{std::move(runtime)},
+      self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
+      size_{connection_->size()},
+      router_{runtime_->facts.routes, connection_->host(), connection_->group,
+              name_in_routes(name_, connection_->group)} {}
+
+CallDispatcher::~CallDispatcher() = default;
+
+void CallDispatcher::require_open(const char* hint) const {
+  if (runtime_->is_closed || !connection_->comm())
+    throw ClosedError{fmt::format("'{}' is closed", name_), hint};
+}
+
+DeviceTransport& CallDispatcher::device(std::string_view operation) const {
+  if (DeviceTransport* device = connection_->device()) return *device;
+  const std::string& why = runtime_->facts.why_no_device;
+  if (!why.empty())
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
+                                    name_, operation, why),
+                        "use host memory, or a machine with CUDA and NCCL"};
+  if (connection_->group.families.empty())
+    throw NoDeviceError{
+        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
+                    name_, operation),
+        "give adopt() the ncclComm_t too, or use host memory"};
+  throw NoDeviceError{
+      fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, operation),
+      fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
+}
+
+// NCCL leaves a communicator that has failed to be aborted, so a failure breaks the group.
+template <class Action>
+void CallDispatcher::breaking_on_failure(Action&& action) {
+  try {
+    action();
+  } catch (const UsageError&) {
+    throw;  // refused before NCCL saw it
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const Error& error) {
+    connection_->mark_broken(error.message());
+    throw;
+  }
+}
+
+void CallDispatcher::wait_for_stream(StreamRef stream) {
+  const CallLock lock{*runtime_};
+  require_open("wait before close()");
+  DeviceTransport& transport = device("wait");
+  breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
+}
+
+void CallDispatcher::check(const Call& call, bool on_device) const {
+  if (runtime_->is_closed || !connection_->comm())
+    throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
+                      "close the mesh last"};
+  if (!connection_->is_usable())
+    throw ClosedError{
+        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation),
+                    connection_->why_unusable()),
+        "after a timeout end the program or make a new mesh of the ranks that are left"};
+  if (on_device) (void)device(to_string(call.operation));
+  check_call(call, name_, self_, size_);
+}
+
+// Symmetric memory of this group is used directly; for anything else the routes decide.
+Transport& CallDispatcher::transport_for(const Call& call) const {
+  if (call.in.window != nullptr || call.out.window != nullptr) {
+    for (const SymmetricWindow* window : {call.in.window, call.out.window})
+      if (window != nullptr && !window->is_open)
+        throw ClosedError{fmt::format("{}.{} on symmetric memory of a mesh that is closed", name_,
+                                      to_string(call.operation)),
+                          "the memory went with its mesh: allocate it on one that is open"};
+    for (const auto& transport : connection_->host().list)
+      if (transport->uses_symmetric_memory(call)) return *transport;
+  }
+  return router_.choose(call);
+}
+
+void CallDispatcher::run(const Call& call) {
+  const CallLock lock{*runtime_};
+  run_checked(call);
+}
+
+void CallDispatcher::run_checked(const Call& call) {
+  const bool on_device = is_on_device(call);
+  check(call, on_device);
+  if (on_device) return run_on_device(call);
+  if (runtime_->batch.is_open())
+    throw UsageError{
+        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+        "end the group first: its operations have not been issued, and a peer may wait for them; "
+        "the form with _async joins the group"};
+  if (size_ > 1 && LoweredCall::is_needed(call)) [[unlikely]]
+    run_lowered(call);
+  else
+    run_on_host(call);
+}
+
+void CallDispatcher::run_on_host(const Call& call) {
+  Transport& transport = transport_for(call);
+  // A group of one has nobody to wait for, and a polled transport waits with a deadline itself.
+  if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
+  const auto& deadline = runtime_->facts.deadline;
+  if (deadline) return run_with_deadline(call, *deadline);
+  if (runtime_->slow_path.any()) {
+    // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
+    // block inside MPI. For messages MPI lets a polled form meet a blocking one. Collectives must
+    // have the same form on all members, so the polled operations are finished first: in the order
+    // of issue, which is the same on all ranks, that cannot become a circle.
+    if (is_point_to_point(call.operation))
+      return run_with_deadline(call, connection_->group.timeout);
+    runtime_->in_flight.finish_polled(runtime_->control->monitor);
+  }
+  transport.run(call, *this);
+}
+
+void CallDispatcher::run_lowered(const Call& call) {
+  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
+  try {
+    run_on_host(lowered->call());
+  } catch (...) {
+    // MPI may still use the scratch memory of a call that failed in the middle, so it is leaked.
+    if (!connection_->is_usable()) (void)lowered.release();  // NOLINT
+    throw;
+  }
+  lowered->finish();
+}
+
+void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
+  const WaitPoint point = wait_point(call);
+  auto pending = transport_for(call).start(call);
+  // MPI may still use the memory of a call that failed in the middle, so its record is leaked.
+  const auto give_up = [&](const char* why) {
+    connection_->mark_broken(why);
+    (void)pending.release();  // NOLINT
+  };
+  try {
+    runtime_->control->monitor.wait(
+        [&] {
+          if (pending->test()) return true;
+          runtime_->in_flight.advance_polled();
+          return false;
+        },
+        point, Deadline{duration});
+  } catch (const UsageError&) {
+    throw;  // a message of another length: the operation is complete
+  } catch (const Error& error) {
+    give_up(error.message().c_str());
+    throw;
+  } catch (...) {
+    give_up("an operation ended by an exception");
+    throw;
+  }
+}
+
+void CallDispatcher::wait(const Call& call, std::uint64_t number,
+                          const std::function<bool()>& done) {
+  const GroupDescription& group = connection_->group;
+  const WaitPoint point = WaitPoint::of(
+      group.ranks,
+      fmt::format("{}.{} (step {} of its group in shared memory)", name_, to_string(call.operation),
+                  number),
+      fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
+  try {
+    runtime_->control->monitor.wait(
+        [&] {
+          if (done()) return true;
+          runtime_->in_flight.advance_polled();
+          return false;
+        },
+        point, Deadline{runtime_->facts.deadline.value_or(group.timeout)});
+  } catch (const Error& error) {
+    connection_->mark_broken(error.message());
+    throw;
+  }
+}
+
+void CallDispatcher::run_on_device(const Call& call) {
+  DeviceTransport& device = *connection_->device();
+  if (!runtime_->batch.is_open()) return breaking_on_failure([&] { device.run(call, *this); });
+  if (call.rows != 1 && size_ > 1)
+    throw UsageError{
+        fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
+                    to_string(call.operation)),
+        "issue it outside the group: it is a collective and a copy, one after the other"};
+  device.validate(call);
+  runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
+}
+
+void CallDispatcher::issue(const DeferredCall& deferred) {
+  const Call call = deferred.call();
+  const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
+  if (operation == nullptr)
+    return breaking_on_failure([&] { connection_->device()->run(call, *this); });
+  operation->is_deferred = false;
+  start_on_host(call, *operation);
+  runtime_->in_flight.add(operation);
+}
+
+void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
+  if (size_ == 1 || !LoweredCall::is_needed(call)) {
+    operation.transport = &transport_for(call);
+    operation.pending = operation.transport->start(call);
+    return;
+  }
+  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
+  operation.transport = &transport_for(lowered->call());
+  auto pending = operation.transport->start(lowered->call());
+  operation.pending = std::make_unique<LoweredPending>(std::move(lowered), std::move(pending));
+}
+
+Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
+  const CallLock lock{*runtime_};
+  const bool on_device = is_on_device(call);
+  check(call, on_device);
+  const bool is_batched = runtime_->batch.is_open();
+  if (on_device && is_batched)
+    throw UsageError{
+        fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
+        "use the form without _async: a batch is asynchronous anyway"};
+  auto operation = std::make_shared<AsyncOperation>();
+  operation->connection = connection_;
+  operation->point = wait_point(call);
+  operation->stream = call.stream;
+  operation->is_on_device = on_device;
+  operation->is_deferred = is_batched;
+  operation->kept = std::move(kept);
+  if (is_batched) {
+    runtime_->batch.defer({call, *this, connection_->group.place, operation});
+    return Work{std::move(operation), runtime_};
+  }
+  if (on_device)
+    breaking_on_failure([&] { operation->pending = connection_->device()->start(call); });
+  else
+    start_on_host(call, *operation);
+  runtime_->in_flight.add(operation);
+  return Work{std::move(operation), runtime_};
+}
+
+// All members who wait in this operation build the same key.
+WaitPoint CallDispatcher::wait_point(const Call& call) {
+  const GroupDescription& group = connection_->group;
+  const std::string identity = group.identity + "|" + group.ranks.to_string();
+  if (is_point_to_point(call.operation)) return message_point(name_, group, identity, call, self_);
+  const std::uint64_t number = connection_->next_collective();
+  return WaitPoint::of(
+      group.ranks,
+      fmt::format("{}.{} (collective {} of its group)", name_, to_string(call.operation), number),
+      fmt::format("{}|{}|{}", identity, to_string(call.operation), number));
+}
+
+RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {
+  std::string why_no_device = runtime_->facts.why_no_device;
+  if (why_no_device.empty()) why_no_device = "its NCCL communicator is not open";
+  return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), call,
+                         capture, why_no_device);
+}
+
+}  // namespace rankmesh::detail

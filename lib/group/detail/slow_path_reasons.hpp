@@ -1,0 +1,21 @@
+// Why calls may not take the fast path.
+#pragma once
+
+#include <cstdint>
+
+namespace rankmesh::detail {
+
+/// Counts the reasons for which every call of a mesh takes the checked path instead of the fast
+/// one: +1 per polled operation that is in flight, +1 while a batch is open, +1 when blocking host
+/// operations have a deadline. The fast path reads one word.
+class SlowPathReasons {
+ public:
+  void add() { ++count_; }
+  void remove() { --count_; }
+  [[nodiscard]] bool any() const { return count_ != 0; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,94 @@
+#include "detail/open_batch.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "detail/call_dispatcher.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::optional<Blocks> copy_of(const Blocks* blocks) {
+  return blocks == nullptr ? std::nullopt : std::optional{*blocks};
+}
+
+// Keeps the first failure of several steps that must all be taken.
+class FirstFailure {
+ public:
+  template <class Step>
+  bool guard(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const Error& error) {
+      if (failure_ == nullptr) {
+        failure_ = std::current_exception();
+        message_ = error.message();
+      }
+      return false;
+    }
+  }
+  [[nodiscard]] bool happened() const { return failure_ != nullptr; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+  void rethrow() const {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::exception_ptr failure_;
+  std::string message_;
+};
+
+}  // namespace
+
+DeferredCall::DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
+                           std::shared_ptr<AsyncOperation> operation)
+    : call_{call},
+      in_blocks_{copy_of(call.in_blocks)},
+      out_blocks_{copy_of(call.out_blocks)},
+      dispatcher_{&dispatcher},
+      place_{place},
+      operation_{std::move(operation)} {}
+
+Call DeferredCall::call() const {
+  Call call = call_;
+  call.in_blocks = in_blocks_ ? &*in_blocks_ : nullptr;
+  call.out_blocks = out_blocks_ ? &*out_blocks_ : nullptr;
+  return call;
+}
+
+void OpenBatch::begin() {
+  if (is_open_)
+    throw UsageError{"an NcclGroup is already open on this mesh",
+                     "end the first group before the second begins"};
+  if (device_ != nullptr) device_->begin();
+  is_open_ = true;
+  reasons_.add();
+}
+
+void OpenBatch::end(const Deadline& deadline) {
+  is_open_ = false;
+  reasons_.remove();
+  std::vector<DeferredCall> calls = std::exchange(deferred_, {});
+  std::ranges::stable_sort(calls, {}, &DeferredCall::place);
+  FirstFailure failure;
+  for (const DeferredCall& call : calls) {
+    if (!failure.happened())
+      failure.guard([&] { call.dispatcher().issue(call); });
+    else if (call.operation() != nullptr)
+      call.operation()->failure = failure.message();
+  }
+  if (device_ != nullptr) {
+    // Whatever happened above, this thread is inside NCCL's group and must leave it.
+    const bool is_issued = failure.guard([&] { device_->end(deadline); });
+    if (!is_issued)
+      for (const DeferredCall& call : calls)
+        if (call.operation() == nullptr)
+          call.dispatcher().connection().mark_broken(failure.message());
+  }
+  failure.rethrow();
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,62 @@
+// The NCCL communicators of one mesh.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device_backend.hpp"
+#include "rankmesh/device/nccl/symmetric_memory.hpp"
+#include "transport/detail/nccl_context.hpp"
+#include "transport/detail/nccl_transport.hpp"
+
+namespace rankmesh::detail {
+
+/// Opens and ends the communicators of a mesh. The connections own them; this class keeps only what
+/// all of them share.
+class NcclBackend final : public DeviceBackend {
+ public:
+  NcclBackend(const nccl::Library& library, device::Claim claim,
+              std::shared_ptr<ControlPlane> control);
+
+  [[nodiscard]] int device() const override { return device_; }
+  [[nodiscard]] std::shared_ptr<DeviceBatch> batch() const override { return context_->batch; }
+  OpenedDevices open(const DeviceOpening& wanted, const Participants& participants) override;
+  std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
+                                         const mpi::CommunicatorView& comm,
+                                         ncclComm* native) override;
+  void drain(const Deadline& deadline) override;
+  [[nodiscard]] std::string living_graphs(const GroupDescription* only) const override;
+  void quiesce(Connections connections, const Deadline& deadline) override;
+  void close(Connection& connection, const Deadline& deadline) override;
+  void close(Connections connections, const Deadline& deadline) override;
+  void abort(Connections connections) noexcept override;
+  std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names,
+                                Connections connections) override;
+
+ private:
+  void abort_broken(Connections connections) noexcept;
+
+  const nccl::Library& library_;
+  int device_;
+  std::shared_ptr<ControlPlane> control_;
+  std::shared_ptr<NcclContext> context_;
+  /// Freed after the communicators that they are registered with have ended.
+  std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;
+  std::uint64_t attempts_ = 0;  ///< Tells an opening from an earlier one that failed.
+};
+
+/// Returns the connection's NCCL transport; null where it has none.
+[[nodiscard]] NcclTransport* nccl_transport_of(const Connection& connection);
+
+/// Opens the communicators of one step; see DeviceBackend::open().
+/// @param attempt  Numbers the step, the same on all ranks: a finding about an earlier attempt must
+/// not
+///                 end a later one.
+OpenedDevices open_nccl(const DeviceOpening& wanted, const Participants& participants,
+                        std::shared_ptr<NcclContext> context, ControlPlane& control,
+                        std::uint64_t attempt);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,70 @@
+// The shared memory of one mesh on one node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "group/detail/connection.hpp"
+#include "rankmesh/base/symmetric_window.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/placement.hpp"
+#include "rankmesh/mpi/node.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
+#include "transport/detail/shm_transport.hpp"
+#include "wait/detail/control_plane.hpp"
+
+namespace rankmesh::detail {
+
+/// One segment, divided by arithmetic: the plan numbers the groups, the placement numbers the ranks
+/// of the node, and the area of a rank in a group follows from the two. So no group costs a
+/// collective of its own, and the members of a group need to know nothing about other groups.
+class SharedMemoryBackend {
+ public:
+  /// Creates the node's segment. Collective over the ranks of each node. Where it cannot be
+  /// created, the node's groups use MPI, and why_not() says why.
+  SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement, mpi::Node node,
+                      std::shared_ptr<ControlPlane> control);
+  ~SharedMemoryBackend() { close_windows(); }
+  SharedMemoryBackend(const SharedMemoryBackend&) = delete;
+  SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
+
+  /// Returns why a group of the plan has no transport here; empty where it has one.
+  [[nodiscard]] std::string why_not(const GroupDescription& group) const;
+  /// Creates the transport of a group for which why_not() is empty. Local.
+  [[nodiscard]] std::unique_ptr<ShmTransport> make_transport(const GroupDescription& group) const;
+
+  /// Allocates symmetric memory. Collective over the mesh.
+  /// @param groups  This rank's groups whose collectives use it directly.
+  std::shared_ptr<const SymmetricWindow> allocate(
+      std::size_t bytes, const std::vector<std::string_view>& names,
+      const std::vector<const GroupDescription*>& groups);
+  /// Frees the symmetric memory. Local; the first step of closing a mesh.
+  void close_windows() noexcept;
+  /// Frees the segment, once the connections are closed. Collective over the node.
+  void close();
+
+ private:
+  [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
+  [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
+  [[nodiscard]] WaitPoint wait_point(const std::string& activity) const;
+
+  struct Allocation {
+    SharedSegment segment;
+    std::shared_ptr<SymmetricWindow> window;
+  };
+
+  std::shared_ptr<const MeshPlan> plan_;
+  Placement placement_;
+  mpi::Node node_;
+  std::shared_ptr<ControlPlane> control_;
+  SharedSegment segment_;
+  std::string why_not_;
+  std::size_t slot_bytes_ = 0;
+  std::vector<Allocation> allocations_;
+};
+
+}  // namespace rankmesh::detail

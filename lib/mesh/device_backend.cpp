@@ -1,0 +1,134 @@
+// The choice of devices.
+#include "detail/device_backend.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "detail/nccl_backend.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/device/choice.hpp"
+#include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// The devices and libraries of this rank, or the reason why it has none.
+struct LocalDevices {
+  device::CudaVersions cuda = device::cuda_versions();
+  const nccl::Library* library = nullptr;
+  std::string why_not;
+
+  LocalDevices() {
+    if (cuda.driver == 0) {
+      why_not = "no CUDA driver was found (libcuda.so.1)";
+    } else if (cuda.devices == 0) {
+      why_not = "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)";
+    } else {
+      try {
+        library = &nccl::Library::load();
+      } catch (const NoDeviceError& error) {
+        why_not = error.message();
+      }
+    }
+  }
+};
+
+// Whether there are devices, and which libraries drive them, must be the same on all ranks.
+void agree_on_devices(const MeshOptions& options, const Participants& all,
+                      const LocalDevices& local) {
+  Agreement agreement;
+  // Ranks without devices may have different reasons: that is no disagreement, so it is not hashed.
+  const std::string kind = local.library == nullptr ? "none" : "visible";
+  agreement.add("devices", hash_bytes(kind),
+                local.why_not.empty() ? kind : "none: " + local.why_not);
+  agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
+  agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
+  if (options.devices == DeviceUse::required && local.library == nullptr)
+    agreement.fail("devices are required: " + local.why_not);
+  all.verify("the choice of devices", agreement);
+}
+
+// Returns the launcher's number of this process on its node. It counts all processes of the job,
+// while the mesh may contain only some of them. Nothing where no launcher says it.
+std::optional<int> launcher_local_rank() {
+  const auto number = [](const char* name) -> std::optional<int> {
+    const char* text = std::getenv(name);
+    int value = -1;
+    if (text == nullptr) return std::nullopt;
+    const char* end = text + std::strlen(text);
+    const auto [last, error] = std::from_chars(text, end, value);
+    return error == std::errc{} && last == end && value >= 0 ? std::optional{value} : std::nullopt;
+  };
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"})
+    if (const auto rank = number(name)) return rank;
+  // Slurm sets its variables in batch scripts too, for every program that is started there. They
+  // are this process's own only where they agree with PMI's.
+  for (const char* name : {"PMIX_RANK", "PMI_RANK"})
+    if (number(name) && number(name) == number("SLURM_PROCID")) return number("SLURM_LOCALID");
+  return std::nullopt;
+}
+
+// Chooses a device for this rank that no other rank drives, unless sharing was asked for.
+device::Claim choose_device(const MeshOptions& options, const Placement& placement,
+                            ControlPlane& control, int visible_devices) {
+  const Participants all = control.all();
+  std::string failure;
+  device::Claim claim;
+  device::Identity mine;
+  try {
+    nccl::Batch::require_no_other(nullptr);
+    claim = device::choose(options.device,
+                           launcher_local_rank().value_or(placement.local_rank(control.rank())),
+                           visible_devices);
+    mine = device::identity_of(claim.device());
+  } catch (const Error& error) {
+    failure = error.message();
+  }
+  all.verify("the comparison of devices", failure);
+  std::vector<device::Identity> identities(static_cast<std::size_t>(placement.world_size()));
+  mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, identities.data(), sizeof mine, MPI_BYTE,
+                           control.comm().native()),
+             "MPI_Allgather");
+  if (options.share_devices) return claim;
+  std::vector<std::int32_t> nodes;
+  for (std::int64_t r = 0; r < placement.world_size(); ++r) nodes.push_back(placement.node(r));
+  all.verify("the NCCL bootstrap", device::shared_device(nodes, identities));
+  return claim;
+}
+
+// Logs variables that only the program may set, but that change how communicators run side by side.
+void report_environment(const ControlPlane& control, const nccl::Library& library) {
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0' && std::string_view{value} != "0";
+  };
+  if (library.version() >= 22600 && !is_set("NCCL_LAUNCH_ORDER_IMPLICIT"))
+    control.log(LogLevel::info,
+                "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
+                "reach the device in one order on all ranks. Set to 1 before NCCL is loaded "
+                "(mpi::NcclLaunchOrder::implicit does it), it makes that the order of the calls.");
+  if (is_set("CUDA_LAUNCH_BLOCKING"))
+    control.log(LogLevel::warning,
+                "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait "
+                "for each other");
+}
+
+}  // namespace
+
+DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Placement& placement,
+                                          std::shared_ptr<ControlPlane> control) {
+  if (options.devices == DeviceUse::off) return {nullptr, "MeshOptions::devices is off"};
+  const LocalDevices local;
+  agree_on_devices(options, control->all(), local);
+  if (local.library == nullptr) return {nullptr, local.why_not};
+  report_environment(*control, *local.library);
+  device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);
+  return {std::make_unique<NcclBackend>(*local.library, std::move(claim), std::move(control)), ""};
+}
+
+}  // namespace rankmesh::detail

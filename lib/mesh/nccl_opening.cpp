@@ -1,0 +1,210 @@
+// How NCCL communicators are opened: bootstrap, splits, warm-up.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/nccl_backend.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/device/nccl/bootstrap.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::int64_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  device::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
+}
+
+using DeviceFloats = std::unique_ptr<float, void (*)(float*)>;
+
+DeviceFloats zeros(std::size_t count, const device::Stream& stream) {
+  float* memory = nullptr;
+  device::check(cudaMalloc(&memory, count * sizeof(float)), "cudaMalloc");
+  DeviceFloats owner{memory, [](float* p) { (void)cudaFree(p); }};
+  device::check(cudaMemsetAsync(memory, 0, count * sizeof(float), stream.native()),
+                "cudaMemsetAsync");
+  return owner;
+}
+
+// A group whose communicator was opened in this step.
+struct Opened {
+  const DeviceGroup* wanted;
+  NcclTransport* transport;
+};
+
+class Opening {
+ public:
+  Opening(const DeviceOpening& wanted, const Participants& participants,
+          std::shared_ptr<NcclContext> context, ControlPlane& control, std::uint64_t attempt)
+      : wanted_{wanted},
+        participants_{participants},
+        context_{std::move(context)},
+        control_{control},
+        attempt_{attempt} {}
+
+  OpenedDevices run() {
+    try {
+      const std::int64_t free_before = free_memory();
+      bootstrap();
+      split();
+      warm_up(free_before);
+    } catch (...) {
+      abort();
+      throw;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::string identity(const GroupDescription& group) const {
+    return group.families.empty() ? group.identity : fmt::format("{}#{}", group.identity, attempt_);
+  }
+
+  std::unique_ptr<DeviceTransport> transport_of(const DeviceGroup& wanted,
+                                                std::unique_ptr<nccl::Communicator> comm,
+                                                std::string method) {
+    auto transport = std::make_unique<NcclTransport>(
+        std::move(comm), wanted.comm.rank(), wanted.comm.size(), wanted.group->timeout,
+        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)});
+    opened_.push_back({&wanted, transport.get()});
+    return transport;
+  }
+
+  // All groups go through each phase together.
+  void bootstrap() {
+    std::vector<nccl::BootstrapRequest> requests;
+    for (const DeviceGroup& wanted : wanted_.groups)
+      if (wanted.group->ranks.size() > 1)
+        requests.push_back(
+            {wanted.group->name, identity(*wanted.group), wanted.group->ranks, wanted.comm,
+             static_cast<int>(wanted.group->leader.value()),
+             context_->library.CommInitRankScalable != nullptr ? wanted.unique_ids : 1,
+             wanted.options});
+    auto comms =
+        nccl::bootstrap(context_->library, requests, control_.monitor, participants_, times_);
+    std::size_t i = 0;
+    for (const DeviceGroup& wanted : wanted_.groups) {
+      if (wanted.group->ranks.size() == 1) {
+        result_.groups.push_back(std::make_unique<LocalDeviceTransport>(
+            wanted.group->name, context_, wanted.options.priority));
+        continue;
+      }
+      const int ids = requests[i].ids;
+      result_.groups.push_back(
+          transport_of(wanted, std::move(comms[i++]),
+                       ids == 1 ? "unique ID" : fmt::format("{} unique IDs", ids)));
+    }
+  }
+
+  // Returns the parent's communicator; null where it is not open.
+  [[nodiscard]] nccl::Communicator* parent_of(const DeviceSplit& split) const {
+    if (auto* open = dynamic_cast<NcclTransport*>(split.open_parent)) return &open->communicator();
+    const auto found = std::ranges::find_if(
+        opened_, [&](const Opened& o) { return o.wanted->group == split.parent; });
+    return found == opened_.end() ? nullptr : &found->transport->communicator();
+  }
+
+  void split() {
+    if (!wanted_.has_splits) return;
+    std::vector<nccl::SplitRequest> requests;
+    std::string failure;
+    for (const DeviceSplit& split : wanted_.splits) {
+      nccl::Communicator* parent = parent_of(split);
+      if (parent == nullptr) {
+        failure = fmt::format("'{}' is to be split from '{}', which is not open", split.family,
+                              split.options.split_from);
+        break;
+      }
+      requests.push_back({split.family, fmt::format("{}#{}", split.identity, attempt_), parent,
+                          split.parent->ranks, split.colour, split.key, split.options});
+    }
+    participants_.verify("the splits of NCCL communicators", failure);
+    auto comms = nccl::split(requests, control_.monitor, participants_, times_);
+    for (std::size_t i = 0; i < comms.size(); ++i)
+      result_.children.push_back(
+          comms[i] == nullptr
+              ? nullptr
+              : transport_of(*wanted_.splits[i].child, std::move(comms[i]),
+                             fmt::format("split of '{}'", requests[i].options.split_from)));
+  }
+
+  [[nodiscard]] WaitPoint warm_up_point(const GroupDescription& group) const {
+    std::string activity = fmt::format("NCCL bootstrap of '{}': warm-up", group.name);
+    const std::string key = activity + identity(group) + group.ranks.to_string();
+    return WaitPoint::of(group.ranks, std::move(activity), key);
+  }
+
+  void warm_up(std::int64_t free_before) {
+    // Any two ranks warm their common groups up in the order of the plan.
+    std::ranges::stable_sort(opened_, {}, [](const Opened& o) { return o.wanted->order; });
+    const auto count = static_cast<std::int64_t>(opened_.size());
+    std::string failure;
+    try {
+      const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
+      const device::Stream stream = device::Stream::create();
+      scratch_ = zeros(4, stream);
+      for (const auto& [wanted, transport] : opened_) {
+        const std::int64_t before = free_memory();
+        transport->warm_up(scratch_.get(), stream, control_.monitor, warm_up_point(*wanted->group),
+                           control_.deadline());
+        fill(transport->report(), count);
+        transport->report().device_memory =
+            std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
+      }
+      scratch_.reset();
+    } catch (const Error& error) {
+      failure = error.message();
+      for (const Opened& o : opened_)
+        control_.monitor.give_up(warm_up_point(*o.wanted->group), failure);
+    }
+    participants_.verify("the end of the NCCL bootstrap", failure);
+    control_.log(
+        LogLevel::info,
+        fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts "
+                    "{:.4f} s, barriers {:.4f} s, inits {:.4f} s, splits {:.4f} s",
+                    control_.rank().value(), count, times_.unique_ids, times_.broadcasts,
+                    times_.barriers, times_.inits, times_.splits));
+  }
+
+  void fill(BootstrapReport& report, std::int64_t count) const {
+    report.opened_together = count;
+    report.unique_ids = times_.unique_ids;
+    report.broadcasts = times_.broadcasts;
+    report.barriers = times_.barriers;
+    report.inits = times_.inits;
+    report.splits = times_.splits;
+  }
+
+  // Leaves nothing open. The scratch memory is freed afterwards, because cudaFree waits for the
+  // work that the aborts end.
+  void abort() noexcept {
+    (void)context_->library.GroupStart();
+    for (const Opened& o : opened_) o.transport->communicator().abort();
+    (void)context_->library.GroupEnd();
+    result_ = {};
+    scratch_.reset();
+  }
+
+  const DeviceOpening& wanted_;
+  const Participants& participants_;
+  std::shared_ptr<NcclContext> context_;
+  ControlPlane& control_;
+  std::uint64_t attempt_;
+  nccl::BootstrapTimes times_;
+  OpenedDevices result_;
+  std::vector<Opened> opened_;
+  DeviceFloats scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
+};
+
+}  // namespace
+
+OpenedDevices open_nccl(const DeviceOpening& wanted, const Participants& participants,
+                        std::shared_ptr<NcclContext> context, ControlPlane& control,
+                        std::uint64_t attempt) {
+  return Opening{wanted, participants, std::move(context), control, attempt}.run();
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,81 @@
+#include "detail/rendezvous.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+using mpi::check;
+constexpr int note_tag = 32764;
+enum class Kind : std::uint64_t { arrived, withdrawn };
+using Note = std::array<std::uint64_t, 3>;  // hash, count, kind
+
+// The notes are small, so MPI sends them eagerly. The memory of a note that is never received is
+// leaked, because MPI may still use it.
+void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& members,
+                std::uint64_t list, std::uint64_t count, Kind kind) {
+  for (const int member : members) {
+    if (member == comm.rank()) continue;
+    auto* note = new Note{list, count, static_cast<std::uint64_t>(kind)};
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(note->data(), 3, MPI_UINT64_T, member, note_tag, comm.native(), &request),
+          "MPI_Isend");
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0)
+      delete note;
+    else
+      check(MPI_Request_free(&request), "MPI_Request_free");
+  }
+}
+
+}  // namespace
+
+// Takes all notes that have arrived. Returns the members that have come to this rendezvous.
+std::set<int>& Rendezvous::receive_notes(const mpi::CommunicatorView& comm, const Key& key) {
+  while (true) {
+    int there = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, comm.native(), &there, &status), "MPI_Iprobe");
+    if (there == 0) return arrived_[key];
+    Note note;
+    check(MPI_Recv(note.data(), 3, MPI_UINT64_T, status.MPI_SOURCE, note_tag, comm.native(),
+                   MPI_STATUS_IGNORE),
+          "MPI_Recv");
+    auto& arrived = arrived_[{note[0], note[1]}];
+    if (note[2] == static_cast<std::uint64_t>(Kind::arrived))
+      arrived.insert(status.MPI_SOURCE);
+    else
+      arrived.erase(status.MPI_SOURCE);
+  }
+}
+
+std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                             const std::string& activity) {
+  const mpi::CommunicatorView& comm = control.comm();
+  const std::uint64_t list = hash_bytes(fmt::format("{}", fmt::join(members, ","))).low;
+  // Counted once it has worked, so that all members try the same rendezvous again after a failure.
+  const Key key{list, uses_[list]};
+  send_notes(comm, members, key.first, key.second, Kind::arrived);
+  const WaitPoint point{hash_bytes(fmt::format("rendezvous {} {}", key.first, key.second)).low,
+                        activity, members};
+  try {
+    control.monitor.wait([&] { return receive_notes(comm, key).size() + 1 == members.size(); },
+                         point, control.deadline());
+  } catch (const TimeoutError&) {
+    // A member that comes later must not count on this rank.
+    send_notes(comm, members, key.first, key.second, Kind::withdrawn);
+    throw;
+  }
+  arrived_.erase(key);
+  ++uses_[list];
+  return fmt::format("rendezvous {:x} {}", key.first, key.second);
+}
+
+}  // namespace rankmesh::detail

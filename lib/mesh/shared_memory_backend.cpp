@@ -1,0 +1,148 @@
+#include "detail/shared_memory_backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rankmesh::detail {
+namespace {
+
+// Pages are taken when they are first written, so this limits addresses rather than memory.
+constexpr std::size_t largest_segment = std::size_t{1} << 30;
+constexpr std::size_t largest_slot = 64 << 10;
+constexpr std::size_t smallest_slot = 4 << 10;
+
+// Returns how many communicators the plan creates for the families before this one. The same on
+// every rank.
+std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
+  std::size_t count = 0;
+  for (std::size_t f = 0; f < family; ++f) {
+    if (plan.needs_creation(f)) ++count;
+    if (plan.has_communicators(f)) count += plan.options(f).duplicates.size();
+  }
+  return count;
+}
+
+std::vector<Rank> ranks_of_node(const Placement& placement, std::int32_t node) {
+  std::vector<Rank> ranks;
+  for (std::int64_t r = 0; r < placement.world_size(); ++r)
+    if (placement.node(r) == node) ranks.emplace_back(r);
+  return ranks;
+}
+
+}  // namespace
+
+SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
+                                         mpi::Node node, std::shared_ptr<ControlPlane> control)
+    : plan_{std::move(plan)},
+      placement_{std::move(placement)},
+      node_{std::move(node)},
+      control_{std::move(control)} {
+  const auto members = static_cast<std::size_t>(node_.comm.view().size());
+  const std::size_t groups = groups_before(*plan_, plan_->families().size());
+  if (members == 1 || groups == 0) {
+    why_not_ = "no other rank is on this node";
+    return;
+  }
+  const auto total = [&](std::size_t slot) { return groups * members * shm::Area::size(slot); };
+  slot_bytes_ = largest_slot;
+  while (slot_bytes_ > smallest_slot && total(slot_bytes_) > largest_segment) slot_bytes_ /= 2;
+  try {
+    segment_ =
+        SharedSegment{node_.comm.view(), total(slot_bytes_), control_->monitor,
+                      wait_point("the making of the node's shared memory"), control_->deadline()};
+  } catch (const SharedMemoryError& error) {
+    why_not_ = error.message();  // the same on all ranks of the node
+    control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
+  }
+}
+
+WaitPoint SharedMemoryBackend::wait_point(const std::string& activity) const {
+  const auto ranks = ranks_of_node(placement_, placement_.node(control_->rank()));
+  return WaitPoint::of(RankSet::of(ranks), activity, activity);
+}
+
+// Groups of the plan are numbered in the order in which the plan creates them.
+std::size_t SharedMemoryBackend::number_of(const GroupDescription& group) const {
+  const std::size_t f = group.families.front();
+  std::size_t number = groups_before(*plan_, f);
+  if (group.duplicate_key.empty()) return number;
+  const auto& keys = plan_->options(f).duplicates;
+  number += plan_->needs_creation(f) ? 1 : 0;
+  return number +
+         static_cast<std::size_t>(std::ranges::find(keys, group.duplicate_key) - keys.begin());
+}
+
+std::string SharedMemoryBackend::why_not(const GroupDescription& group) const {
+  if (group.nodes > 1) return "its members are on several nodes";
+  return why_not_;
+}
+
+ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
+  const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
+  const std::size_t first = number_of(group) * ranks_on_node;
+  ShmTransport::Place place;
+  for (const Rank rank : group.ranks) {
+    const std::int32_t local = placement_.local_rank(rank);
+    if (rank == control_->rank()) place.self = static_cast<int>(place.areas.size());
+    place.areas.push_back(segment_.data() +
+                          (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
+    place.locals.push_back(local);
+  }
+  place.slot_bytes = slot_bytes_;
+  place.is_oversubscribed = node_.comm.view().size() > node_.cores;
+  return place;
+}
+
+std::unique_ptr<ShmTransport> SharedMemoryBackend::make_transport(
+    const GroupDescription& group) const {
+  return std::make_unique<ShmTransport>(place_of(group), shm::Limits{});
+}
+
+std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
+    std::size_t bytes, const std::vector<std::string_view>& names,
+    const std::vector<const GroupDescription*>& groups) {
+  const Participants all = control_->all();
+  Agreement agreement;
+  agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
+  agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  all.verify("the allocation of symmetric memory", agreement);
+  // Parts begin at different places within a page, so that equal indices of many ranks do not
+  // compete for the same sets of a cache.
+  const std::size_t page = 4096;
+  auto window = std::make_shared<SymmetricWindow>();
+  window->stride = (bytes + page - 1) / page * page + 256;
+  window->bytes = bytes;
+  window->local_rank = placement_.local_rank(control_->rank());
+  std::string failure;  // one node may fail where others do not
+  SharedSegment segment;
+  try {
+    segment = SharedSegment{
+        node_.comm.view(), window->stride * static_cast<std::size_t>(node_.comm.view().size()),
+        control_->monitor, wait_point("the making of symmetric memory"), control_->deadline()};
+  } catch (const SharedMemoryError& error) {
+    if (placement_.node_count() == 1) throw;
+    failure = error.message();
+  }
+  if (placement_.node_count() > 1) all.verify("the making of symmetric memory", failure);
+  window->base = segment.data();
+  for (const GroupDescription* group : groups)
+    if (group->ranks.size() > 1 && why_not(*group).empty())
+      window->groups.push_back(place_of(*group).key());
+  allocations_.push_back({std::move(segment), window});
+  return window;
+}
+
+void SharedMemoryBackend::close_windows() noexcept {
+  for (Allocation& allocation : allocations_) allocation.window->is_open = false;
+  allocations_.clear();
+}
+
+void SharedMemoryBackend::close() {
+  segment_ = {};
+  node_.comm.free();
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,242 @@
+#include "transport/detail/nccl_call.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+struct Element {
+  ncclDataType_t type;
+  std::size_t per_element = 1;  // NCCL elements in one of ours
+};
+
+Element element_of(DataType type) {
+  switch (type) {
+    case DataType::int8:
+      return {ncclInt8};
+    case DataType::uint8:
+      return {ncclUint8};
+    case DataType::int16:
+    case DataType::uint16:
+      return {ncclUint8, 2};
+    case DataType::int32:
+      return {ncclInt32};
+    case DataType::uint32:
+      return {ncclUint32};
+    case DataType::int64:
+      return {ncclInt64};
+    case DataType::uint64:
+      return {ncclUint64};
+    case DataType::float16:
+      return {ncclFloat16};
+    case DataType::bfloat16:
+      return {ncclBfloat16};
+    case DataType::float32:
+      return {ncclFloat32};
+    case DataType::float64:
+      return {ncclFloat64};
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return {ncclUint8};  // moved as bytes, which every NCCL can; see arithmetic_type()
+  }
+  return {ncclUint8};
+}
+
+// The type for reductions; nothing where the loaded NCCL, or the headers, have none.
+std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
+  if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
+    if (library.version() >= 22400)
+      return type == DataType::float8_e4m3 ? ncclFloat8e4m3 : ncclFloat8e5m2;
+    return std::nullopt;
+  }
+  const Element element = element_of(type);
+  return element.per_element == 1 ? std::optional{element.type} : std::nullopt;
+}
+
+ncclRedOp_t native(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return ncclSum;
+    case ReduceOp::prod:
+      return ncclProd;
+    case ReduceOp::min:
+      return ncclMin;
+    case ReduceOp::max:
+      return ncclMax;
+    case ReduceOp::avg:
+      return ncclAvg;
+  }
+  return ncclSum;
+}
+
+// The call in NCCL's terms.
+class NcclIssue {
+ public:
+  NcclIssue(const Call& call, const nccl::Communicator& comm, int rank, int size)
+      : call_{call},
+        comm_{comm},
+        nccl_{comm.library()},
+        rank_{rank},
+        size_{size},
+        stream_{static_cast<cudaStream_t>(call.stream.native())},
+        in_{element_of(call.in.type)},
+        out_{element_of(call.out.type)} {
+    if (reduces(call.operation)) in_.type = out_.type = *arithmetic_type(call.in.type, nccl_);
+  }
+
+  void operator()() {
+    const Call& c = call_;
+    const int root = static_cast<int>(c.root.value());
+    if (c.has_blocks()) return blocks(root);
+    switch (c.operation) {
+      case Operation::barrier:
+        throw UnsupportedError{"a barrier is the host's",
+                               "synchronise the stream, or use the host's barrier"};
+      case Operation::broadcast:
+        return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root,
+                                     comm_.native(), stream_),
+                     "ncclBroadcast");
+      case Operation::all_reduce:
+        return check(nccl_.AllReduce(c.in.data, c.out.data, count(c.in), in_.type,
+                                     native(c.reduction), comm_.native(), stream_),
+                     "ncclAllReduce");
+      case Operation::reduce:
+        return check(nccl_.Reduce(c.in.data, c.out.data, count(c.in), in_.type, native(c.reduction),
+                                  root, comm_.native(), stream_),
+                     "ncclReduce");
+      case Operation::all_gather:
+        return check(
+            nccl_.AllGather(c.in.data, c.out.data, count(c.in), in_.type, comm_.native(), stream_),
+            "ncclAllGather");
+      case Operation::reduce_scatter:
+        return check(nccl_.ReduceScatter(c.in.data, c.out.data, count(c.out), out_.type,
+                                         native(c.reduction), comm_.native(), stream_),
+                     "ncclReduceScatter");
+      case Operation::gather:
+        return grouped([&] {
+          send(c.in, root);
+          for (int r = 0; r < size_ && rank_ == root; ++r)
+            recv(c.out.slice(r * c.in.count, c.in.count), r);
+        });
+      case Operation::scatter:
+        return grouped([&] {
+          for (int r = 0; r < size_ && rank_ == root; ++r)
+            send(c.in.slice(r * c.out.count, c.out.count), r);
+          recv(c.out, root);
+        });
+      case Operation::all_to_all:
+        return grouped([&] {
+          const std::int64_t n = c.in.count / size_;
+          for (int r = 0; r < size_; ++r) {
+            send(c.in.slice(r * n, n), r);
+            recv(c.out.slice(r * n, n), r);
+          }
+        });
+      case Operation::send:
+        return send(c.in, static_cast<int>(c.destination.value()));
+      case Operation::recv:
+        return recv(c.out, static_cast<int>(c.source.value()));
+      case Operation::send_recv:
+        return grouped([&] {
+          send(c.in, static_cast<int>(c.destination.value()));
+          recv(c.out, static_cast<int>(c.source.value()));
+        });
+    }
+  }
+
+ private:
+  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at
+  // both ends.
+  void blocks(int root) {
+    const Call& c = call_;
+    grouped([&] {
+      for (int r = 0; r < size_; ++r) {
+        const auto k = static_cast<std::size_t>(r);
+        const ConstBuffer in = block_of(c.in, c.in_blocks, k);
+        const Buffer out = block_of(c.out, c.out_blocks, k);
+        switch (c.operation) {
+          case Operation::all_gather:
+            if (out.count > 0)
+              check(nccl_.Broadcast(c.in.data, out.data, count(out), out_.type, r, comm_.native(),
+                                    stream_),
+                    "ncclBroadcast");
+            break;
+          case Operation::reduce_scatter:
+            if (in.count > 0)
+              check(nccl_.Reduce(in.data, c.out.data, count(in), in_.type, native(c.reduction), r,
+                                 comm_.native(), stream_),
+                    "ncclReduce");
+            break;
+          case Operation::gather:
+            if (r == rank_ && c.in.count > 0) send(c.in, root);
+            if (rank_ == root && out.count > 0) recv(out, r);
+            break;
+          case Operation::scatter:
+            if (rank_ == root && in.count > 0) send(in, r);
+            if (r == rank_ && c.out.count > 0) recv(c.out, root);
+            break;
+          default:  // all_to_all: the checks let no other pass
+            if (in.count > 0) send(in, r);
+            if (out.count > 0) recv(out, r);
+        }
+      }
+    });
+  }
+
+  template <class B>
+  static std::size_t count(const B& buffer) {
+    return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
+  }
+  void check(ncclResult_t code, const char* function) const {
+    nccl_.check(code, function, comm_.native());
+  }
+  void send(ConstBuffer in, int to) {
+    check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend");
+  }
+  void recv(Buffer out, int from) {
+    check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
+  }
+
+  // The group is closed whatever happens inside, else the thread would stay in it.
+  template <class Calls>
+  void grouped(Calls&& calls) {
+    check(nccl_.GroupStart(), "ncclGroupStart");
+    try {
+      calls();
+    } catch (...) {
+      (void)nccl_.GroupEnd();
+      throw;
+    }
+    check(nccl_.GroupEnd(), "ncclGroupEnd");
+  }
+
+  const Call& call_;
+  const nccl::Communicator& comm_;
+  const nccl::Library& nccl_;
+  int rank_, size_;
+  cudaStream_t stream_;
+  Element in_, out_;
+};
+
+}  // namespace
+
+void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size) {
+  NcclIssue{call, comm, rank, size}();
+}
+
+void validate_nccl_call(const Call& call, const nccl::Library& library) {
+  if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
+    throw UnsupportedError{
+        "NCCL has no all_to_all in place: it would overwrite what is still to be sent",
+        "use separate memory"};
+  if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
+    throw UnsupportedError{fmt::format("NCCL {} does no arithmetic on {}", library.version_text(),
+                                       to_string(call.in.type)),
+                           "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
+}
+
+}  // namespace rankmesh::detail
