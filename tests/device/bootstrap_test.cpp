@@ -10,6 +10,7 @@
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -22,7 +23,7 @@ using test_platform::short_timeout;
 namespace {
 
 // What waits for deadlines runs at some rank counts only.
-bool is_slow_platform() { return (size() != 3 && size() != 4) || !test_platform::is_double(); }
+bool skips_deadlines() { return (size() != 3 && size() != 4) || !test_platform::is_double(); }
 
 FakeNcclCounters counters() { return test_platform::nccl(); }
 
@@ -37,7 +38,7 @@ void all_throw(const MeshOptions& options, const std::string& part) {
     message = error.message();
   }
   CAPTURE(message);
-  CHECK(message.find(part) != std::string::npos);
+  CHECK_CONTAINS(message, part);
   std::uint64_t first = hash_bytes(message).low;
   MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   CHECK(hash_bytes(message).low == first);
@@ -87,7 +88,7 @@ TEST_CASE("a mesh does not use devices if they are off") {
 }
 
 TEST_CASE("two ranks on one device are an error that names them, unless sharing is allowed") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   MeshOptions options = short_timeout();
   options.share_devices = false;
   options.device = 0;
@@ -97,16 +98,16 @@ TEST_CASE("two ranks on one device are an error that names them, unless sharing 
 }
 
 TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is an error") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
   unsetenv("NCCL_COMM_ID");
 }
 
 TEST_CASE(
-    "NCCL_COMM_ID is an error on other ranks, too: NCCL reads it in the first member's "
+    "NCCL_COMM_ID is refused on a rank that makes no ID too: NCCL reads it in the first member's "
     "init") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   const int reader = size() - 1;
   if (rank() == reader) setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
@@ -115,11 +116,12 @@ TEST_CASE(
 
 TEST_CASE(
     "a leader without an ID or a failed init on one rank: all ranks throw and free everything") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
-  for (const char* fault : {"id:code=2", "init:rank=1,code=3"}) {
+  for (const std::string fault : {"id:code=2", "init:rank=1,code=3"}) {
     CAPTURE(fault);
-    inject(fault);
+    inject(fault.c_str());
     all_throw<MismatchError>(short_timeout(), "failed");
     inject("");
     CHECK(counters().communicators == communicators);
@@ -132,7 +134,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never comes") {
-  if (is_slow_platform()) return;
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   for (const int milliseconds : {300, 4000}) {
     MeshOptions options = test_platform::options();
     options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
@@ -143,7 +145,7 @@ TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never com
       mesh.close();
     } catch (const TimeoutError& error) {
       CHECK(milliseconds == 4000);
-      CHECK(error.message().find("NCCL bootstrap of 'tp'") != std::string::npos);
+      CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp'");
       if (rank() != 0) CHECK(error.missing() == std::vector<Rank>{0});
     }
     if (rank() == 0) inject("");
@@ -152,7 +154,7 @@ TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never com
 }
 
 TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
-  if (is_slow_platform()) return;
+  SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   const long communicators = counters().communicators;
   MeshOptions options = test_platform::options();
   options.timeout = Deadline::Duration{0.7};
@@ -162,7 +164,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
     FAIL("no exception");
   } catch (const Error& error) {
     CAPTURE(error.message());
-    CHECK(error.message().find("NCCL bootstrap of 'tp': init") != std::string::npos);
+    CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp': init");
   }
   inject("");
   CHECK(counters().communicators == communicators);
@@ -170,7 +172,8 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
 }
 
 TEST_CASE("an exception that unwinds only one rank lets no rank hang") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 0) {
@@ -217,7 +220,7 @@ TEST_CASE("meshes of one process use one device") {
 }
 
 TEST_CASE("a closed mesh does not reserve its device any more") {
-  if (!test_platform::is_double()) return;
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
   mesh.close();
@@ -230,9 +233,10 @@ TEST_CASE("a closed mesh does not reserve its device any more") {
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
-  if (size() < 2 || !test_platform::is_double() ||
-      std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") == nullptr)
-    return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr,
+              "needs a launcher that tells the local rank");
   int current = 0;
   (void)cudaGetDevice(&current);
   (void)cudaSetDevice(0);
@@ -250,7 +254,8 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 TEST_CASE(
     "while another device is current, no group and no stream is created, and no unique ID is "
     "lost") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -266,22 +271,22 @@ TEST_CASE(
 }
 
 TEST_CASE("a call while another device is current throws and changes nothing") {
-  if (!test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  if (size() > 1) {
-    const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
-    (void)cudaSetDevice((*mesh.device() + 1) % 16);
-    CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                         doctest::Contains("is current, but the mesh uses device"), UsageError);
-    (void)cudaSetDevice(*mesh.device());
-    mesh["tp"].all_reduce(value.span());
-    CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
-  }
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("is current, but the mesh uses device"), UsageError);
+  (void)cudaSetDevice(*mesh.device());
+  mesh["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
 }
 
 TEST_CASE("ranks wait for an init that begins late") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   inject("late:rank=0,ms=300");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
@@ -331,7 +336,8 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
 }
 
 TEST_CASE("the next call throws an asynchronous error, and the group is broken") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -354,7 +360,8 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
 
 TEST_CASE(
     "the wait for an operation throws its asynchronous error, although the stream has ended") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
@@ -373,7 +380,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a mesh with a broken group closes: broken communicators are aborted, the others finalised") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const FakeNcclCounters before = counters();
   const FakeCudaCounters cuda_before = test_platform::cuda();
   {
@@ -408,7 +416,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a wait of the group finds an asynchronous error that a wait for the stream does not find") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};

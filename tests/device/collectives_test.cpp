@@ -1,4 +1,5 @@
-// Every operation on device memory against the same operation on host memory.
+// Every operation on device memory: reductions against the reference, the others against the same
+// operation on host memory.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -8,22 +9,23 @@
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
+#include "support/reductions.hpp"
 
 using namespace rankmesh;
 using device::DeviceBuffer;
+using rankmesh_test::all_reductions;
+using rankmesh_test::reduced;
 using rankmesh_test::size;
+using rankmesh_test::small_value;
 using test_platform::on_device;
 
 namespace {
-
-constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                             ReduceOp::avg};
 
 template <class T>
 std::vector<T> values(Rank rank, std::int64_t n) {
   std::vector<T> result;
   for (std::int64_t i = 0; i < n; ++i)
-    result.push_back(static_cast<T>(1 + (rank.value() * 7 + i * 3) % 3));
+    result.push_back(static_cast<T>(small_value(rank.value(), i)));
   return result;
 }
 
@@ -31,11 +33,16 @@ template <class T>
 void test_reductions(GroupCoordinator& group, const device::Stream& stream, std::int64_t n) {
   const auto un = static_cast<std::size_t>(n);
   const RankInGroup root = group.size() - 1;
-  for (const ReduceOp op : all_ops) {
+  for (const ReduceOp op : all_reductions) {
     CAPTURE(to_string(op));
     const auto in = values<T>(group.rank(), n);
-    std::vector<T> expected(un);
-    group.all_reduce(in, expected, op);
+    const auto expected_at = [&](std::int64_t i) {
+      return reduced<T>(op, group.size(), [&](std::int64_t k) {
+        return small_value(group.ranks().at(k).value(), i);
+      });
+    };
+    std::vector<T> expected;
+    for (std::int64_t i = 0; i < n; ++i) expected.push_back(expected_at(i));
 
     const auto source = on_device(in);
     DeviceBuffer<T> out{un};
@@ -50,8 +57,9 @@ void test_reductions(GroupCoordinator& group, const device::Stream& stream, std:
     if (group.is_last()) CHECK(at_root.download(stream) == expected);
 
     const auto wide = values<T>(group.rank(), n * group.size());
-    std::vector<T> block(un);
-    group.reduce_scatter(wide, block, op);
+    std::vector<T> block;
+    for (std::int64_t i = 0; i < n; ++i)
+      block.push_back(expected_at(group.rank_in_group().value() * n + i));
     DeviceBuffer<T> device_block{un};
     const auto device_wide = on_device(wide);
     group.reduce_scatter(device_wide.span(), device_block.span(), op, stream);

@@ -5,6 +5,7 @@
 #include "device/test_platform.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -34,7 +35,8 @@ extern "C" int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* resu
 }
 
 TEST_CASE("unique IDs, broadcasts, communicators and creations are those that the plan counts") {
-  if (size() != 16 || !test_platform::is_double()) return;
+  SKIP_UNLESS(size() == 16, "needs 16 ranks");
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   for (const char* layout : {
            "llama3:tp=2,cp=2,pp=2,dp=2",                   // Llama 3 405B, long context
            "llama3:tp=2,cp=1,pp=2,dp=4",                   // Llama 3 405B, 8,192 GPUs

@@ -10,6 +10,7 @@
 #include "rankmesh/exchange/stage_exchange.hpp"
 #include "rankmesh/exchange/tensor_dict.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -165,7 +166,9 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
 
 TEST_CASE(
     "a batch is issued by priority: tp before pp before dp, whatever the order of the calls") {
-  if (size() % 2 != 0 || size() < 4 || !test_platform::is_double()) return;
+  NEEDS_MULTIPLE_OF(2);
+  NEEDS_RANKS(4);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   for (const bool dp_first : {false, true}) {
     MeshOptions options = test_platform::options();
     if (dp_first) options.names["dp"].priority = -1;
@@ -183,8 +186,8 @@ TEST_CASE(
       stream.wait(Deadline{Deadline::Duration{30}});
     }
     CHECK(value.download(stream)[0] == static_cast<float>(mesh["dp"].size() * mesh["pp"].size()));
-    // Each rank's number, summed over dp and then taken from the first of tp, or the other
-    // way round.
+    // Each rank's number, summed over dp and then taken from the first of tp, or the other way
+    // round.
     const auto own = on_device({static_cast<float>(1 + rank() % 2)});
     NcclGroup together{mesh};
     mesh["dp"].all_reduce(own.span(), stream, ReduceOp::prod);

@@ -11,6 +11,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 namespace {
@@ -85,7 +86,7 @@ TEST_CASE(
 }
 
 TEST_CASE("while a batch is open, calls of other meshes in the thread throw, and work afterwards") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   Mesh other{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto value = on_device<float>({1});
@@ -156,8 +157,31 @@ TEST_CASE("a mesh knows the graphs that hold its operations, and closes only aft
   mesh.close();
 }
 
+TEST_CASE("each capture counts: the mesh closes only after the graphs of all of them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  mesh["tp"].all_reduce(value.span(), stream);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graphs[2] = {};
+  for (cudaGraph_t& graph : graphs) {
+    REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) ==
+            cudaSuccess);
+    mesh["tp"].all_reduce(value.span(), stream);
+    REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  }
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("2 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[0]) == cudaSuccess);
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("1 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[1]) == cudaSuccess);
+  mesh.close();
+  CHECK(mesh.is_closed());
+}
+
 TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a moment later") {
-  if (!test_platform::is_double()) return;
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
@@ -175,7 +199,7 @@ TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a 
 }
 
 TEST_CASE("graphs keep a dynamic group from closing, too") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();
@@ -191,7 +215,7 @@ TEST_CASE("graphs keep a dynamic group from closing, too") {
 }
 
 TEST_CASE("an NCCL communicator of the program is adopted and used, but not destroyed") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const long before = test_platform::nccl().communicators;
   {
@@ -224,7 +248,7 @@ TEST_CASE("an NCCL communicator of the program is adopted and used, but not dest
 }
 
 TEST_CASE("an adopted NCCL communicator may be destroyed before the mesh that no longer uses it") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", test_platform::options()};
   const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", owner["tp"].native_nccl());
@@ -377,7 +401,7 @@ TEST_CASE("blocks of different sizes on device memory") {
 }
 
 TEST_CASE("overlapping dynamic groups in a ring: each pair has its own communicator") {
-  if (size() < 3) return;
+  NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const long before = test_platform::nccl().communicators;
   // Pair p is ranks p and p + 1. Every rank uses its two pairs in the order of their numbers: one

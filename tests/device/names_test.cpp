@@ -9,6 +9,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -51,7 +52,7 @@ TEST_CASE("several unique IDs per communicator, created by ranks that are spread
     CHECK(mesh["all"].bootstrap()->method ==
           (ids == 1 || !is_offered ? "unique ID" : std::to_string(ids) + " unique IDs"));
   mesh.close();
-  if (!test_platform::is_double()) return;
+  if (!test_platform::is_double()) return;  // nothing counts unique IDs there
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == (is_offered ? count(mesh.plan()).unique_ids : count(mesh.plan()).communicators));
 }
@@ -68,7 +69,7 @@ TEST_CASE("names that are split from a parent need no unique ID") {
   if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
     CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
   mesh.close();
-  if (!test_platform::is_double()) return;
+  if (!test_platform::is_double()) return;  // nothing counts unique IDs there
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == count(mesh.plan()).unique_ids);
   CHECK(test_platform::nccl().communicators == before.communicators);
@@ -76,7 +77,8 @@ TEST_CASE("names that are split from a parent need no unique ID") {
 }
 
 TEST_CASE("resources are shared through the parent's configuration, where NCCL reads the option") {
-  if (!test_platform::is_double() || size() < 2) return;
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  NEEDS_RANKS(2);
   for (const bool share : {false, true}) {
     MeshOptions options = test_platform::options();
     options.names["dp"] = {.split_from = "all", .share_resources = share};
@@ -91,7 +93,7 @@ TEST_CASE("resources are shared through the parent's configuration, where NCCL r
 }
 
 TEST_CASE("a rank may be in no child of a split") {
-  if (size() % 4 != 0) return;
+  NEEDS_MULTIPLE_OF(4);
   MeshOptions options = test_platform::short_timeout();
   options.names["embd"].split_from = "pp";
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
@@ -101,7 +103,9 @@ TEST_CASE("a rank may be in no child of a split") {
 }
 
 TEST_CASE("a split that fails on one rank: all ranks throw and free everything") {
-  if (size() < 4 || size() % 2 != 0 || !test_platform::is_double()) return;
+  NEEDS_RANKS(4);
+  NEEDS_MULTIPLE_OF(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].split_from = "all";
   const long before = test_platform::nccl().communicators;
@@ -139,7 +143,7 @@ TEST_CASE("lazy names are opened on request, by all of their ranks") {
 TEST_CASE(
     "two ranks that open names in different order throw at once, and can do it right "
     "afterwards") {
-  if (size() % 2 != 0) return;
+  NEEDS_MULTIPLE_OF(2);
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
@@ -154,7 +158,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a failed open leaves the mesh unchanged") {
-  if (size() < 2 || !test_platform::is_double()) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -167,7 +172,7 @@ TEST_CASE("a failed open leaves the mesh unchanged") {
 }
 
 TEST_CASE("a partial name is opened by its own ranks only") {
-  if (size() % 4 != 0) return;
+  NEEDS_MULTIPLE_OF(4);
   MeshOptions options = test_platform::short_timeout();
   const std::string preset = "megatron:pp=4,world_size=" + std::to_string(size());
   options.names["embd"].lazy = true;
@@ -183,7 +188,7 @@ TEST_CASE("a partial name is opened by its own ranks only") {
 }
 
 TEST_CASE("a partial name that is split from another is opened by all ranks of its parent") {
-  if (size() % 4 != 0) return;
+  NEEDS_MULTIPLE_OF(4);
   MeshOptions options = test_platform::short_timeout();
   options.names["embd"] = {.split_from = "pp", .lazy = true};
   Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
@@ -195,7 +200,7 @@ TEST_CASE("a partial name that is split from another is opened by all ranks of i
   mesh.close();
 }
 
-TEST_CASE("duplicates are the same group on another communicator") {
+TEST_CASE("duplicates communicators are the same group on another communicator") {
   MeshOptions options = test_platform::options();
   options.names["tp"].duplicates = {"side", "third"};
   const FakeNcclCounters before = test_platform::nccl();
@@ -273,7 +278,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the coordinator reports how its communicator was created") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
@@ -294,18 +299,73 @@ TEST_CASE("environment variables that change communicators are reported and not 
       is_set ? setenv(name, "1", 1) : unsetenv(name);
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     const bool has_order = nccl::Library::load().version() >= 22600;
-    CHECK((said.find("NCCL_LAUNCH_ORDER_IMPLICIT is not set") != std::string::npos) ==
-          (has_order && !is_set));
-    CHECK((said.find("CUDA_LAUNCH_BLOCKING is set") != std::string::npos) == is_set);
+    if (has_order && !is_set)
+      CHECK_CONTAINS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
+    else
+      CHECK_LACKS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
+    if (is_set)
+      CHECK_CONTAINS(said, "CUDA_LAUNCH_BLOCKING is set");
+    else
+      CHECK_LACKS(said, "CUDA_LAUNCH_BLOCKING is set");
     mesh.close();
   }
   for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
 }
 
 TEST_CASE("options that differ between ranks throw before anything is created") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   MeshOptions options = test_platform::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
                        doctest::Contains("options of names"), MismatchError);
+}
+
+TEST_CASE("ranks share a device only if they are on one node and see the same UUID") {
+  const auto identity = [](unsigned char last) {
+    device::Identity result{};
+    result.uuid[15] = last;
+    result.bus_id[0] = 'b';
+    return result;
+  };
+  const std::vector<device::Identity> same{identity(7), identity(7)};
+  const std::vector<device::Identity> different{identity(7), identity(8)};
+  const std::vector<std::int32_t> one_node{3, 3};
+  const std::vector<std::int32_t> two_nodes{3, 4};
+  CHECK(device::shared_device(two_nodes, same) == "");
+  CHECK(device::shared_device(one_node, different) == "");
+  CHECK(device::shared_device({}, {}) == "");
+  const std::string shared = device::shared_device(one_node, same);
+  CHECK_CONTAINS(shared, "0 and 1");
+  CHECK_CONTAINS(shared, "node 3");
+  // The first pair is named, whatever lies between.
+  const std::vector<std::int32_t> nodes{0, 1, 1, 0, 1};
+  const std::vector<device::Identity> identities{identity(1), identity(1), identity(2), identity(2),
+                                                 identity(2)};
+  CHECK_CONTAINS(device::shared_device(nodes, identities), "2 and 4");
+}
+
+TEST_CASE("the ranks that make the unique IDs of one communicator are spread evenly over it") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(nccl::Library::load().CommInitRankScalable != nullptr, "needs NCCL 2.23");
+  NEEDS_RANKS(2);
+  for (const int ranks_per_id : {1, 2, 4}) {
+    if (size() % ranks_per_id != 0) continue;
+    CAPTURE(ranks_per_id);
+    MeshOptions options = test_platform::options();
+    options.names["tp"].ranks_per_id = ranks_per_id;
+    const long before = test_platform::nccl().unique_ids;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const int mine = static_cast<int>(test_platform::nccl().unique_ids - before);
+    std::vector<int> made(static_cast<std::size_t>(size()));
+    MPI_Allgather(&mine, 1, MPI_INT, made.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    // One of every `ranks_per_id` neighbours.
+    for (int r = 0; r < size(); ++r) {
+      int sum = 0;
+      for (int k = 0; k < ranks_per_id; ++k)
+        sum += made[static_cast<std::size_t>((r + k) % size())];
+      CAPTURE(r);
+      CHECK(sum == 1);
+    }
+    mesh.close();
+  }
 }

@@ -10,6 +10,7 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -86,9 +87,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "symmetric device memory of different sizes, or that one rank cannot allocate, throws on all "
-    "ranks") {
-  if (size() == 1) return;
+    "symmetric device memory that ranks ask for differently, or that one has not got, is "
+    "nobody's") {
+  NEEDS_RANKS(2);
   const FakeNcclCounters before = test_platform::nccl();
   MeshOptions options = test_platform::options();
   options.names["dp"].lazy = true;
@@ -118,7 +119,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {
-  if (size() == 1 || !test_platform::is_double() || nccl::Library::load().version() < 22700) return;
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(nccl::Library::load().version() >= 22700, "needs NCCL 2.27");
   const FakeNcclCounters before = test_platform::nccl();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto", test_platform::short_timeout()};
   if (rank() == size() - 1) test_platform::inject("window:code=2");

@@ -1,5 +1,5 @@
-// The platform of the device tests: the CPU doubles of CUDA and NCCL, one device that all ranks
-// share, or one device per rank.
+// The platform of the device suite: the CPU doubles, one device that all ranks share, or a device
+// per rank.
 #pragma once
 
 #include <dlfcn.h>

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -74,7 +75,7 @@ TEST_CASE("messages of all lengths come once and in order, to every reader, from
 }
 
 TEST_CASE("several queues on one group at once, and one that moves") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   ControlQueue down{tp, 0};
@@ -91,7 +92,7 @@ TEST_CASE("several queues on one group at once, and one that moves") {
 
 TEST_CASE(
     "a late reader and a silent writer are named, and the queue can be used again afterwards") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const auto soon = Deadline::Duration{0.2};
@@ -100,10 +101,10 @@ TEST_CASE(
     for (int i = 0; i < 4; ++i) queue.write(message(static_cast<std::uint64_t>(i), 8), soon);
     try {
       queue.write(message(4, 8), soon);
-      CHECK(false);
+      FAIL("a fifth message was written into four slots, though rank 1 has read nothing");
     } catch (const TimeoutError& error) {
       CHECK(error.missing() == std::vector<Rank>{1});
-      CHECK(error.message().find("rank 1 (tp=1) is 4 behind") != std::string::npos);
+      CHECK_CONTAINS(error.message(), "rank 1 (tp=1) is 4 behind");
     }
   }
   // The others read; rank 1 only after the writer's deadline has passed.

@@ -167,3 +167,33 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   CHECK_THROWS_AS(dispatcher.dispatch(route, integers, integer_rows), UnsupportedError);
   mesh.close();
 }
+
+TEST_CASE("rows and tokens that overlap are refused on every rank") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  const auto n = ep.size();
+  const auto un = static_cast<std::size_t>(n);
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(n, n)};
+  // A token for each rank: every rank has rows.
+  std::vector<std::int32_t> ids(un);
+  std::iota(ids.begin(), ids.end(), 0);
+  const ExpertRoute route = dispatcher.route(ids, 1);
+  REQUIRE(route.rows() == n);
+  const std::vector<float> weights(un, 1.0F);
+  std::vector<float> memory(6 * un);
+  const std::span all{memory};
+  const auto tokens = all.first(3 * un);
+  for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, 3 * un - 1}) {
+    CAPTURE(offset);
+    const auto rows = all.subspan(offset, 3 * un);
+    CHECK_THROWS_WITH_AS(dispatcher.dispatch(route, tokens, rows), doctest::Contains("overlap"),
+                         UsageError);
+    CHECK_THROWS_WITH_AS(dispatcher.combine(route, rows, weights, tokens),
+                         doctest::Contains("overlap"), UsageError);
+  }
+  std::ranges::fill(tokens, 2.0F);
+  const auto beside = all.last(3 * un);
+  dispatcher.dispatch(route, tokens, beside);
+  CHECK(memory == std::vector<float>(6 * un, 2.0F));
+  mesh.close();
+}

@@ -80,6 +80,25 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("the mode is the lowest of the ranks with tokens; idle ranks do not lower it") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  Lockstep lockstep{dp};
+  for (int first_busy = 0; first_busy < size(); ++first_busy) {
+    CAPTURE(first_busy);
+    const bool is_busy = rank() >= first_busy;
+    // The busy ranks: 10 + their rank. The idle ones: less than any of these.
+    const Step step =
+        lockstep.agree({.tokens = is_busy ? 1 : 0, .mode = is_busy ? 10 + rank() : rank() % 3});
+    CHECK(step.mode == 10 + first_busy);
+    CHECK(step.is_dummy == !is_busy);
+  }
+  const Step highest =
+      lockstep.agree({.tokens = rank() == 0 ? 1 : 0, .mode = rank() == 0 ? 255 : 0});
+  CHECK(highest.mode == 255);
+  mesh.close();
+}
+
 TEST_CASE("invalid and different proposals throw on all ranks") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   auto& dp = mesh["dp"];

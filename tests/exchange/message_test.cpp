@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -53,7 +54,7 @@ TEST_CASE("messages of any length are broadcast, sent and gathered") {
 }
 
 TEST_CASE("bytes that are not a message are rejected before memory is allocated") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   // Garbage of a first part's length; then one that claims to be longer than it may.

@@ -53,9 +53,49 @@ void read(MessageRing& ring, std::size_t reader, std::uint64_t count) {
   }
 }
 
+void expect(bool is, const char* what) {
+  if (is) return;
+  std::fprintf(stderr, "the ring's limit: %s\n", what);
+  std::exit(1);
+}
+
+// A ring of two slots, message by message: the writer is as many chunks ahead of the slowest reader
+// as there are slots, and no more.
+void check_limit() {
+  alignas(ring_line) static std::byte memory[4096];
+  MessageRing ring{memory, 2, 2, 64};
+  std::byte byte{7};
+  const auto write_one = [&](std::uint64_t i) { ring.write(i, {&byte, 1}, 0); };
+  const auto read_one = [&](std::uint64_t i, std::size_t reader) {
+    std::byte got{};
+    ring.read(i, {&got, 1}, 0, reader);
+    expect(got == byte, "another byte was read");
+  };
+  expect(!ring.is_written(0), "an empty ring has a message");
+  expect(ring.may_write(0) && ring.may_write(1), "an empty ring takes fewer messages than slots");
+  expect(!ring.may_write(2), "an empty ring takes more messages than slots");
+  write_one(0);
+  write_one(1);
+  expect(ring.is_written(0) && ring.is_written(1), "a written message is not seen");
+  expect(!ring.is_written(2), "a message that was not written is seen");
+  expect(!ring.may_write(2), "a message that nobody has read may be overwritten");
+  read_one(0, 0);
+  expect(!ring.may_write(2), "a message that one of two readers has read may be overwritten");
+  read_one(0, 1);
+  expect(ring.may_write(2), "a message that all have read keeps its slot");
+  expect(!ring.may_write(3), "the slot after the one that is free may be overwritten");
+  write_one(2);
+  expect(ring.is_written(2) && !ring.is_written(0), "a slot has the number of an old message");
+  read_one(1, 0);
+  read_one(2, 0);
+  read_one(1, 1);
+  expect(ring.may_write(3) && !ring.may_write(4), "the slower reader does not set the limit");
+}
+
 }  // namespace
 
 int main() {
+  check_limit();
   for (const std::size_t readers : {1, 2, 7}) {
     const std::size_t slots = readers == 2 ? 1 : 8;
     const std::uint64_t count = messages / (readers + 1);

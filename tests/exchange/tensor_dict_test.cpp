@@ -7,6 +7,7 @@
 
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -85,8 +86,29 @@ TEST_CASE("a dictionary is broadcast, and memory that fits is reused") {
   mesh.close();
 }
 
+TEST_CASE("memory of as many elements but another shape, or of another type, is not used again") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const std::int64_t root = size() - 1;
+  TensorDict dict;
+  const std::vector<std::int64_t> shape{3, 4};
+  if (rank() == root) {
+    fill<float>(dict.add("shape", Tensor::allocate(DataType::float32, shape)), 3);
+    fill<std::int32_t>(dict.add("type", Tensor::allocate(DataType::int32, shape)), 4);
+  } else {
+    dict.add("shape", Tensor::allocate(DataType::float32, {2, 6}));
+    dict.add("type", Tensor::allocate(DataType::float32, shape));
+  }
+  exchange::broadcast_tensor_dict(tp, dict, root);
+  CHECK(dict["shape"].shape() == shape);
+  CHECK(dict["shape"].host<float>()[11] == (11 * 7 + 3) % 101);
+  REQUIRE(dict["type"].type() == DataType::int32);
+  CHECK(dict["type"].host<std::int32_t>()[11] == (11 * 7 + 4) % 101);
+  mesh.close();
+}
+
 TEST_CASE("from stage to stage, whole and in slices that the next stage gathers") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "pp=2,tp=auto" : "pp=auto,tp=1"};
   auto& pp = mesh["pp"];
   auto& tp = mesh["tp"];
@@ -111,7 +133,8 @@ TEST_CASE("from stage to stage, whole and in slices that the next stage gathers"
 }
 
 TEST_CASE("sender and receiver must divide tensors among groups of the same size") {
-  if (size() % 2 != 0 || size() < 4) return;
+  NEEDS_MULTIPLE_OF(2);
+  NEEDS_RANKS(4);
   Mesh mesh{MPI_COMM_WORLD, "pp=2,tp=auto"};
   auto& pp = mesh["pp"];
   TensorDict dict;
@@ -123,7 +146,7 @@ TEST_CASE("sender and receiver must divide tensors among groups of the same size
 }
 
 TEST_CASE("bytes that are not metadata throw") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const exchange::Bytes garbage(200, std::byte{0x55});

@@ -29,7 +29,7 @@ std::string layout() {
 
 TEST_CASE("every asynchronous operation gives what the blocking one gives") {
   Mesh mesh{MPI_COMM_WORLD, layout()};
-  for (const char* name : {"dp", "tp", "all"}) {
+  for (const std::string name : {"dp", "tp", "all"}) {
     auto& group = mesh[name];
     const std::int64_t n = group.size();
     const auto un = static_cast<std::size_t>(n);
@@ -177,4 +177,24 @@ TEST_CASE("contracts are checked before anything is under way") {
   CHECK_THROWS_AS((void)mesh["tp"].all_reduce_async(two, three), UsageError);
   mesh.close();
   CHECK_THROWS_AS((void)mesh["tp"].all_reduce_async(two), ClosedError);
+}
+
+TEST_CASE("closing a dynamic group finishes its operations") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::vector<Rank> everyone;
+  for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
+  const auto group = mesh.new_group(everyone, "everyone");
+  // Large, so that it takes messages which nobody has sent when close() begins.
+  std::vector<std::int64_t> sums(1 << 18, rank() + 1);
+  std::vector<std::int64_t> gathered(static_cast<std::size_t>(size()) << 12);
+  const std::vector<std::int64_t> mine(1 << 12, rank());
+  Work sum = group->all_reduce_async(sums);
+  Work gather = group->all_gather_async(mine, gathered);
+  mesh.close(*group);
+  const std::int64_t expected = size() * (size() + 1) / 2;
+  CHECK(std::ranges::count(sums, expected) == std::ssize(sums));
+  for (int r = 0; r < size(); ++r) CHECK(std::ranges::count(gathered, r) == std::ssize(mine));
+  CHECK(sum.test());
+  CHECK(gather.test());
+  mesh.close();
 }

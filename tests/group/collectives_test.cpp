@@ -7,59 +7,36 @@
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
+#include "support/reductions.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::all_reductions;
+using rankmesh_test::reduced;
 using rankmesh_test::size;
+using rankmesh_test::small_value;
 
 namespace {
-
-// The value that world rank r holds at place i; small enough that products of 16 stay exact.
-template <class T>
-T value(std::int64_t r, std::int64_t i) {
-  return static_cast<T>(1 + (r * 7 + i * 3) % 3);
-}
 
 template <class T>
 std::vector<T> values(Rank r, std::int64_t n) {
   std::vector<T> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(value<T>(r.value(), i));
+  for (std::int64_t i = 0; i < n; ++i) result.push_back(static_cast<T>(small_value(r.value(), i)));
   return result;
 }
 
 template <class T>
-T reduced(const RankSet& ranks, std::int64_t i, ReduceOp op) {
-  T result = value<T>(ranks.front().value(), i);
-  for (std::int64_t k = 1; k < ranks.size(); ++k) {
-    const T v = value<T>(ranks.at(k).value(), i);
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        result = static_cast<T>(result + v);
-        break;
-      case ReduceOp::prod:
-        result = static_cast<T>(result * v);
-        break;
-      case ReduceOp::min:
-        result = std::min(result, v);
-        break;
-      case ReduceOp::max:
-        result = std::max(result, v);
-        break;
-    }
-  }
-  return op == ReduceOp::avg ? static_cast<T>(result / static_cast<T>(ranks.size())) : result;
+T reduced_at(const RankSet& ranks, std::int64_t i, ReduceOp op) {
+  return reduced<T>(op, ranks.size(),
+                    [&](std::int64_t k) { return small_value(ranks.at(k).value(), i); });
 }
-
-constexpr std::array all_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                             ReduceOp::avg};
 
 template <class T>
 void test_reductions(GroupCoordinator& group, std::int64_t n) {
   const std::int64_t k = group.rank_in_group().value();
-  for (const ReduceOp op : all_ops) {
+  for (const ReduceOp op : all_reductions) {
     CAPTURE(to_string(op));
     std::vector<T> expected;
-    for (std::int64_t i = 0; i < n; ++i) expected.push_back(reduced<T>(group.ranks(), i, op));
+    for (std::int64_t i = 0; i < n; ++i) expected.push_back(reduced_at<T>(group.ranks(), i, op));
 
     auto in_place = values<T>(group.rank(), n);
     group.all_reduce(in_place, op);
@@ -83,7 +60,7 @@ void test_reductions(GroupCoordinator& group, std::int64_t n) {
     std::vector<T> block(static_cast<std::size_t>(n));
     group.reduce_scatter(wide, block, op);
     for (std::int64_t i = 0; i < n; ++i)
-      CHECK(block[static_cast<std::size_t>(i)] == reduced<T>(group.ranks(), k * n + i, op));
+      CHECK(block[static_cast<std::size_t>(i)] == reduced_at<T>(group.ranks(), k * n + i, op));
   }
 }
 

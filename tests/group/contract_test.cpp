@@ -9,6 +9,7 @@
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -91,7 +92,7 @@ TEST_CASE("who and where") {
 }
 
 TEST_CASE("a second thread is refused while the first is inside") {
-  if (rankmesh_test::size() < 2) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   if (tp.is_first()) {
@@ -244,7 +245,7 @@ TEST_CASE("in place: gather, scatter and all_to_all") {
 }
 
 TEST_CASE("a message of another length is an error, however it is waited for") {
-  if (rankmesh_test::size() < 2) return;
+  NEEDS_RANKS(2);
   for (const bool polled : {false, true}) {
     MeshOptions options;
     if (polled) options.deadline = Deadline::Duration{60};
@@ -263,7 +264,7 @@ TEST_CASE("a message of another length is an error, however it is waited for") {
 }
 
 TEST_CASE("an exchange of other lengths is an error where they are wrong, and the next one works") {
-  if (rankmesh_test::size() < 2) return;
+  NEEDS_RANKS(2);
   for (const bool polled : {false, true})
     for (const std::size_t n : {2, 5000}) {  // short ones take another way
       CAPTURE(n);

@@ -8,14 +8,12 @@
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
+#include "support/reductions.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::size;
 
 namespace {
-
-constexpr std::array every_op{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                              ReduceOp::avg};
 
 // Sixteenths: sums of a few are exact in float32, and most of them are not in the narrow type.
 template <class T>
@@ -26,28 +24,12 @@ std::vector<T> sixteenths(std::int64_t rank, std::int64_t n) {
   return result;
 }
 
+// Narrow types are reduced in float32.
 template <class T>
 T narrow_reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
-  float result = static_cast<float>(sixteenths<T>(0, i + 1).back());
-  for (std::int64_t r = 1; r < ranks; ++r) {
-    const float v = static_cast<float>(sixteenths<T>(r, i + 1).back());
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        result += v;
-        break;
-      case ReduceOp::prod:
-        result *= v;
-        break;
-      case ReduceOp::min:
-        result = std::min(result, v);
-        break;
-      case ReduceOp::max:
-        result = std::max(result, v);
-        break;
-    }
-  }
-  return T{op == ReduceOp::avg ? result / static_cast<float>(ranks) : result};
+  return T{rankmesh_test::reduced<float>(op, ranks, [&](std::int64_t r) {
+    return static_cast<float>(sixteenths<T>(r, i + 1).back());
+  })};
 }
 
 // Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may
@@ -66,7 +48,7 @@ void test_narrow(GroupCoordinator& group) {
   const std::int64_t n = group.size();
   const std::int64_t self = group.rank_in_group().value();
   for (const std::int64_t count : {0, 1, 5}) {
-    for (const ReduceOp op : every_op) {
+    for (const ReduceOp op : rankmesh_test::all_reductions) {
       CAPTURE(to_string(op));
       CAPTURE(to_string(DataTypeOf<T>::value));
       std::vector<T> whole;

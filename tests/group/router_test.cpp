@@ -15,6 +15,7 @@
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -147,7 +148,7 @@ TEST_CASE("what a transport does not carry falls to the next rule, and the expla
   CHECK(answer.origin == "default");
   REQUIRE(answer.skipped.size() == 1);
   CHECK(answer.skipped[0].rule == "tp.*=shm");
-  CHECK(answer.skipped[0].why.find("does not carry all_reduce") != std::string::npos);
+  CHECK_CONTAINS(answer.skipped[0].why, "does not carry all_reduce");
 
   Fixture apart{"tp.*=shm", 64, 2};
   apart.group->all_reduce(std::span{values.data(), 1});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -29,7 +30,7 @@ TEST_CASE("explain names the transport, the rule and its source") {
   CHECK(tp.explain(Operation::all_reduce, -1).origin ==
         "default");  // no size: rules by size do not match
   CHECK(tp.explain(Operation::broadcast, -1).rule == "*.broadcast=mpi");
-  CHECK(tp.explain(Operation::barrier, 0).to_string().find(", by '*.") != std::string::npos);
+  CHECK_CONTAINS(tp.explain(Operation::barrier, 0).to_string(), ", by '*.");
   const RouteExplanation on_device = tp.explain(Operation::all_reduce, 8, MemoryKind::device);
   if (!mesh.device()) {
     CHECK(on_device.transport.empty());
@@ -40,13 +41,13 @@ TEST_CASE("explain names the transport, the rule and its source") {
 }
 
 TEST_CASE("ranks whose routes differ are told so before the first collective") {
-  if (size() == 1) return;
+  NEEDS_RANKS(2);
   try {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.routes = rank() == 1 ? "tp.all_reduce=mpi" : ""}};
     FAIL("opened");
   } catch (const MismatchError& error) {
-    CHECK(error.message().find("routes") != std::string::npos);
-    CHECK(error.message().find("tp.all_reduce=mpi; ") != std::string::npos);
+    CHECK_CONTAINS(error.message(), "routes");
+    CHECK_CONTAINS(error.message(), "tp.all_reduce=mpi; ");
   }
 }
 
@@ -58,7 +59,7 @@ TEST_CASE("bad routes are refused alike on every rank") {
 
 TEST_CASE(
     "rules for a name hold for its duplicates communicators, not for dynamic groups of that name") {
-  if (size() == 1) return;
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD,
             "tp=auto",
             {.names = {{"tp", {.duplicates = {"side"}}}}, .routes = "tp.barrier=mpi"}};

@@ -1,14 +1,18 @@
 // Collectives through shared memory, and on symmetric memory, against MPI's on an equal group.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <random>
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
+#include "support/reductions.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::all_reductions;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
@@ -54,15 +58,13 @@ constexpr Operation operations[] = {
     Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
     Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
     Operation::reduce,     Operation::gather,         Operation::scatter};
-constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                   ReduceOp::avg};
 
 template <class Random>
 Case random_case(Random& same, std::int64_t members, bool large) {
   const std::int64_t sizes[] = {0, 1, 2, 13, 64, 1001, large ? 40009 : 7};
   Case c{};
   c.operation = operations[same() % std::size(operations)];
-  c.op = reductions[same() % std::size(reductions)];
+  c.op = all_reductions[same() % std::size(all_reductions)];
   c.count = sizes[same() % std::size(sizes)];
   c.root = static_cast<std::int64_t>(same() % static_cast<unsigned>(members));
   c.in_place = same() % 2 == 0;
@@ -359,4 +361,121 @@ TEST_CASE("groups made while the mesh lives, and groups of half types, use MPI")
   CHECK(one[0] == size());
   if (size() > 1) CHECK(group->explain(Operation::all_reduce, 4).transport == "mpi");
   mesh.close();
+}
+
+TEST_CASE("blocks along an axis of symmetric memory") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
+  auto& tp = mesh["tp"];
+  const std::int64_t rows = 64, columns = 32;  // of a block: 8 KiB of float
+  const auto block = static_cast<std::size_t>(rows * columns);
+  const auto n = static_cast<std::size_t>(size());
+  const auto part = mesh.allocate_symmetric<float>(block, {"tp"});
+  const auto whole = mesh.allocate_symmetric<float>(block * n, {"tp"});
+  const Axis axis{{rows, columns}, 1};
+  // Element (row, column) of the whole array.
+  const auto at = [&](std::int64_t row, std::int64_t column) {
+    return static_cast<float>((row * 7 + column * 3) % 101);
+  };
+  const auto width = columns * size();
+  const auto is_part = [&](std::span<const float> values, float times) {
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = 0; column < columns; ++column)
+        if (values[static_cast<std::size_t>(row * columns + column)] !=
+            times * at(row, rank() * columns + column))
+          return false;
+    return true;
+  };
+  const auto is_whole = [&](std::span<const float> values) {
+    for (std::int64_t i = 0; i < rows * width; ++i)
+      if (values[static_cast<std::size_t>(i)] != at(i / width, i % width)) return false;
+    return true;
+  };
+  const auto fill_part = [&] {
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+      part[static_cast<std::size_t>(i)] = at(i / columns, rank() * columns + i % columns);
+  };
+  const auto fill_whole = [&] {
+    for (std::int64_t i = 0; i < rows * width; ++i)
+      whole[static_cast<std::size_t>(i)] = at(i / width, i % width);
+  };
+
+  fill_part();
+  tp.all_gather(part, whole, axis);
+  CHECK(is_whole(whole));
+  std::ranges::fill(whole, 0.0F);
+  tp.all_gather_async(part, whole, axis).wait();
+  CHECK(is_whole(whole));
+  tp.reduce_scatter(whole, part, axis);
+  CHECK(is_part(part, static_cast<float>(size())));
+
+  fill_part();
+  std::ranges::fill(whole, 0.0F);
+  const std::int64_t root = size() / 2;
+  tp.gather(part, whole, root, axis);
+  if (rank() == root) CHECK(is_whole(whole));
+  fill_whole();
+  std::ranges::fill(part, 0.0F);
+  tp.scatter(whole, part, root, axis);
+  CHECK(is_part(part, 1.0F));
+  mesh.close();
+}
+
+TEST_CASE("averages of unsigned numbers above half of their range, by each transport") {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+    CAPTURE(routes);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
+    auto& tp = mesh["tp"];
+    const auto check = [&]<class T>(T high) {
+      CAPTURE(sizeof(T));
+      // The sum has the highest bit set and does not wrap around.
+      const auto n = static_cast<T>(size());
+      const T sum = static_cast<T>(high + n * (n - 1) / 2);
+      const auto expected = static_cast<T>(sum / n);
+      const T mine = static_cast<T>((rank() == 0 ? high : 0) + static_cast<T>(rank()));
+      for (const std::size_t count : {std::size_t{3}, std::size_t{20000}}) {
+        const std::vector<T> in(count, mine);
+        std::vector<T> out(count);
+        tp.all_reduce(in, out, ReduceOp::avg);
+        CHECK(out == std::vector<T>(count, expected));
+        out = in;
+        tp.all_reduce_async(out, ReduceOp::avg).wait();
+        CHECK(out == std::vector<T>(count, expected));
+        tp.reduce(in, out, 0, ReduceOp::avg);
+        if (rank() == 0) CHECK(out == std::vector<T>(count, expected));
+      }
+      const std::vector<T> blocks(3 * static_cast<std::size_t>(size()), mine);
+      std::vector<T> block(3);
+      tp.reduce_scatter(blocks, block, ReduceOp::avg);
+      CHECK(block == std::vector<T>(3, expected));
+    };
+    check(std::uint64_t{3} << 62);
+    check(std::uint32_t{3} << 30);
+    mesh.close();
+  }
+}
+
+// Whether min and max of a NaN and a number are the NaN differs between MPI libraries.
+TEST_CASE("a NaN: sums, products and averages of it are NaN, its neighbours are right") {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+    CAPTURE(routes);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
+    const auto check = [&]<class T>(T nan) {
+      for (const ReduceOp op : all_reductions) {
+        CAPTURE(to_string(op));
+        const bool is_extreme = op == ReduceOp::min || op == ReduceOp::max;
+        const bool has_nan = is_extreme || rank() == size() / 2;
+        std::vector<T> values{2, has_nan ? nan : T{2}, 2};
+        mesh["tp"].all_reduce(values, op);
+        CHECK(std::isnan(values[1]));
+        T expected = 2;
+        if (op == ReduceOp::sum) expected = static_cast<T>(2 * size());
+        if (op == ReduceOp::prod) expected = static_cast<T>(std::exp2(size()));
+        CHECK(values[0] == expected);
+        CHECK(values[2] == expected);
+      }
+    };
+    check(std::numeric_limits<float>::quiet_NaN());
+    check(std::numeric_limits<double>::quiet_NaN());
+    mesh.close();
+  }
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -150,7 +151,7 @@ TEST_CASE("an exception of the function's ends the operation, not the group") {
       CHECK_FALSE(threw);  // it may have been called on other members only
     } catch (const UsageError& error) {
       CHECK(threw);
-      CHECK(error.message().find("no such sum") != std::string::npos);
+      CHECK_CONTAINS(error.message(), "no such sum");
       CHECK_THROWS_AS(std::rethrow_if_nested(error), std::domain_error);
     }
     std::vector<int> ones(2, 1);

@@ -89,6 +89,34 @@ TEST_CASE("explicit lists: partition, partial, overlapping") {
   CHECK(!plan.needs_creation(0));
 }
 
+TEST_CASE("a ring: each rank and the next, found in both pairs, the lower pair first") {
+  const Layout layout = Layout::row_major(Sizes{{"pp", 4}, {"tp", 2}});
+  const GroupFamily ring = GroupFamily::ring("ring", layout, 0);
+  CHECK(lists(ring) == Lists{{0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 6}, {5, 7}, {6, 0}, {7, 1}});
+  CHECK(ring.coverage(8) == Coverage::overlapping);
+  using Places = std::vector<rankmesh::GroupIndex>;
+  using rankmesh::RankInGroup;
+  CHECK(ring.find_all(0) == Places{{0, RankInGroup{0}}, {6, RankInGroup{1}}});  // the first
+  CHECK(ring.find_all(4) == Places{{2, RankInGroup{1}}, {4, RankInGroup{0}}});  // in the middle
+  CHECK(ring.find_all(7) == Places{{5, RankInGroup{1}}, {7, RankInGroup{0}}});  // the last
+  CHECK(ring.find_all(8).empty());
+  const GroupFamily alone = GroupFamily::ring("alone", Layout::row_major(Sizes{{"pp", 1}}), 0);
+  CHECK(alone.find_all(0) == Places{{0, RankInGroup{0}}, {0, RankInGroup{1}}});
+}
+
+TEST_CASE("a group of one needs no communicator, so it does not make its name need a split") {
+  const auto family = [](const char* name, std::vector<std::vector<Rank>> groups) {
+    std::vector<RankSet> sets;
+    for (const auto& group : groups) sets.push_back(RankSet::of(group));
+    return GroupFamily::of(name, std::move(sets));
+  };
+  const MeshPlan plan{
+      6, {}, {family("a", {{0, 1}, {4}}), family("b", {{0, 1}, {5}}), family("c", {{2, 3}, {5}})}};
+  CHECK(plan.needs_creation(0));
+  CHECK(!plan.needs_creation(1));
+  CHECK(plan.needs_creation(2));
+}
+
 TEST_CASE("equal groups share one communicator, groups of one need none") {
   const Layout dense = Layout::row_major(Sizes{{"pp", 2}, {"dp", 4}, {"tp", 1}});
   const Layout expert = Layout::row_major(Sizes{{"pp", 2}, {"edp", 1}, {"ep", 4}});

@@ -6,6 +6,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/rank_set.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::Mode;
 using rankmesh::Rank;
@@ -166,7 +167,7 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
       FAIL_CHECK("accepted");
     } catch (const rankmesh::SpecError& error) {
       CHECK(error.position() == bad.position);
-      CHECK(error.message().find(bad.reason) != std::string::npos);
+      CHECK_CONTAINS(error.message(), bad.reason);
     }
   }
   CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"),

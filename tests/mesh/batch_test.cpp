@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 namespace {
@@ -22,7 +23,7 @@ using namespace rankmesh;
 using rankmesh_test::size;
 
 TEST_CASE("asynchronous operations on the host are issued at the end of their batch, by priority") {
-  if (size() % 4 != 0) return;
+  NEEDS_MULTIPLE_OF(4);
   MeshOptions options;
   options.devices = DeviceUse::off;
   options.routes = "*.*:host=mpi";  // whose calls are seen here

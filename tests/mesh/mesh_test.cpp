@@ -5,6 +5,7 @@
 
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -40,6 +41,30 @@ TEST_CASE("rank in group equals the coordinate on a reversed communicator") {
   MPI_Comm_free(&reversed);
 }
 
+TEST_CASE(
+    "members of a communicator have the order of the mesh, also where it is not the world's") {
+  const std::string n = std::to_string(size());
+  std::string reversed;
+  for (int r = size() - 1; r >= 0; --r)
+    reversed += (reversed.empty() ? "" : "x") + std::to_string(r);
+  MeshOptions options;
+  options.names["tp"].duplicates = {"side"};
+  Mesh mesh{MPI_COMM_WORLD, "torch:shape=1x" + n + ",dim_names=dp.tp,rank_map=" + reversed,
+            options};
+  auto& tp = mesh["tp"];
+  CHECK(tp.rank_in_group().value() == size() - 1 - rank());
+  for (GroupCoordinator* group : {&tp, &mesh.duplicate("tp", "side")}) {
+    CAPTURE(group->name());
+    int native = -1;
+    MPI_Comm_rank(group->native_mpi(), &native);
+    CHECK(native == size() - 1 - rank());
+    std::vector<int> all(static_cast<std::size_t>(size()));
+    group->all_gather(std::vector<int>{rank()}, all);
+    for (int k = 0; k < size(); ++k) CHECK(all[static_cast<std::size_t>(k)] == size() - 1 - k);
+  }
+  mesh.close();
+}
+
 TEST_CASE("several meshes at once, on the world and on parts of it") {
   Mesh whole{MPI_COMM_WORLD, "tp=auto"};
   MPI_Comm half = MPI_COMM_NULL;
@@ -58,7 +83,7 @@ TEST_CASE("several meshes at once, on the world and on parts of it") {
 }
 
 TEST_CASE("names with equal groups share one communicator; other names have their own") {
-  if (size() % 2 != 0) return;
+  NEEDS_MULTIPLE_OF(2);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto,tp=2 | edp=auto,etp=2 ; both=dp*tp"};
   CHECK(mesh["tp"].native_mpi() == mesh["etp"].native_mpi());
   CHECK(mesh["tp"].name() == "tp");
@@ -82,7 +107,7 @@ TEST_CASE("names that are not there, and use after close") {
     (void)mesh["tpp"];
     FAIL("no exception");
   } catch (const UnknownName& error) {
-    CHECK(error.hint().find("tp") != std::string::npos);
+    CHECK_CONTAINS(error.hint(), "tp");
   }
   auto& tp = mesh["tp"];
   mesh.close();
@@ -114,7 +139,7 @@ TEST_CASE("the log goes to the callback") {
   options.log = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   REQUIRE(lines.size() == 1);
-  CHECK(lines[0].find("opened mesh tp=auto") != std::string::npos);
+  CHECK_CONTAINS(lines[0], "opened mesh tp=auto");
   mesh.close();
 }
 
@@ -145,7 +170,7 @@ TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
 }
 
 TEST_CASE("overlapping pairs around a ring, each rank naming its own pair first") {
-  if (size() < 3) return;
+  NEEDS_RANKS(3);
   MeshOptions options;
   options.timeout = Deadline::Duration{20};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -195,7 +220,7 @@ TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
 
 TEST_CASE(
     "messages of the user's that wait on the communicator are left alone, whatever their tag") {
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   for (const int tag : {32764, 32765, 32766, 32767}) {
     const int sent = 42;
     if (rank() == 0) MPI_Send(&sent, 1, MPI_INT, 1, tag, MPI_COMM_WORLD);
@@ -238,7 +263,7 @@ TEST_CASE("a mesh that was moved from says so") {
 }
 
 TEST_CASE("a partial name leaves ranks out, and serves those that it has") {
-  if (size() < 3) return;
+  NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "megatron:tp=1,pp=" + std::to_string(size())};
   if (rank() == 0 || rank() == size() - 1)
     CHECK(sum_of(mesh["embd"], 1) == 2);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -26,7 +27,7 @@ void names_the_last(Action&& action, const char* operation) {
     FAIL("no exception");
   } catch (const TimeoutError& error) {
     CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
-    CHECK(error.message().find(operation) != std::string::npos);
+    CHECK_CONTAINS(error.message(), operation);
   }
 }
 

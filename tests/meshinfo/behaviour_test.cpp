@@ -4,6 +4,7 @@
 #include <string>
 
 #include "process.hpp"
+#include "support/checks.hpp"
 
 namespace {
 
@@ -85,12 +86,11 @@ TEST_CASE("groups of 4 million ranks take constant memory") {
 TEST_CASE("colour goes to a terminal only") {
   const Scratch scratch;
   const std::string command = "meshinfo show dp=2,tp=2";
-  CHECK(shell_on_terminal(scratch, command).out.find('\x1b') != std::string::npos);
-  CHECK(shell_on_terminal(scratch, command, {"NO_COLOR=1"}).out.find('\x1b') == std::string::npos);
-  CHECK(shell_on_terminal(scratch, command + " | cat").out.find('\x1b') == std::string::npos);
-  CHECK(shell_on_terminal(scratch, command + " --format json").out.find('\x1b') ==
-        std::string::npos);
-  CHECK(shell_on_terminal(scratch, command + " -o f; cat f").out.find('\x1b') == std::string::npos);
+  CHECK_CONTAINS(shell_on_terminal(scratch, command).out, "\x1b");
+  CHECK_LACKS(shell_on_terminal(scratch, command, {"NO_COLOR=1"}).out, "\x1b");
+  CHECK_LACKS(shell_on_terminal(scratch, command + " | cat").out, "\x1b");
+  CHECK_LACKS(shell_on_terminal(scratch, command + " --format json").out, "\x1b");
+  CHECK_LACKS(shell_on_terminal(scratch, command + " -o f; cat f").out, "\x1b");
 }
 
 TEST_CASE("a file is written whole or not at all") {
@@ -130,7 +130,7 @@ TEST_CASE("version says what it stands on") {
   CHECK(lines[4].starts_with("NCCL          "));
   const auto without =
       lines_of(shell(scratch, "RANKMESH_NCCL_LIBRARY=/no/such/libnccl.so meshinfo version").out);
-  CHECK(without.at(4).find("not found (") != std::string::npos);
+  CHECK_CONTAINS(without.at(4), "not found (");
 }
 
 TEST_CASE("help goes to stdout, names every subcommand, and is no error") {
@@ -139,11 +139,11 @@ TEST_CASE("help goes to stdout, names every subcommand, and is no error") {
   CHECK(all.status == 0);
   CHECK(all.err == "");
   for (const std::string name : {"show", "rank", "groups", "version", "RANKMESH"})
-    CHECK(all.out.find(name) != std::string::npos);
+    CHECK_CONTAINS(all.out, name);
   for (const std::string name : {"show", "rank", "groups", "version"}) {
     const auto one = shell(scratch, "meshinfo " + name + " --help");
     CHECK(one.status == 0);
-    CHECK(one.out.find("--format") != std::string::npos);
+    CHECK_CONTAINS(one.out, "--format");
   }
 }
 
@@ -168,4 +168,21 @@ TEST_CASE("junk of any size is refused in one short line") {
     CHECK(result.err.starts_with("meshinfo: "));
     CHECK(result.err.size() < 2000);
   }
+}
+
+TEST_CASE("a rank that does not print fails like the one that does") {
+  const Scratch scratch;
+  // Launchers tell the rank by one of these.
+  for (const std::string rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    for (const std::string command : {"show --nosuch", "groups tp=2 --format xml", "nosuch"}) {
+      CAPTURE(rank);
+      CAPTURE(command);
+      const auto first = shell(scratch, "meshinfo " + command, {rank + "=0"});
+      CHECK(first.status == 2);
+      CHECK_CONTAINS(first.err, "meshinfo: ");
+      const auto other = shell(scratch, "meshinfo " + command, {rank + "=3"});
+      CHECK(other.status == 2);
+      CHECK(other.out == "");
+      CHECK(other.err == "");
+    }
 }

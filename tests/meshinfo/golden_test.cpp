@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "process.hpp"
+#include "support/checks.hpp"
 
 namespace {
 
@@ -46,7 +47,7 @@ bool matches(const std::string& line, const std::string& pattern) {
 
 // Whatever the case, an error is one line and a hint line on stderr, and nothing else is said.
 void check_manners(const Result& result) {
-  CHECK(result.out.find('\x1b') == std::string::npos);
+  CHECK_LACKS(result.out, "\x1b");
   if (result.status != 2) {
     CHECK(result.err == "");
     return;

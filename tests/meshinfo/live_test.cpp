@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process.hpp"
+#include "support/checks.hpp"
 
 namespace {
 
@@ -44,7 +45,7 @@ TEST_CASE("show: once, with nodes, the host and what lies inside a node") {
   CHECK(count(result.out, "3 n0") == 1);
   CHECK(count(result.out, "in one node  most nodes") == 1);
   CHECK(count(result.out, "n0 " + host() + ": ranks 0-3, processes ") == 1);
-  CHECK(result.out.find('\x1b') == std::string::npos);
+  CHECK_LACKS(result.out, "\x1b");
 }
 
 TEST_CASE("show: every rank's host and process id as JSON") {
@@ -91,8 +92,8 @@ TEST_CASE("an error is said once, with status 2") {
         "show tp=4 --world-size 8", "show --nosuch", "show tp=4 -o nowhere/f"}) {
     CAPTURE(arguments);
     const auto result = in_job(scratch, arguments);
-    CHECK(result.out.find("meshinfo: ") == std::string::npos);
-    CHECK(result.out.find("ranks, digest") == std::string::npos);
+    CHECK_LACKS(result.out, "meshinfo: ");
+    CHECK_LACKS(result.out, "ranks, digest");
     CHECK(count(result.err, "meshinfo: ") == 1);
     CHECK(count(result.err, "  hint: ") == 1);
     CHECK(result.status == 2);
@@ -104,8 +105,8 @@ TEST_CASE("--offline ignores the job: its size, its hosts, its ranks") {
   const auto result = in_job(scratch, "show dp=2,tp=4 --offline");
   CHECK(result.status == 0);
   CHECK(count(result.out, "mesh  dp=2,tp=4   8 ranks") == 4);  // every process by itself
-  CHECK(result.out.find(host() + ":") == std::string::npos);
-  CHECK(result.out.find("in one node") == std::string::npos);
+  CHECK_LACKS(result.out, host() + ":");
+  CHECK_LACKS(result.out, "in one node");
 }
 
 TEST_CASE("ranks with different meshes: one error that names both") {
@@ -174,7 +175,7 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   CHECK(in_job(scratch, "bench tp=4 --dim tq -e 8").status == 2);
   const auto nowhere = in_job(scratch, "bench tp=4 -e 8 --output /nowhere/at/all.txt");
   CHECK(nowhere.status == 2);
-  CHECK(nowhere.err.find("cannot write '/nowhere/at/all.txt'") != std::string::npos);
+  CHECK_CONTAINS(nowhere.err, "cannot write '/nowhere/at/all.txt'");
 }
 
 TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules alone") {
@@ -188,9 +189,9 @@ TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules al
   CAPTURE(shown.err);
   CHECK(shown.status == 0);
   const auto text = shell(scratch, "cat tuned.toml").out;
-  CHECK(text.find("mesh = \"dp=2,tp=2\"") != std::string::npos);
-  CHECK(text.find("# tp.all_reduce 16: mpi ") != std::string::npos);
-  CHECK(text.find("# dp.barrier 0: mpi ") != std::string::npos);
+  CHECK_CONTAINS(text, "mesh = \"dp=2,tp=2\"");
+  CHECK_CONTAINS(text, "# tp.all_reduce 16: mpi ");
+  CHECK_CONTAINS(text, "# dp.barrier 0: mpi ");
 
   CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes")
             .status == 0);

@@ -10,6 +10,7 @@
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -105,8 +106,8 @@ TEST_CASE("errors keep MPI's code and the source location") {
     int error_class = 0;
     MPI_Error_class(error.code(), &error_class);
     CHECK(error_class == MPI_ERR_RANK);
-    CHECK(error.message().find("MPI_Send failed") != std::string::npos);
-    CHECK(error.message().find("communicator_test.cpp") != std::string::npos);
+    CHECK_CONTAINS(error.message(), "MPI_Send failed");
+    CHECK_CONTAINS(error.message(), "communicator_test.cpp");
   }
   comm.free();
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "record.hpp"
+#include "support/checks.hpp"
 
 using golden::Json;
 
@@ -54,10 +55,7 @@ void check_record(const Json& record) {
 }  // namespace
 
 TEST_CASE("meshinfo groups prints the records") {
-  if (std::getenv("MESHINFO") == nullptr) {
-    MESSAGE("skipped: meshinfo is not built");
-    return;
-  }
+  SKIP_UNLESS(std::getenv("MESHINFO") != nullptr, "meshinfo is not built");
   for (const char* file :
        {"megatron", "hypercommgrid", "vllm", "tensorrt_llm", "deepspeed", "colossalai",
         "torch_devicemesh", "sglang", "fastertransformer", "jax_hybrid"}) {
@@ -67,11 +65,11 @@ TEST_CASE("meshinfo groups prints the records") {
 }
 
 TEST_CASE("meshinfo takes the world from outside and says what is wrong") {
-  if (std::getenv("MESHINFO") == nullptr) return;
+  SKIP_UNLESS(std::getenv("MESHINFO") != nullptr, "meshinfo is not built");
   const Result groups = run("groups --offline megatron:tp=2,pp=2 --world-size 8 --dim 'tp*pp'");
   CHECK(groups.status == 0);
   CHECK(groups.output == "tp*pp  2 groups of 4\n  0  0-1,4-5\n  1  2-3,6-7\n");
   const Result refused = run("groups --offline vllm:world_size=16,dp=2,tp=4");
   CHECK(refused.status == 2);
-  CHECK(refused.output.find("write external_dp=2") != std::string::npos);
+  CHECK_CONTAINS(refused.output, "write external_dp=2");
 }

@@ -3,6 +3,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::MeshSpec;
 
@@ -79,7 +80,7 @@ TEST_CASE("refusals") {
     } catch (const rankmesh::SpecError& error) {
       CAPTURE(error.message());
       CHECK(error.position() == c.position);
-      CHECK(error.message().find(c.reason) != std::string::npos);
+      CHECK_CONTAINS(error.message(), c.reason);
       CHECK_FALSE(error.hint().empty());
     }
   }

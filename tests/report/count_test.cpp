@@ -151,6 +151,30 @@ TEST_CASE("lists that repeat themselves or others count once") {
   CHECK(rankmesh::count(plan).communicators == 3);
 }
 
+// In a world too large to count rank by rank. The second name's ranks begin before, within and
+// beyond those of the first.
+TEST_CASE("groups of one rank are the same only where the ranks are") {
+  const auto of_ones = [](const char* name, std::int64_t first, std::int64_t count) {
+    const std::vector<std::pair<std::string, std::int64_t>> sizes{{"one", 1}, {"of", count}};
+    const std::size_t member = 0;
+    return rankmesh::GroupFamily::of(name, rankmesh::Layout::row_major(sizes, first),
+                                     std::span{&member, 1});
+  };
+  struct Row {
+    std::int64_t first, count, distinct;
+  };
+  for (const Row row : {Row{8, 4, 4}, Row{9, 2, 4}, Row{10, 2, 4}, Row{10, 3, 5}, Row{10, 4, 6},
+                        Row{7, 2, 5}, Row{6, 8, 8}, Row{12, 4, 8}}) {
+    CAPTURE(row.first);
+    CAPTURE(row.count);
+    const MeshPlan plan{
+        std::int64_t{1} << 30, {}, {of_ones("a", 8, 4), of_ones("b", row.first, row.count)}};
+    CHECK(rankmesh::count(plan).groups_of_one == 4 + row.count);
+    CHECK(rankmesh::count(plan).distinct_groups == row.distinct);
+    CHECK(rankmesh::count(plan).communicators == 0);
+  }
+}
+
 TEST_CASE("a large world is counted by arithmetic") {
   const PlanCounts counts =
       rankmesh::count(MeshSpec::parse_string("dp=1048576,pp=1024,tp=1024").plan());

@@ -26,7 +26,7 @@ NameDiff named(const PlanDiff& diff, std::string_view name) {
 }  // namespace
 
 TEST_CASE("a thing does not differ from itself") {
-  for (const char* mesh :
+  for (const std::string mesh :
        {"tp=1", "pp=2,dp=2,tp=4", "megatron:world_size=64,tp=2,pp=4,ep=2",
         "deepspeed:kind=grid,pp=2,dp=2,mp=2", "sglang:tp=8,attn_dp=2,attn_cp=2,moe_ep=4",
         "jax:mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1"}) {

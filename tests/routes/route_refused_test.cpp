@@ -5,6 +5,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::RouteSource;
 using rankmesh::RouteTable;
@@ -62,9 +63,8 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
       CAPTURE(error.message());
       CHECK(error.position() == bad.position);
       CHECK(error.message().starts_with("here: routes '"));
-      CHECK(error.message().find(", position " + std::to_string(bad.position) + ": ") !=
-            std::string::npos);
-      CHECK(error.message().find(bad.reason) != std::string::npos);
+      CHECK_CONTAINS(error.message(), ", position " + std::to_string(bad.position) + ": ");
+      CHECK_CONTAINS(error.message(), bad.reason);
       CHECK(error.message().size() < 300);
       CHECK(!error.hint().empty());
     }

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "rankmesh/mpi/native.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using rankmesh_test::rank;
@@ -39,4 +40,20 @@ TEST_CASE("message from rank 0") {
 TEST_CASE("FAIL on rank 0") {
   if (rank() == 0) FAIL("gives up");
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("text without the part on rank 2") {
+  CHECK_CONTAINS(rank() == 2 ? "a haystack" : "a needle", "needle");
+  CHECK_LACKS("a haystack", "needle");
+}
+
+TEST_CASE("needs more ranks") {
+  NEEDS_RANKS(99);
+  CHECK(false);
+}
+
+TEST_CASE("asserts nothing") { MPI_Barrier(MPI_COMM_WORLD); }
+
+TEST_CASE("asserts on rank 3 only") {
+  if (rank() == 3) CHECK(rankmesh_test::size() == 4);
 }

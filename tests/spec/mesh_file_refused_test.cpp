@@ -3,6 +3,7 @@
 
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "spec/spec_of.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
@@ -23,7 +24,7 @@ void check_refused(const std::vector<Bad>& table) {
       FAIL_CHECK("accepted");
     } catch (const SpecError& error) {
       CAPTURE(error.message());
-      CHECK(error.message().find(bad.reason) != std::string::npos);
+      CHECK_CONTAINS(error.message(), bad.reason);
       CHECK(error.message().starts_with("x.toml:"));
       CHECK(error.message().size() < 400);
       CHECK(!error.hint().empty());

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
@@ -93,17 +94,24 @@ TEST_CASE("bad strings are refused with position and reason") {
     const SpecError error = refusal(bad.text);
     CAPTURE(bad.text);
     CHECK(error.position() == bad.position);
-    CHECK(error.message().find(bad.reason) != std::string::npos);
+    CHECK_CONTAINS(error.message(), bad.reason);
     CHECK(!error.hint().empty());
   }
 }
 
+TEST_CASE("a name has at most 64 characters") {
+  const std::string longest(64, 'n');
+  CHECK(MeshSpec::parse(longest + "=2").plan().groups(longest).group_size() == 2);
+  CHECK(MeshSpec::parse("a=2,b=2 ; " + longest + "=a*b").plan().groups(longest).group_size() == 4);
+  const SpecError error = refusal("dp=2," + longest + "n=2");
+  CHECK_CONTAINS(error.message(), "64 characters");
+  CHECK(error.position() == 5);
+}
+
 TEST_CASE("a world that does not fit is refused") {
-  CHECK(refusal("pp=2,tp=4", 16).message().find("is 8 ranks, the world has 16") !=
-        std::string::npos);
-  CHECK(refusal("pp=2,dp=auto", 7).message().find("7 ranks cannot be divided by 2") !=
-        std::string::npos);
-  CHECK(refusal("dp=auto", 0).message().find("a world of 0 ranks") != std::string::npos);
+  CHECK_CONTAINS(refusal("pp=2,tp=4", 16).message(), "is 8 ranks, the world has 16");
+  CHECK_CONTAINS(refusal("pp=2,dp=auto", 7).message(), "7 ranks cannot be divided by 2");
+  CHECK_CONTAINS(refusal("dp=auto", 0).message(), "a world of 0 ranks");
 }
 
 TEST_CASE("junk is refused at once, however long") {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
@@ -45,7 +46,7 @@ TEST_CASE("bad files are refused with file, line and reason") {
       (void)MeshSpec::parse_toml(text, "x.toml");
       FAIL_CHECK("accepted");
     } catch (const SpecError& error) {
-      CHECK(error.message().find(reason) != std::string::npos);
+      CHECK_CONTAINS(error.message(), reason);
       CHECK(error.message().size() < 400);
       CHECK(!error.hint().empty());
     }

@@ -1,8 +1,9 @@
 // Runs a doctest executable on every rank of an MPI job.
 //
 // Each rank's messages carry its number. A failed requirement or an exception on any rank ends the
-// whole job at once (the others may wait for it in a collective); failed checks are counted over
-// all ranks at the end.
+// whole job at once (the others may wait for it in a collective). Failed checks are counted over
+// all ranks at the end. A test case that asserts nothing on any rank fails, unless it is skipped; a
+// job whose test cases were all skipped ends with status 77.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -14,13 +15,23 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "rankmesh/mpi/native.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 namespace {
 
 int world_rank = 0;
+
+// A test case that ran, in the order of the run, which is the same on all ranks.
+struct FinishedCase {
+  const doctest::TestCaseData* test;
+  long asserts;
+  std::string skip_reason;  // empty if it was not skipped
+};
+std::vector<FinishedCase> finished_cases;
 
 class RankReporter : public doctest::IReporter {
  public:
@@ -33,10 +44,18 @@ class RankReporter : public doctest::IReporter {
   }
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats& stats) override { run_stats = stats; }
-  void test_case_start(const doctest::TestCaseData& test) override { test_ = &test; }
+  void test_case_start(const doctest::TestCaseData& test) override {
+    test_ = &test;
+    rankmesh_test::skip_reason.clear();
+  }
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
+    finished_cases.push_back(
+        {test_, static_cast<long>(stats.numAssertsCurrentTest), rankmesh_test::skip_reason});
+  }
   void test_case_exception(const doctest::TestCaseException& e) override {
+    // The launcher ends all ranks once one has failed: that one has said why.
+    if (e.is_crash && rankmesh_test::has_part(e.error_string.c_str(), "SIGTERM")) std::_Exit(1);
     print(std::string{"threw: "} + e.error_string.c_str(), test_->m_file.c_str(),
           static_cast<int>(test_->m_line));
     end_job();
@@ -82,6 +101,34 @@ class RankReporter : public doctest::IReporter {
 
 REGISTER_REPORTER("rank", 1, RankReporter);
 
+struct CaseCounts {
+  long skipped = 0;
+  long empty = 0;  // no rank asserted anything
+};
+
+// Collective. Rank 0 prints the test cases that were skipped and those that assert nothing.
+CaseCounts count_cases() {
+  std::vector<long> asserts;
+  for (const FinishedCase& finished : finished_cases) asserts.push_back(finished.asserts);
+  MPI_Allreduce(MPI_IN_PLACE, asserts.data(), static_cast<int>(asserts.size()), MPI_LONG, MPI_SUM,
+                MPI_COMM_WORLD);
+  CaseCounts counts;
+  for (std::size_t i = 0; i < asserts.size(); ++i) {
+    const FinishedCase& finished = finished_cases[i];
+    if (!finished.skip_reason.empty()) {
+      ++counts.skipped;
+      if (world_rank == 0)
+        std::printf("skipped: %s: %s\n", finished.test->m_name, finished.skip_reason.c_str());
+    } else if (asserts[i] == 0) {
+      ++counts.empty;
+      if (world_rank == 0)
+        std::fprintf(stderr, "%s:%u: test case '%s' asserts nothing on any rank\n",
+                     finished.test->m_file.c_str(), finished.test->m_line, finished.test->m_name);
+    }
+  }
+  return counts;
+}
+
 }  // namespace
 
 int rankmesh_test::rank() { return world_rank; }
@@ -114,12 +161,15 @@ int main(int argc, char** argv) {
                        static_cast<long>(stats.numAssertsFailed),
                        static_cast<long>(stats.numTestCasesFailed)};
   long all[3] = {};
+  const CaseCounts cases = count_cases();
   MPI_Reduce(mine, all, 3, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (world_rank == 0)
-    std::printf("%u test cases on %d ranks: %ld checks, %ld failed\n",
-                stats.numTestCasesPassingFilters, rankmesh_test::size(), all[0], all[1]);
+    std::printf("%u test cases on %d ranks: %ld checks, %ld failed, %ld skipped\n",
+                stats.numTestCasesPassingFilters, rankmesh_test::size(), all[0], all[1],
+                cases.skipped);
   MPI_Bcast(all, 3, MPI_LONG, 0, MPI_COMM_WORLD);
   const bool none_ran = stats.numTestCasesPassingFilters == 0;
   MPI_Finalize();
-  return all[1] == 0 && all[2] == 0 && !none_ran ? 0 : 1;
+  if (all[1] != 0 || all[2] != 0 || none_ran || cases.empty != 0) return 1;
+  return cases.skipped > 0 && cases.skipped == static_cast<long>(finished_cases.size()) ? 77 : 0;
 }

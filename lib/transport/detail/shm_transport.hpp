@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "rankmesh/transport/transport.hpp"
-#include "shm_engine.hpp"
+#include "transport/shm/algorithms.hpp"
+#include "transport/shm/engine.hpp"
 
 namespace rankmesh {
 
@@ -41,7 +42,7 @@ class ShmTransport final : public Transport {
     if (!engine_.is_idle()) engine_.advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
-    return shm::is_in_place(call, key_) && engine_.can(call);
+    return shm::is_symmetric(call, key_) && engine_.can(call);
   }
 
  private:

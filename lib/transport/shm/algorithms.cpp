@@ -1,0 +1,53 @@
+#include "transport/shm/algorithms.hpp"
+
+namespace rankmesh::shm {
+
+// Each is defined in the file of its name.
+extern const Algorithm all_gather;
+extern const Algorithm all_reduce_flat;
+extern const Algorithm all_reduce_split;
+extern const Algorithm all_to_all;
+extern const Algorithm barrier;
+extern const Algorithm broadcast;
+extern const Algorithm gather;
+extern const Algorithm reduce;
+extern const Algorithm reduce_scatter;
+extern const Algorithm scatter;
+extern const Algorithm symmetric_all_gather;
+extern const Algorithm symmetric_all_reduce;
+extern const Algorithm symmetric_all_to_all;
+extern const Algorithm symmetric_broadcast;
+extern const Algorithm symmetric_reduce_scatter;
+
+constexpr std::array<Choices, operation_count> algorithms{{
+    /* barrier        */ {&barrier},
+    /* broadcast      */ {&symmetric_broadcast, &broadcast},
+    /* reduce         */ {&reduce},
+    /* all_reduce     */ {&symmetric_all_reduce, &all_reduce_flat, &all_reduce_split},
+    /* all_gather     */ {&symmetric_all_gather, &all_gather},
+    /* reduce_scatter */ {&symmetric_reduce_scatter, &reduce_scatter},
+    /* gather         */ {&gather},
+    /* scatter        */ {&scatter},
+    /* all_to_all     */ {&symmetric_all_to_all, &all_to_all},
+    /* send           */ {},
+    /* recv           */ {},
+    /* send_recv      */ {},
+}};
+
+constexpr std::array<const Algorithm*, operation_count> small_algorithms{
+    &barrier,
+    &broadcast,
+    /* reduce */ nullptr,
+    &all_reduce_flat,
+};
+
+bool is_symmetric(const Call& call, const void* group) {
+  if (!call.is_plain()) return false;
+  for (const Algorithm* algorithm : choices_of(call.operation)) {
+    if (algorithm == nullptr) return false;
+    if (algorithm->is_symmetric != nullptr && algorithm->is_symmetric(call, group)) return true;
+  }
+  return false;
+}
+
+}  // namespace rankmesh::shm

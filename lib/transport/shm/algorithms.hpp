@@ -1,0 +1,30 @@
+// The table of all algorithms.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+/// The algorithms of one operation in the order of choice: the first that applies to a call carries
+/// it. The last one applies to every call. Null pointers follow it. Operations that shared memory
+/// does not carry have no algorithm.
+using Choices = std::array<const Algorithm*, 4>;
+
+/// The choices of each operation, in the order of `Operation`.
+extern const std::array<Choices, operation_count> algorithms;
+
+/// For each operation the algorithm whose fast path Engine::run_small tries; null: none.
+extern const std::array<const Algorithm*, operation_count> small_algorithms;
+
+[[nodiscard]] inline const Choices& choices_of(Operation operation) {
+  return algorithms[static_cast<std::size_t>(operation)];
+}
+
+/// Returns whether the buffers of a call lie in symmetric memory of the group, such that an
+/// algorithm exists that carries it without a copy. @param group  one of SymmetricWindow::groups.
+[[nodiscard]] bool is_symmetric(const Call& call, const void* group);
+
+}  // namespace rankmesh::shm

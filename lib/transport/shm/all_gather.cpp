@@ -1,0 +1,13 @@
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+// Every member publishes its block and copies the blocks of all.
+extern constexpr Algorithm all_gather{
+    .name = "all_gather",
+    .operation = Operation::all_gather,
+    .payload = payload_of_input,
+    .first = {.publish = publish_input, .read = collect_blocks},
+};
+
+}  // namespace rankmesh::shm

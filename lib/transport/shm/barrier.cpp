@@ -1,0 +1,16 @@
+#include "transport/shm/one_step.hpp"
+
+namespace rankmesh::shm {
+
+// One step without a payload: a member that sees the numbers of all others knows that they came.
+extern constexpr Algorithm barrier{
+    .name = "barrier",
+    .operation = Operation::barrier,
+    .payload =
+        [](const Group&, const Call&) {
+          return Payload{1, 0};
+        },
+    .run_small = run_in_one_step<barrier>,
+};
+
+}  // namespace rankmesh::shm

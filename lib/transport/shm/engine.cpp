@@ -1,0 +1,152 @@
+#include "transport/shm/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/detail/reduce_kernels.hpp"
+#include "transport/shm/algorithms.hpp"
+
+namespace rankmesh::shm {
+namespace {
+
+// The phase of step i. Where there are two, the steps of a piece follow each other.
+const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
+  return algorithm.second && i % 2 == 1 ? *algorithm.second : algorithm.first;
+}
+
+}  // namespace
+
+Engine::Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
+               std::size_t slot_bytes, Limits limits, const void* group)
+    : group_{.id = group,
+             .areas = {},
+             .locals = std::move(locals),
+             .self = static_cast<std::size_t>(self),
+             .size = areas.size(),
+             .slot_bytes = slot_bytes,
+             .limits = limits,
+             .sources = std::make_unique<const std::byte*[]>(areas.size())} {
+  for (std::byte* memory : areas) group_.areas.emplace_back(memory);
+  // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
+  group_.limits.flat_bytes = std::min(limits.flat_bytes, static_cast<std::int64_t>(slot_bytes));
+  group_.limits.symmetric_bytes = std::max(limits.symmetric_bytes, std::int64_t{1});
+}
+
+bool Engine::can(const Call& call) const {
+  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || !call.is_plain())
+    return false;
+  if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
+  const Algorithm* general = nullptr;
+  for (const Algorithm* algorithm : choices_of(call.operation))
+    if (algorithm != nullptr) general = algorithm;
+  // One element at least (of each block) must fit into a slot.
+  return general != nullptr && general->payload(group_, call).unit <= group_.slot_bytes;
+}
+
+bool Engine::applies(const Algorithm& algorithm, const Call& call) const {
+  if (algorithm.is_symmetric != nullptr)
+    // Most buffers are not symmetric, so this comes first.
+    return (call.in.window != nullptr || call.out.window != nullptr) &&
+           std::max(call.in.bytes(), call.out.bytes()) >= group_.limits.symmetric_bytes &&
+           algorithm.is_symmetric(call, group_.id);
+  return algorithm.applies == nullptr || algorithm.applies(group_, call);
+}
+
+const Algorithm& Engine::choose(const Call& call) const {
+  const Algorithm* const* algorithm = choices_of(call.operation).data();
+  while (!applies(**algorithm, call)) ++algorithm;
+  return **algorithm;
+}
+
+void Engine::begin(Progress& p, const Call& call) {
+  p.call = &call;
+  p.algorithm = &choose(call);
+  p.payload = p.algorithm->payload(group_, call);
+  const auto [count, unit] = p.payload;
+  if (count == 0) return;
+  const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
+  p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
+  const std::int64_t pieces = is_one_piece ? 1 : (count + p.piece - 1) / p.piece;
+  p.steps = static_cast<std::uint64_t>(pieces) * (p.algorithm->second ? 2 : 1);
+  p.first = next_step_;
+  next_step_ += p.steps;
+  enqueue(p);
+}
+
+void Engine::enqueue(Progress& p) {
+  if (last_ != nullptr)
+    last_->next = &p;
+  else
+    reading_ = &p;
+  last_ = &p;
+  if (publishing_ == nullptr && p.published < p.steps) publishing_ = &p;
+}
+
+bool Engine::run_small(Progress& p, const Call& call, int looks) {
+  const Algorithm* algorithm = small_algorithms[static_cast<std::size_t>(call.operation)];
+  return algorithm != nullptr && algorithm->run_small(*this, p, call, looks);
+}
+
+void Engine::advance() {
+  bool has_moved = true;
+  while (has_moved && reading_ != nullptr) {
+    has_moved = false;
+    while (publish_next()) has_moved = true;
+    while (read_next()) has_moved = true;
+  }
+}
+
+Step Engine::step_of(const Progress& p, std::uint64_t i) const {
+  const std::uint64_t number = p.first + i;
+  const std::uint64_t piece = p.algorithm->second ? i / 2 : i;
+  const std::int64_t at = static_cast<std::int64_t>(piece) * p.piece;
+  const std::int64_t count = std::min(p.piece, p.payload.count - at);
+  const std::size_t bytes = static_cast<std::size_t>(count) * p.payload.unit;
+  return {*p.call, number, at,
+          count,   bytes,  Area::payload_offset(number, bytes, group_.slot_bytes)};
+}
+
+// Publishes one step, and returns whether it could.
+bool Engine::publish_next() {
+  if (publishing_ == nullptr) return false;
+  Progress& p = *publishing_;
+  const std::uint64_t i = p.published;
+  const Phase& phase = phase_of(*p.algorithm, i);
+  // The second phase passes on what the member has done when it read the first.
+  if (&phase != &p.algorithm->first && p.read < i) return false;
+  const Step step = step_of(p, i);
+  if (!may_overwrite(step.number, step.bytes)) return false;
+  publish(phase, step);
+  if (++p.published == p.steps) publishing_ = p.next;
+  return true;
+}
+
+// Reads one step, and returns whether it could.
+bool Engine::read_next() {
+  if (reading_ == nullptr) return false;
+  Progress& p = *reading_;
+  const std::uint64_t i = p.read;
+  const Phase& phase = phase_of(*p.algorithm, i);
+  if (i >= p.published || !others_have_published(*p.call, phase, p.first + i, p.seen)) return false;
+  p.seen = 0;
+  // The owner of `p` may free it once it is complete.
+  Progress* const next = p.next;
+  finish(phase, step_of(p, i));
+  if (++p.read == p.steps) {
+    reading_ = next;
+    if (next == nullptr) last_ = nullptr;
+  }
+  return true;
+}
+
+// Whether all members have finished a step. may_overwrite() asks this only when what it knows does
+// not suffice, because each look at a counter may fetch a line from another core.
+bool Engine::all_have_finished(std::uint64_t step) {
+  std::uint64_t lowest = next_step_;
+  for (const Area& area : group_.areas)
+    lowest = std::min(lowest, area.done().load(std::memory_order_acquire));
+  all_done_ = lowest;
+  return all_done_ >= step;
+}
+
+}  // namespace rankmesh::shm

@@ -1,0 +1,157 @@
+// The protocol of collectives in shared memory. It knows neither MPI nor processes (members are
+// processes that share a segment, or threads of one process), and it never waits.
+//
+// Every operation is a number of steps, which all members compute alike. Steps are numbered over
+// the life of the group. In each step a member
+//   1. publishes: it writes its payload, then the number of the step;
+//   2. looks for the number of the step at the members that it waits for;
+//   3. reads their payloads;
+//   4. writes the number of the step to its counter of finished steps.
+//
+// A payload may be read in its step and in the step after it. Its place is used again ahead_of()
+// steps later, and a member writes there only when all members have finished the step after the
+// payload's. So the rule holds across operations, and no operation needs a barrier at its end.
+//
+// Memory orders: writing the number of a step has release order and looking for it has acquire
+// order, so whoever sees the number sees the payload. Writing the counter of finished steps has
+// release order and reading it has acquire order, so all reads of a payload happen before its place
+// is written again. Nothing else is shared: payloads are ordinary memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+/// Tells the core that this thread spins.
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+/// An operation that has begun. It must not move until it is complete.
+struct Progress {
+  const Call* call = nullptr;
+  const Algorithm* algorithm = nullptr;
+  Payload payload{};        ///< of the whole operation
+  std::int64_t piece = 0;   ///< elements (of each block) per step
+  std::uint64_t first = 0;  ///< number of the operation's first step
+  std::uint64_t steps = 0;
+  std::uint64_t published = 0;  ///< steps that this member has published
+  std::uint64_t read = 0;       ///< steps that this member has finished
+  std::size_t seen = 0;         ///< members before this one have published the next step to read
+  Progress* next = nullptr;
+
+  [[nodiscard]] bool is_complete() const { return read == steps; }
+};
+
+/// Carries out the operations of one group. Used by one thread at a time.
+class Engine {
+ public:
+  /// @param areas  the memory of each member, in group order.
+  /// @param locals  the local rank of each member, for symmetric memory.
+  /// @param self  the place of this member in `areas`.
+  /// @param slot_bytes  bytes per slot of an area, a multiple of `line`.
+  /// @param group  identifies the group in SymmetricWindow::groups.
+  Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
+         std::size_t slot_bytes, Limits limits, const void* group);
+
+  /// Returns whether an algorithm exists for the operation with this type and number of members.
+  [[nodiscard]] bool can(const Call& call) const;
+  /// Begins an operation, which runs after those that began before it. The call, its buffers and
+  /// `progress` must stay until the operation is complete. It publishes nothing yet: call
+  /// advance().
+  void begin(Progress& progress, const Call& call);
+  /// Runs an operation that takes a single step, if no other operation is under way, with as few
+  /// instructions as possible. Looks for the other members at most `looks` times and pauses in
+  /// between. @return true if the operation is complete. Otherwise `progress.call` tells whether it
+  /// has begun (then call advance()) or not (then call begin()).
+  bool run_small(Progress& progress, const Call& call, int looks);
+  /// Continues the operations that have begun as far as the other members allow. Never waits.
+  void advance();
+  [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
+  /// The number of steps of all operations that have begun.
+  [[nodiscard]] std::uint64_t steps() const { return next_step_ - 1; }
+  /// Forgets the operations that have begun, because a member is gone. Nothing may begin after it.
+  void give_up() { publishing_ = reading_ = last_ = nullptr; }
+
+ private:
+  template <const Algorithm& algorithm>
+  friend bool run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks);
+
+  [[nodiscard]] const Algorithm& choose(const Call& call) const;
+  [[nodiscard, gnu::noinline]] bool is_chosen(const Algorithm& algorithm, const Call& call) const {
+    return &choose(call) == &algorithm;
+  }
+  [[nodiscard]] bool applies(const Algorithm& algorithm, const Call& call) const;
+  [[gnu::noinline]] void enqueue(Progress& p);
+
+  bool publish_next();
+  bool read_next();
+  [[nodiscard]] Step step_of(const Progress& p, std::uint64_t i) const;
+  [[nodiscard]] bool may_overwrite(std::uint64_t step, std::size_t bytes);
+  [[nodiscard, gnu::noinline]] bool all_have_finished(std::uint64_t step);
+  void publish(const Phase& phase, const Step& step) const;
+  [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step) const;
+  [[nodiscard]] bool others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
+                                           std::size_t& seen) const;
+  void finish(const Phase& phase, const Step& step) const;
+
+  Group group_;
+  std::uint64_t next_step_ = 1;
+  std::uint64_t all_done_ = 0;  // All members are known to have finished this step.
+  // A list of operations in the order in which they began. The one that publishes next can be ahead
+  // of the one that reads next, so a member publishes early what others wait for.
+  Progress* publishing_ = nullptr;
+  Progress* reading_ = nullptr;
+  Progress* last_ = nullptr;
+};
+
+// The parts of a step are inlined into the fast path of one_step.hpp.
+
+// Whether the place of a payload may be written. The payload that lies there belongs to the step
+// `ahead` steps before, and others may read it until they have finished the step after that.
+inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
+  const std::uint64_t ahead = ahead_of(bytes);
+  return step < ahead || all_done_ >= step - ahead + 1 || all_have_finished(step - ahead + 1);
+}
+
+// A member for whom nobody waits does not touch its header, so that its line stays where it is.
+inline void Engine::publish(const Phase& phase, const Step& step) const {
+  if (phase.flow != Flow::all_to_all &&
+      (phase.flow == Flow::root_to_all) != is_root(group_, step.call))
+    return;
+  if (phase.publish != nullptr) phase.publish(group_, step);
+  // Release: whoever sees the number sees the payload.
+  group_.areas[group_.self].header(step.number).step.store(step.number, std::memory_order_release);
+}
+
+inline bool Engine::has_published(std::size_t member, std::uint64_t step) const {
+  return group_.areas[member].header(step).step.load(std::memory_order_acquire) >= step;
+}
+
+// Whether all have published for whom this member waits. `seen` keeps how many of them are known to
+// have done so, so that polling does not look at them again.
+inline bool Engine::others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
+                                          std::size_t& seen) const {
+  if (phase.flow == Flow::root_to_all)
+    return is_root(group_, call) || has_published(root_of(call), step);
+  if (phase.flow == Flow::all_to_root && !is_root(group_, call)) return true;
+  for (; seen < group_.size; ++seen)
+    if (seen != group_.self && !has_published(seen, step)) return false;
+  return true;
+}
+
+inline void Engine::finish(const Phase& phase, const Step& step) const {
+  if (phase.read != nullptr) phase.read(group_, step);
+  // Release: whoever sees the counter may overwrite what this member has read.
+  group_.areas[group_.self].done().store(step.number, std::memory_order_release);
+}
+
+}  // namespace rankmesh::shm

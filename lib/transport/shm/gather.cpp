@@ -1,0 +1,18 @@
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+// Every member other than the root publishes its block. Only the root waits.
+extern constexpr Algorithm gather{
+    .name = "gather",
+    .operation = Operation::gather,
+    .payload = payload_of_input,
+    .first = {.flow = Flow::all_to_root,
+              .publish = publish_input,
+              .read =
+                  [](const Group& group, const Step& step) {
+                    if (is_root(group, step.call)) collect_blocks(group, step);
+                  }},
+};
+
+}  // namespace rankmesh::shm

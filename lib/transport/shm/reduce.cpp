@@ -1,0 +1,22 @@
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+// Every member other than the root publishes its input. The root reduces all of them.
+extern constexpr Algorithm reduce{
+    .name = "reduce",
+    .operation = Operation::reduce,
+    .payload = payload_of_input,
+    .first = {.flow = Flow::all_to_root,
+              .publish = publish_input,
+              .read =
+                  [](const Group& group, const Step& step) {
+                    const Call& call = step.call;
+                    if (!is_root(group, call)) return;
+                    group.set_sources(step);
+                    group.sources[group.self] = element(call.in, step.at);
+                    reduce_sources(group, call, element(call.out, step.at), step.count);
+                  }},
+};
+
+}  // namespace rankmesh::shm

@@ -1,0 +1,98 @@
+// Waits with a deadline: which ranks are reported as missing.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+namespace {
+
+// A monitor on a communicator of its own.
+struct Monitored {
+  mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
+  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own, {}};
+
+  // Waits in vain, and returns the error.
+  TimeoutError wait_in_vain(const char* activity) {
+    try {
+      monitor.wait([] { return false; }, WaitPoint::of_all(size(), activity),
+                   Deadline{Deadline::Duration{0.5}});
+    } catch (const TimeoutError& error) {
+      return error;
+    }
+    FAIL("the wait ended");
+    return TimeoutError{"", "", {}};
+  }
+};
+
+std::vector<Rank> all_but_first() {
+  std::vector<Rank> ranks;
+  for (int r = 1; r < size(); ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that do not wait are missing, and are described") {
+  NEEDS_RANKS(2);
+  Monitored monitored;
+  if (rank() == 0) {
+    const TimeoutError error = monitored.wait_in_vain("the first wait");
+    CHECK(error.missing() == all_but_first());
+    CHECK_CONTAINS(error.message(), "the first wait");
+    CHECK_CONTAINS(error.message(), "1 (no mesh)");
+  }
+  wait_for_all();
+}
+
+TEST_CASE("a late answer to an earlier question does not count for a later one") {
+  NEEDS_RANKS(2);
+  Monitored monitored;
+  if (rank() == 0) CHECK(monitored.wait_in_vain("the first wait").missing() == all_but_first());
+  wait_for_all();
+  // Now the others wait for a moment, at the point that rank 0 will wait at next, and answer the
+  // question that is still there.
+  if (rank() != 0) {
+    const Deadline moment{Deadline::Duration{0.3}};
+    CHECK_NOTHROW(monitored.monitor.wait([&] { return moment.passed(); },
+                                         WaitPoint::of_all(size(), "the second wait"),
+                                         Deadline{Deadline::Duration{30}}));
+  }
+  wait_for_all();
+  // Nobody else waits any more.
+  if (rank() == 0) {
+    const TimeoutError error = monitored.wait_in_vain("the second wait");
+    CHECK(error.missing() == all_but_first());
+    CHECK_CONTAINS(error.message(), "the second wait");
+  }
+  wait_for_all();
+}
+
+TEST_CASE("a rank that waits at another point is reported with that point, and is not missing") {
+  NEEDS_RANKS(2);
+  Monitored monitored;
+  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
+  if (rank() == 0) {
+    const TimeoutError error = monitored.wait_in_vain("the one wait");
+    CHECK(error.missing().empty());
+    CHECK_CONTAINS(error.message(), "1 (no mesh)");
+    CHECK_CONTAINS(error.message(), "the other wait");
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    CHECK_NOTHROW(monitored.monitor.wait({&rank_0_is_done, 1},
+                                         WaitPoint::of_all(size(), "the other wait"),
+                                         Deadline{Deadline::Duration{30}}));
+  }
+}
