@@ -1,4 +1,4 @@
-// Symbol visibility: everything is hidden but what carries RANKMESH_API.
+// Symbol visibility: only symbols with RANKMESH_API are exported.
 #pragma once
 
 #define RANKMESH_API __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-// Everything that a program which communicates needs.
+// Includes everything that a communicating program usually needs.
 #pragma once
 
 #include "rankmesh/base/error.hpp"

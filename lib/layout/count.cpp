@@ -20,7 +20,8 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? largest : result;
 }
 
-// What is asked of a family again and again, asked once: the coverage of lists costs their length.
+// A family with properties that are needed repeatedly. They are computed once, because the coverage
+// of lists takes time in proportion to their length.
 struct Known {
   std::size_t index;
   const GroupFamily* family;
@@ -49,8 +50,8 @@ class Counter {
       counts_.splits += plan_.needs_creation(f) ? 1 : 0;
       if (plan_.has_communicators(f)) counts_.splits += duplicates(families_[f]);
     }
-    // Partitions first: they need no enumeration, and what comes later is compared with one of each
-    // kind.
+    // Partitions come first, because they need no enumeration; overlapping families come last,
+    // because their groups are compared with all others but have no communicators.
     for (const Known& known : families_)
       if (known.is_partition() && is_on_first_table(known)) add_partition(known);
     for (const Known& known : families_)
@@ -66,7 +67,7 @@ class Counter {
   }
 
  private:
-  // Arithmetic compares strides over one table only.
+  // Arithmetic can compare only families whose positions refer to the same table.
   [[nodiscard]] bool is_on_first_table(const Known& known) const {
     const auto first = std::ranges::find_if(families_, &Known::is_partition);
     return first != families_.end() && first->first.table() == known.first.table();
@@ -85,7 +86,8 @@ class Counter {
   }
 
   // Two partitions by strides over one table share all groups or none: equal groups have equal
-  // member strides, and translates of one set tile the world in one way only.
+  // member strides, and the translates of one set can tile the world in only one way.
+  // GroupFamily::has_same_groups() explains this.
   void add_partition(const Known& known) {
     ++same_groups_;
     const auto repeats = [&](const Known* earlier) {
@@ -108,7 +110,7 @@ class Counter {
     return plan_.options(a.index).can_share(plan_.options(b.index));
   }
 
-  // Further communicators of each group.
+  // The number of further communicators of each group.
   [[nodiscard]] std::int64_t duplicates(const Known& known) const {
     return static_cast<std::int64_t>(plan_.options(known.index).duplicates.size());
   }
@@ -119,15 +121,16 @@ class Counter {
         sum(counts_.unique_ids, product(number, plan_.unique_ids(known.index, ranks)));
   }
 
-  // Whether some group of both could be the same, as far as a look at their first groups tells.
+  // Whether the two families could have a common group. Strided families over one table need equal
+  // modes, which all groups of a family share.
   [[nodiscard]] static bool may_share(const Known& a, const Known& b) {
     if (!a.family->is_strided() || !b.family->is_strided() || a.first.table() != b.first.table())
       return true;
     return a.first.modes() == b.first.modes();
   }
 
-  // Whether the ranks of `wide` are all those from its lowest to its highest, and the others' lie
-  // between.
+  // Whether `wide` has all ranks from its lowest to its highest, and all ranks of `other` are in
+  // this range.
   [[nodiscard]] static bool spans(const Known& wide, const Known& other) {
     const RankSet* const a = wide.family->in_sequence();
     const RankSet* const b = other.family->in_sequence();
@@ -136,50 +139,60 @@ class Counter {
     return a->lowest() == lowest && b->lowest() >= lowest && b->highest() <= a->highest();
   }
 
+  // Whether all groups of a family of single ranks exist already, in an earlier family.
+  [[nodiscard]] static bool repeats_single_ranks(const Known& known,
+                                                 const std::vector<const Known*>& rivals) {
+    return known.family->group_size() == 1 && std::ranges::any_of(rivals, [&](const Known* rival) {
+             return rival->family->group_size() == 1 &&
+                    (rival->is_partition() || spans(*rival, known));
+           });
+  }
+
+  // Any family that is not a partition by strides over the first table: by arithmetic if that
+  // suffices, otherwise group by group.
   void add_other(const Known& known) {
     const GroupFamily& family = *known.family;
-    const std::int64_t groups = family.group_count();
-    const bool is_executed = known.coverage != Coverage::overlapping;
-    std::vector<const Known*> rivals;
+    std::vector<const Known*> rivals;  // earlier families that may have groups of this one
     for (const Known* earlier : seen_)
       if (may_share(known, *earlier)) rivals.push_back(earlier);
     seen_.push_back(&known);
-    // Groups of one rank are all there already where some name has one for each of these ranks.
-    const bool is_repeat =
-        family.group_size() == 1 && std::ranges::any_of(rivals, [&](const Known* rival) {
-          return rival->family->group_size() == 1 &&
-                 (rival->is_partition() || spans(*rival, known));
-        });
+    const std::int64_t groups = family.group_count();
     const bool is_small = product(groups, family.group_size()) <= most_counted;
-    const bool is_listed = !family.is_strided();  // may repeat a group itself
     if (!is_small || plan_.world_size() > most_counted) covers_all_ = false;
     if (covers_all_) {
       extra_groups_.resize(static_cast<std::size_t>(plan_.world_size()));
       extra_communicators_.resize(extra_groups_.size());
     }
-    // Where each rival has exactly these groups, arithmetic tells it all.
+    // Arithmetic suffices if each rival has exactly these groups, and the figures per rank are not
+    // counted anyway. Lists may repeat a group of their own.
+    const bool is_repeat = repeats_single_ranks(known, rivals);
     const auto is_twin = [&](const Known* rival) { return family.has_same_groups(*rival->family); };
-    const bool needs_walk =
-        covers_all_ || is_listed || (!is_repeat && !std::ranges::all_of(rivals, is_twin));
-    if (!needs_walk) {
-      if (rivals.empty()) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
-      const bool is_served =
-          std::ranges::any_of(rivals, [&](const Known* rival) { return can_share(known, *rival); });
-      if (is_executed && family.group_size() > 1)
-        add_communicators(known, product(groups, duplicates(known) + (is_served ? 0 : 1)),
-                          family.group_size());
+    if (covers_all_ || !family.is_strided() ||
+        (!is_repeat && !std::ranges::all_of(rivals, is_twin))) {
+      enumerate(known, rivals, is_repeat);
       return;
     }
-    for (std::int64_t g = 0; g < groups; ++g) {
+    if (rivals.empty()) counts_.distinct_groups = sum(counts_.distinct_groups, groups);
+    const bool is_served =
+        std::ranges::any_of(rivals, [&](const Known* rival) { return can_share(known, *rival); });
+    if (known.coverage != Coverage::overlapping && family.group_size() > 1)
+      add_communicators(known, product(groups, duplicates(known) + (is_served ? 0 : 1)),
+                        family.group_size());
+  }
+
+  void enumerate(const Known& known, const std::vector<const Known*>& rivals, bool is_repeat) {
+    const GroupFamily& family = *known.family;
+    for (std::int64_t g = 0; g < family.group_count(); ++g) {
       const RankSet ranks = family.group(g);
       const auto has_it = [&](const Known* rival) {
         return rival->family->find_group(ranks).has_value();
       };
-      const bool is_first_here = !is_repeat && (!is_listed || family.find_group(ranks) == g);
+      const bool is_first_here =
+          !is_repeat && (family.is_strided() || family.find_group(ranks) == g);
       if (is_first_here && std::ranges::none_of(rivals, has_it))
         counts_.distinct_groups = sum(counts_.distinct_groups, 1);
       std::int64_t made = 0;
-      if (is_executed && ranks.size() > 1) {
+      if (known.coverage != Coverage::overlapping && ranks.size() > 1) {
         const bool is_served =
             !is_first_here || std::ranges::any_of(rivals, [&](const Known* rival) {
               return can_share(known, *rival) && has_it(rival);
@@ -213,10 +226,10 @@ class Counter {
   std::vector<Known> families_;
   std::vector<const Known*> seen_;
   PlanCounts counts_;
-  std::int64_t same_groups_ = 0;  // that every rank has
+  std::int64_t same_groups_ = 0;  // groups and communicators that every rank has
   std::int64_t same_communicators_ = 0;
   bool covers_all_ = true;
-  std::vector<std::uint16_t> extra_groups_;  // by rank: what only some ranks have
+  std::vector<std::uint16_t> extra_groups_;  // by rank: those that only some ranks have
   std::vector<std::uint16_t> extra_communicators_;
 };
 

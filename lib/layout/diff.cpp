@@ -24,7 +24,7 @@ Hash128 hash_of(const RankSet& ranks, bool is_ordered) {
   return hash_bytes({reinterpret_cast<const char*>(list.data()), list.size() * sizeof(Rank)});
 }
 
-// A group each, in listing order.
+// Returns one hash per group, in listing order.
 std::vector<Hash128> hashes(const GroupFamily& family, bool is_ordered) {
   std::vector<Hash128> result;
   result.reserve(static_cast<std::size_t>(family.group_count()));
@@ -38,10 +38,10 @@ std::vector<Hash128> sorted(std::vector<Hash128> list) {
   return list;
 }
 
-// By rank: whether some name changed its groups.
+// By rank: whether its group changed in any family.
 using Changed = std::vector<bool>;
 
-// Ranks of groups that the other side does not have.
+// Marks the ranks of groups that the other plan does not have.
 void mark_lost(const GroupFamily& family, const std::vector<Hash128>& own,
                const std::vector<Hash128>& other, Changed& changed) {
   for (std::size_t g = 0; g < own.size(); ++g)
@@ -98,7 +98,7 @@ class Comparison {
       if (a.has_same_groups(b)) return;
       entry.change = NameChange::order;
       if (a.group(0).ascending_modes() == b.group(0).ascending_modes()) return;
-      entry.change = NameChange::groups;  // then no group of one is a group of the other
+      entry.change = NameChange::groups;  // such families have no common group
       entry.surviving = 0;
       entry.changed_ranks = world_;
       all_changed_ = true;
@@ -136,7 +136,7 @@ class Comparison {
       if (changed[rank]) changed_[rank] = true;
   }
 
-  // The names of a plan that have exactly the family's groups.
+  // Returns the families of a plan that have exactly the groups of this family.
   [[nodiscard]] std::vector<std::string> found_in(const MeshPlan& plan,
                                                   const GroupFamily& family) const {
     std::vector<std::string> names;
@@ -162,7 +162,7 @@ class Comparison {
   const MeshPlan& a_;
   const MeshPlan& b_;
   std::int64_t world_;
-  Changed changed_;  // empty where the world is too large to look at every rank
+  Changed changed_;  // empty if the world is too large to visit every rank
   bool all_changed_ = false;
   bool some_unknown_ = false;
 };

@@ -49,7 +49,9 @@ GroupFamily GroupFamily::of(std::string name, const Layout& layout,
   family.starts_ = RankSet::strided(layout.offset(), outer);
   family.all_ = RankSet::strided(layout.offset(), both, layout.ranks().table());
   if (family.all_.size() != layout.size())
-    throw UsageError{fmt::format("'{}' does not name every dimension once", family.name_)};
+    throw UsageError{
+        fmt::format("the groups of '{}' must name every dimension exactly once", family.name_),
+        "list each dimension of the layout either in members or in listing"};
   return family;
 }
 
@@ -102,7 +104,8 @@ GroupFamily GroupFamily::of(std::string name, std::vector<RankSet> groups) {
   auto lists = std::make_shared<Explicit>();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].empty())
-      throw SpecError{fmt::format("group {} of '{}' is empty", g, family.name_), "leave it out"};
+      throw SpecError{fmt::format("group {} of '{}' is empty", g, family.name_),
+                      "remove the empty group"};
     family.group_size_ = std::max(family.group_size_, groups[g].size());
     std::int64_t k = 0;
     for (const Rank rank : groups[g])
@@ -121,7 +124,9 @@ std::int64_t GroupFamily::group_count() const {
 
 RankSet GroupFamily::group(std::int64_t i) const {
   if (i < 0 || i >= group_count())
-    throw UsageError{fmt::format("group {} of '{}', which has {}", i, name_, group_count())};
+    throw UsageError{
+        fmt::format("group {} is out of range: '{}' has {} groups", i, name_, group_count()),
+        "groups are numbered from 0"};
   if (explicit_) return explicit_->groups.at(static_cast<std::size_t>(i));
   if (ring_) return pair(i);
   return RankSet::strided(starts_.at(i).value(), members_, all_.table());
@@ -180,8 +185,9 @@ std::optional<std::int64_t> GroupFamily::stride() const {
   return members_.front().stride;
 }
 
-// Translates of one set tile a set of positions in one way only: the lowest position that is left
-// must be the lowest of a translate. So equal members on the same ranks make the groups equal.
+// Equal member modes on the same ranks make all groups equal. The reason: the groups of a strided
+// family are translates of one set, and translates can tile a set of positions in only one way,
+// since the lowest remaining position must be the lowest of the next group.
 bool GroupFamily::has_same_groups(const GroupFamily& other) const {
   return is_strided() && other.is_strided() && members_ == other.members_ &&
          all_.has_same_ranks(other.all_);

@@ -63,12 +63,13 @@ std::optional<std::vector<Coordinate>> Layout::coordinates(Rank rank) const {
 
 bool Layout::coordinates(Rank rank, std::span<Coordinate> coordinates) const {
   if (coordinates.size() != dimensions_.size())
-    throw UsageError{fmt::format("place for {} coordinates is given for {} dimensions",
-                                 coordinates.size(), dimensions_.size())};
+    throw UsageError{fmt::format("the span holds {} coordinates, but the layout has {} dimensions",
+                                 coordinates.size(), dimensions_.size()),
+                     "pass one element per dimension"};
   const std::int64_t index = ranks_.find(rank);
   if (index < 0) return false;
-  // No division waits for the one before it: each is of the whole index, less what the outer ones
-  // have counted.
+  // The divisions are independent of each other, so the processor overlaps them: each divides the
+  // whole index, and the part of the outer dimensions is subtracted afterwards.
   std::int64_t outer = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const std::int64_t quotient = weights_[i].by.quotient(index);
@@ -86,14 +87,16 @@ std::optional<Coordinate> Layout::coordinate(Rank rank, std::size_t dimension) c
 
 Rank Layout::rank(std::span<const Coordinate> coordinates) const {
   if (coordinates.size() != dimensions_.size())
-    throw UsageError{fmt::format("{} coordinates given for {} dimensions", coordinates.size(),
-                                 dimensions_.size())};
+    throw UsageError{
+        fmt::format("got {} coordinates for {} dimensions", coordinates.size(), dimensions_.size()),
+        "give one coordinate per dimension, outermost first"};
   std::int64_t index = 0;
   for (std::size_t i = 0; i < coordinates.size(); ++i) {
     const std::int64_t c = coordinates[i].value();
     if (c < 0 || c >= dimensions_[i].size)
-      throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", c, dimensions_[i].name,
-                                   dimensions_[i].size - 1)};
+      throw UsageError{fmt::format("the coordinate along '{}' must be from 0 to {}, got {}",
+                                   dimensions_[i].name, dimensions_[i].size - 1, c),
+                       "coordinates are numbered from 0"};
     index += c * weights_[i].weight;
   }
   return ranks_.at(index);

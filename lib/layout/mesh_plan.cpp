@@ -16,6 +16,49 @@ std::vector<std::string> names_of(const std::vector<GroupFamily>& families) {
   return names;
 }
 
+// The dimensions of all views, each once.
+std::vector<std::string> dimensions_of(const std::vector<Layout>& views) {
+  std::vector<std::string> names;
+  for (const Layout& view : views)
+    for (const auto& d : view.dimensions())
+      if (std::ranges::find(names, d.name) == names.end()) names.push_back(d.name);
+  return names;
+}
+
+[[noreturn]] void refuse_options(std::string_view name, const std::string& reason,
+                                 const std::string& hint) {
+  throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
+}
+
+// Checks the options that do not depend on other families.
+void validate_values(std::string_view name, const GroupOptions& options) {
+  const auto refuse = [&](const std::string& reason, const std::string& hint) {
+    refuse_options(name, reason, hint);
+  };
+  if (options.ranks_per_id < 0)
+    refuse(fmt::format("ranks_per_id must be 0 or more, got {}", options.ranks_per_id),
+           "write 0 for one unique ID, whatever the size of the group");
+  if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
+    refuse(fmt::format("cga_cluster_size must be from 0 to 8, got {}", *options.cga_cluster_size),
+           "choose a size that NCCL accepts");
+  for (const auto& ctas : {options.min_ctas, options.max_ctas})
+    if (ctas && (*ctas < 1 || *ctas > 64))
+      refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
+             "choose a number that NCCL accepts");
+  if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
+    refuse("min_ctas is greater than max_ctas", "swap the two values");
+  if (options.share_resources && options.split_from.empty())
+    refuse("share_resources needs split_from",
+           "set split_from to the parent whose resources it shares");
+  if (options.blocking && !options.split_from.empty())
+    refuse("blocking cannot be combined with split_from",
+           "remove one of them: NCCL calls of split communicators are always polled");
+  auto keys = options.duplicates;
+  std::ranges::sort(keys);
+  if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
+    refuse("duplicates contains an empty or duplicate key", "give each communicator its own key");
+}
+
 }  // namespace
 
 std::vector<std::string> split_product(std::string_view product) {
@@ -38,10 +81,10 @@ MeshPlan::MeshPlan(std::int64_t world_size, std::vector<Layout> views,
   auto names = names_of(families_);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-    throw SpecError{fmt::format("the name '{}' stands twice", *twice), "give each name once"};
+    throw SpecError{fmt::format("duplicate name '{}'", *twice), "give each family its own name"};
   const auto check = [&](Rank highest) {
     if (highest.value() >= world_size_)
-      throw SpecError{fmt::format("the mesh reaches to rank {}, the world has {} ranks",
+      throw SpecError{fmt::format("the mesh uses rank {}, but the world has {} ranks",
                                   highest.value(), world_size_),
                       "use a smaller mesh or a larger world"};
   };
@@ -56,8 +99,8 @@ const GroupFamily& MeshPlan::groups(std::string_view name) const {
 std::size_t MeshPlan::index_of(std::string_view name) const {
   const auto found = std::ranges::find(families_, name, &GroupFamily::name);
   if (found == families_.end())
-    throw UnknownName{fmt::format("the mesh has no name '{:.40}'", name),
-                      fmt::format("its names are: {}", fmt::join(names_of(families_), ", "))};
+    throw UnknownName{fmt::format("the mesh has no groups named '{:.40}'", name),
+                      fmt::format("the names are: {}", fmt::join(names_of(families_), ", "))};
   return static_cast<std::size_t>(found - families_.begin());
 }
 
@@ -68,9 +111,8 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
     if (std::ranges::none_of(views_,
                              [&](const Layout& view) { return view.find(factor).has_value(); }))
       throw UnknownName{
-          fmt::format("'{:.40}' in the product '{:.80}' is no dimension of the mesh", factor,
-                      product),
-          fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
+          fmt::format("unknown dimension '{:.40}' in the product '{:.80}'", factor, product),
+          fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
   for (const Layout& view : views_) {
     std::vector<std::size_t> members;
     for (const std::string& factor : factors)
@@ -78,12 +120,12 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
     if (members.size() != factors.size()) continue;
     std::ranges::sort(members);
     if (std::ranges::adjacent_find(members) != members.end())
-      throw UnknownName{fmt::format("the product '{:.80}' names a dimension twice", product),
-                        "name each once"};
+      throw UnknownName{fmt::format("the product '{:.80}' contains a dimension twice", product),
+                        "name each dimension once"};
     return GroupFamily::of(std::string{product}, view, members);
   }
-  throw UnknownName{fmt::format("no view has all dimensions of the product '{:.80}'", product),
-                    "a product takes dimensions of one view"};
+  throw UnknownName{fmt::format("no view contains all dimensions of the product '{:.80}'", product),
+                    "use dimensions of one view"};
 }
 
 std::vector<std::pair<std::string, Coordinate>> MeshPlan::coordinates(Rank rank) const {
@@ -109,10 +151,10 @@ Coordinate MeshPlan::coordinate(Rank rank, std::string_view dimension) const {
     if (const auto coordinate = view.coordinate(rank, *d)) return *coordinate;
   }
   if (known)
-    throw NotMember{fmt::format("rank {} is outside the part of the world that has '{}'",
-                                rank.value(), dimension)};
-  throw UnknownName{fmt::format("no view of the mesh has a dimension '{:.40}'", dimension),
-                    fmt::format("the mesh's names are: {}", fmt::join(names_of(families_), ", "))};
+    throw NotMember{fmt::format("rank {} has no coordinate along '{}'", rank.value(), dimension),
+                    "this part of the mesh covers some of the ranks only: choose one of them"};
+  throw UnknownName{fmt::format("the mesh has no dimension '{:.40}'", dimension),
+                    fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
 }
 
 std::string MeshPlan::describe(Rank rank) const {
@@ -172,7 +214,7 @@ bool MeshPlan::needs_creation(std::size_t family) const {
     if (ranks.size() < 2) continue;
     if (std::ranges::none_of(
             earlier, [&](const GroupFamily* e) { return e->find_group(ranks).has_value(); }))
-      return true;  // for plain meshes already the first group answers
+      return true;  // in plain meshes the first group decides
   }
   return false;
 }
@@ -193,7 +235,8 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
         sum += (*coordinates)[d].value();
     break;
   }
-  // Reduced first: in a mesh of almost 2^63 ranks the sum has no room for the name's number.
+  // The sum is reduced first, because in a mesh of almost 2^63 ranks adding the index
+  // could overflow.
   return (sum % ranks.size() + static_cast<std::int64_t>(family)) % ranks.size();
 }
 
@@ -205,7 +248,7 @@ std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const 
 
 BatchPlace MeshPlan::batch_place(std::size_t family) const {
   std::string_view name = families_[family].name();
-  // The only dot in a name is the one behind a grid's prefix.
+  // A dot in a name can come only from the prefix of a grid.
   if (const auto dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
   const int turn = name == "dp" ? 2 : name == "pp" ? 1 : 0;
   return {options_[family].priority, turn};
@@ -213,56 +256,49 @@ BatchPlace MeshPlan::batch_place(std::size_t family) const {
 
 void MeshPlan::set_options(std::string_view name, GroupOptions options) {
   const std::size_t family = index_of(name);
-  const auto refuse = [&](const std::string& reason, const std::string& hint) {
-    throw SpecError{fmt::format("options of '{}': {}", name, reason), hint};
-  };
-  if (options.ranks_per_id < 0)
-    refuse("ranks_per_id is negative", "0 is one unique ID for all ranks");
-  if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
-    refuse(fmt::format("cga_cluster_size is {}", *options.cga_cluster_size), "it is 0 .. 8");
-  for (const auto& ctas : {options.min_ctas, options.max_ctas})
-    if (ctas && (*ctas < 1 || *ctas > 64))
-      refuse(fmt::format("{} CTAs", *ctas), "there are 1 .. 64");
-  if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas)
-    refuse("min_ctas is more than max_ctas", "exchange them");
-  if (options.share_resources && options.split_from.empty())
-    refuse("share_resources without split_from", "name the parent whose resources are shared");
-  if (options.blocking && !options.split_from.empty())
-    refuse("blocking and split_from", "a split is polled: leave one of them out");
-  auto keys = options.duplicates;
-  std::ranges::sort(keys);
-  if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())
-    refuse("a key of 'duplicates' is empty or stands twice",
-           "give each communicator a key of its own");
-  if (!options.split_from.empty()) {
-    const std::size_t parent = index_of(options.split_from);
-    const bool is_parent =
-        std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
-    if (parent == family || is_parent || !options_[parent].split_from.empty())
-      refuse(fmt::format("its parent '{}' is split itself", options.split_from),
-             "a parent is made from unique IDs");
-    if (families_[parent].coverage(world_size_) == Coverage::overlapping)
-      refuse(fmt::format("its parent '{}' overlaps and has no communicators", options.split_from),
-             "choose another name");
-    // Translates of one another: the first group speaks for all of a strided name, lists are looked
-    // at whole.
-    const GroupFamily& children = families_[family];
-    const std::int64_t looked_at = children.is_strided()
-                                       ? std::min<std::int64_t>(1, children.group_count())
-                                       : children.group_count();
-    for (std::int64_t g = 0; g < looked_at; ++g) {
-      const RankSet ranks = children.group(g);
-      const auto place = families_[parent].find(ranks.front());
-      for (const Rank rank : ranks) {
-        const auto other = families_[parent].find(rank);
-        if (!place || !other || other->group != place->group)
-          refuse(fmt::format("group {} is no part of one group of '{}'", ranks.to_string(40),
-                             options.split_from),
-                 "split from a name that holds every group whole");
-      }
+  validate_values(name, options);
+  if (!options.split_from.empty()) validate_parent(family, options.split_from);
+  options_[family] = std::move(options);
+}
+
+void MeshPlan::validate_parent(std::size_t family, const std::string& parent_name) const {
+  const std::string& name = families_[family].name();
+  const std::size_t parent = index_of(parent_name);
+  const bool is_parent =
+      std::ranges::find(options_, name, &GroupOptions::split_from) != options_.end();
+  if (parent == family || is_parent || !options_[parent].split_from.empty())
+    refuse_options(
+        name,
+        fmt::format("split_from cannot be '{}': a family that has split_from cannot be a "
+                    "parent",
+                    parent_name),
+        "split from a family that is not split itself");
+  if (families_[parent].coverage(world_size_) == Coverage::overlapping)
+    refuse_options(
+        name,
+        fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
+                    parent_name),
+        "choose another family");
+  // Lists are checked completely. Strided families repeat the same pattern, so the first groups
+  // suffice: the bound keeps planning fast for worlds of millions of ranks.
+  constexpr std::int64_t most_checked = 1 << 16;  // ranks
+  const GroupFamily& children = families_[family];
+  const std::int64_t checked =
+      children.is_strided()
+          ? std::min(children.group_count(), 1 + most_checked / children.group_size())
+          : children.group_count();
+  for (std::int64_t g = 0; g < checked; ++g) {
+    const RankSet ranks = children.group(g);
+    const auto place = families_[parent].find(ranks.front());
+    for (const Rank rank : ranks) {
+      const auto other = families_[parent].find(rank);
+      if (!place || !other || other->group != place->group)
+        refuse_options(name,
+                       fmt::format("group {} does not lie inside one group of '{}'",
+                                   ranks.to_string(40), parent_name),
+                       "split from a family whose groups contain these groups completely");
     }
   }
-  options_[family] = std::move(options);
 }
 
 std::string MeshPlan::options_text() const {

@@ -15,8 +15,8 @@ std::vector<std::size_t> indices_of(const Layout& layout, std::span<const std::s
   for (const std::string& name : names) {
     const std::size_t d = layout.index_of(name);
     if (std::ranges::find(result, d) != result.end())
-      throw UsageError{fmt::format("the dimension '{:.40}' is named twice", name),
-                       "name each once"};
+      throw UsageError{fmt::format("the dimension '{:.40}' is given twice", name),
+                       "name each dimension once"};
     result.push_back(d);
   }
   return result;
@@ -27,8 +27,8 @@ Layout with(const Layout& layout, std::vector<Layout::Dimension> dimensions, std
   for (const auto& dimension : dimensions) names.push_back(dimension.name);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-    throw UsageError{fmt::format("the dimension '{:.40}' stands twice", *twice),
-                     "give each its own name"};
+    throw UsageError{fmt::format("duplicate dimension '{:.40}'", *twice),
+                     "give each dimension its own name"};
   return {std::move(dimensions), offset, layout.ranks().table()};
 }
 
@@ -37,7 +37,9 @@ Layout with(const Layout& layout, std::vector<Layout::Dimension> dimensions, std
 Layout slice(const Layout& layout, std::span<const std::string> names, Rank through) {
   const auto kept = indices_of(layout, names);
   const auto coordinates = layout.coordinates(through);
-  if (!coordinates) throw NotMember{fmt::format("rank {} is outside the layout", through.value())};
+  if (!coordinates)
+    throw NotMember{fmt::format("rank {} is outside the layout", through.value()),
+                    "slice through a rank of the layout"};
   std::int64_t offset = layout.offset();
   for (std::size_t d = 0; d < coordinates->size(); ++d)
     if (std::ranges::find(kept, d) == kept.end())
@@ -50,16 +52,16 @@ Layout slice(const Layout& layout, std::span<const std::string> names, Rank thro
 Layout flatten(const Layout& layout, std::span<const std::string> names, std::string name) {
   auto joined = indices_of(layout, names);
   if (joined.empty())
-    throw UsageError{"no dimension is named to be flattened", "name at least one"};
+    throw UsageError{"flatten needs at least one dimension", "name the dimensions to join"};
   std::ranges::sort(joined);
   std::vector<Mode> modes;
   for (const std::size_t d : joined)
     modes.push_back({layout.dimensions()[d].size, layout.dimensions()[d].stride});
   modes = coalesced(modes);
   if (modes.size() > 1)
-    throw UsageError{fmt::format("{} follow no single stride and cannot become one dimension",
+    throw UsageError{fmt::format("{} have no common stride and cannot become one dimension",
                                  fmt::join(names, ", ")),
-                     "use the groups of their product instead, or neighbouring dimensions"};
+                     "flatten neighbouring dimensions, or use the groups of their product"};
   const Mode mode =
       modes.empty() ? Mode{1, layout.dimensions()[joined.back()].stride} : modes.front();
   std::vector<Layout::Dimension> dimensions;
@@ -80,14 +82,16 @@ Layout unflatten(const Layout& layout, std::string_view name,
   for (std::size_t i = parts.size(); i-- > 0;) {
     inner[i] = {parts[i].first, parts[i].second, whole.stride * product};
     if (parts[i].second < 1 || whole.size / product < parts[i].second || whole.size % product != 0)
-      throw UsageError{fmt::format("the parts of '{:.40}' do not multiply to {}", name, whole.size),
-                       "choose sizes whose product is the dimension's size"};
+      throw UsageError{
+          fmt::format("the sizes of the parts of '{:.40}' must multiply to {}", name, whole.size),
+          "choose sizes whose product is the size of the dimension"};
     product *= parts[i].second;
   }
   if (product != whole.size)
-    throw UsageError{fmt::format("the parts of '{:.40}' multiply to {}, its size is {}", name,
-                                 product, whole.size),
-                     "choose sizes whose product is the dimension's size"};
+    throw UsageError{
+        fmt::format("the sizes of the parts of '{:.40}' multiply to {}, but its size is {}", name,
+                    product, whole.size),
+        "choose sizes whose product is the size of the dimension"};
   std::vector<Layout::Dimension> dimensions;
   for (std::size_t d = 0; d < layout.dimensions().size(); ++d) {
     if (d == at)

@@ -31,8 +31,10 @@ RankMap::RankMap(RankSet ranks)
     : ranks_{std::move(ranks)},
       is_stepped_{ranks_.table() == nullptr && ranks_.modes().size() <= 1} {
   if (!is_stepped_ && ranks_.size() > max_table)
-    throw SpecError{fmt::format("{} ranks that follow no single step need a table", ranks_.size()),
-                    fmt::format("a table holds up to {} ranks", max_table)};
+    throw SpecError{
+        fmt::format("{} ranks without a constant step need a table, which holds at most {} ranks",
+                    ranks_.size(), max_table),
+        "use fewer ranks, or ranks with a constant step"};
 }
 
 std::shared_ptr<const RankTable> RankMap::composed(const std::shared_ptr<const RankTable>& inner) {
@@ -53,8 +55,9 @@ std::shared_ptr<const RankTable> RankMap::composed(const std::shared_ptr<const R
 
 RankMap::Positions RankMap::positions(const RankSet& set) {
   if (set.highest().value() >= ranks_.size())
-    throw UsageError{fmt::format("rank {} of a mesh that is put on {} ranks", set.highest().value(),
-                                 ranks_.size())};
+    throw UsageError{fmt::format("rank {} is out of range: the map has {} ranks",
+                                 set.highest().value(), ranks_.size()),
+                     "ranks of the mesh are numbered from 0"};
   if (is_stepped_ && set.table() == nullptr)
     return {ranks_.start(), ranks_.modes().empty() ? 1 : ranks_.modes().front().stride, nullptr};
   return {0, 1, composed(set.table())};
@@ -82,8 +85,8 @@ GroupFamily RankMap::map(const GroupFamily& family, std::string_view prefix) {
   if (family.explicit_) {
     std::vector<RankSet> groups;
     for (const RankSet& group : family.explicit_->groups) {
-      std::vector<Rank>
-          ranks;  // a table of their own each, instead of one composed table per group
+      // Each list gets its own table: a composed table would hold all ranks of the mesh.
+      std::vector<Rank> ranks;
       for (const Rank rank : group) ranks.push_back(ranks_.at(rank.value()));
       groups.push_back(RankSet::of(ranks));
     }

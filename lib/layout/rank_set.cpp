@@ -11,7 +11,7 @@ namespace rankmesh {
 namespace {
 
 [[noreturn]] void refuse(std::string_view why) {
-  throw UsageError{fmt::format("these modes are no set of ranks: {}", why)};
+  throw UsageError{fmt::format("the modes do not describe a set of ranks: {}", why)};
 }
 
 std::int64_t product_or_refuse(std::int64_t a, std::int64_t b) {
@@ -26,8 +26,9 @@ std::int64_t sum_or_refuse(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-// The innermost mode of a list: the longest run of equal steps from its front that divides the list
-// and repeats in every block of it. Outer modes follow from the blocks' first elements.
+// Finds modes that describe a list of ranks, or nothing. The innermost mode is the longest run of
+// equal steps at the beginning; it must divide the list and repeat in every block. The outer modes
+// are found in the same way from the first elements of the blocks.
 std::optional<std::vector<Mode>> modes_of(std::span<const Rank> ranks) {
   std::vector<Mode> modes;  // innermost first
   std::vector<std::int64_t> level;
@@ -57,7 +58,7 @@ std::vector<Mode> coalesced(std::span<const Mode> modes) {
   for (const Mode& mode : modes) {
     if (mode.size == 1) continue;
     std::int64_t span = 0;
-    // An outer mode whose stride is the whole inner mode is the inner mode gone on.
+    // Two modes are one if the outer one steps over the whole inner one.
     if (!result.empty() && !__builtin_mul_overflow(mode.size, mode.stride, &span) &&
         result.back().stride == span)
       result.back() = {result.back().size * mode.size, mode.stride};
@@ -80,7 +81,7 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   set.lowest_ = start;
   set.size_ = 1;
   for (const Mode& mode : modes) {
-    if (mode.size < 1) refuse("a size is below 1");
+    if (mode.size < 1) refuse("every size must be at least 1");
     if (mode.stride == INT64_MIN) refuse("the numbers overflow 64 bits");
     set.size_ = product_or_refuse(set.size_, mode.size);
   }
@@ -98,24 +99,23 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   }
   std::ranges::sort(set.digits_, std::ranges::greater{}, &Digit::step);
 
-  std::int64_t reach = 0;  // how far the smaller digits get together
+  std::int64_t reach = 0;  // the span of all smaller digits together
   for (auto digit = set.digits_.rbegin(); digit != set.digits_.rend(); ++digit) {
     const std::int64_t stride = digit->step;
-    if (stride <= reach)
-      refuse("a stride does not outweigh the smaller ones, so that elements could meet");
+    if (stride <= reach) refuse("the strides overlap: two elements could have the same position");
     digit->by_step = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
   if (set.lowest_ < 0) refuse("a position is negative");
   const std::int64_t highest = sum_or_refuse(set.lowest_, reach);
-  if (set.table_ && highest >= set.table_->size()) refuse("a position lies outside the table");
+  if (set.table_ && highest >= set.table_->size()) refuse("a position is outside the table");
   return set;
 }
 
 RankSet RankSet::repeated(Rank rank, std::int64_t count) {
   RankSet set = range(rank, 1);
   set.size_ = count;
-  set.modes_ = {{count, 0}};  // no digit: every index is the same rank
+  set.modes_ = {{count, 0}};  // no digits: every index gives the same rank
   return set;
 }
 
@@ -123,12 +123,12 @@ RankSet RankSet::of(std::span<const Rank> ranks) {
   if (ranks.empty()) return {};
   std::vector<std::int64_t> values;
   for (const Rank rank : ranks) values.push_back(rank.value());
-  auto table = RankTable::make(std::move(values));  // also refuses repeated and negative ranks
+  auto table = RankTable::make(std::move(values));  // also checks for repeated and negative ranks
   if (const auto modes = modes_of(ranks)) {
     try {
       return strided(ranks.front().value(), *modes);
     } catch (const UsageError&) {
-      // Regular steps whose digits overlap (0,3,2,5): only the table can say it.
+      // The steps are regular but the strides overlap (0,3,2,5), so a table is needed.
     }
   }
   const Mode all{table->size(), 1};
@@ -146,7 +146,8 @@ std::int64_t RankSet::position_at(std::int64_t i) const {
 
 Rank RankSet::at(std::int64_t i) const {
   if (i < 0 || i >= size_)
-    throw UsageError{fmt::format("element {} of a set of {} ranks", i, size_)};
+    throw UsageError{fmt::format("index {} is out of range for a set of {} ranks", i, size_),
+                     "indices start at 0"};
   return (*this)[i];
 }
 
@@ -164,6 +165,10 @@ Rank RankSet::lowest() const {
   return table_ ? *std::min_element(begin(), end()) : Rank{lowest_};
 }
 
+// Decodes a position greedily: the digit with the largest step is the quotient, and the remainder
+// goes to the next one. This is correct because strided() requires that each step exceeds the span
+// of all smaller digits, so a digit can never be replaced by smaller ones. Positions count from the
+// lowest one, which makes the digits of negative strides positive; their weight is negative.
 std::int64_t RankSet::find(Rank rank) const {
   std::int64_t position = rank.value();
   if (size_ == 0 || position < 0) return -1;
@@ -185,7 +190,8 @@ std::int64_t RankSet::find(Rank rank) const {
   return index;
 }
 
-// A larger stride outweighs all smaller ones together, so that falling strides are ascending ranks.
+// Each stride exceeds the span of the smaller ones, so modes in descending order of stride list the
+// ranks in ascending order.
 std::vector<Mode> RankSet::ascending_modes() const {
   std::vector<Mode> modes = modes_;
   for (Mode& mode : modes) mode.stride = std::abs(mode.stride);

@@ -13,7 +13,7 @@ namespace {
 
 // item := a | a-b (step 1) | a-b:s (step s >= 2).
 struct Text {
-  char text[96];  // three numbers of at most 20 digits, and what parts them
+  char text[96];  // three numbers of at most 20 characters, and separators
   std::size_t size = 0;
 
   void number(std::int64_t value) {
@@ -22,7 +22,7 @@ struct Text {
   void character(char c) { text[size++] = c; }
 };
 
-// Reads what Item writes.
+// Reads the text that RankSet::write() produces.
 class ItemReader {
  public:
   explicit ItemReader(std::string_view text) : text_{text} {}
@@ -34,15 +34,15 @@ class ItemReader {
     for (Run next = first;; next = run()) {
       if (next.count > most - static_cast<std::int64_t>(ranks.size()))
         refuse(fmt::format("more than {} ranks are listed", most),
-               "write one range, or fewer ranks");
+               "write one range, or list fewer ranks");
       for (std::int64_t i = 0; i < next.count; ++i) ranks.emplace_back(next.first + i * next.step);
       if (at_ == text_.size()) return RankSet::of(ranks);
-      if (!take(',')) refuse("expected ',' or the end", form);
+      if (!take(',')) refuse("expected ',' or the end of the ranks", form);
     }
   }
 
  private:
-  static constexpr const char* form = "ranks are written 0-3,8,16-120:8 (first-last:step)";
+  static constexpr const char* form = "write ranks as 0-3,8,16-120:8 (first-last:step)";
   struct Run {
     std::int64_t first, count, step;
   };
@@ -60,11 +60,11 @@ class ItemReader {
     const std::int64_t step = take(':') ? number() : 1;
     if (last < first || step < 1 || (last - first) % step != 0) {
       at_ = at;
-      refuse(last < first
-                 ? fmt::format("{} comes before {}", last, first)
-                 : fmt::format("{} is not reached from {} in steps of {}", last, first, step),
-             last < first ? "list falling ranks one by one"
-                          : "the last rank of a range belongs to it");
+      if (last < first)
+        refuse(fmt::format("the range from {} to {} falls", first, last),
+               "list falling ranks one by one: 3,2,1");
+      refuse(fmt::format("steps of {} from {} do not reach {}", step, first, last),
+             "end the range at a rank that the steps reach");
     }
     return {first, (last - first) / step + 1, step};
   }
@@ -104,10 +104,11 @@ RankSet RankSet::parse(std::string_view text, std::int64_t most) {
   return ItemReader{text}.read(most);
 }
 
-// Items are found greedily from the left; a stepped one has at least 3 members.
+// Items are formed greedily from the left. An item with a step has at least 3 members, because two
+// ranks are as short on their own.
 void RankSet::items(const std::function<bool(const Item&)>& take) const {
-  // Without a table a run from the start of an innermost block is that block, and perhaps the next
-  // ones.
+  // Without a table, a run that begins at an innermost block contains the whole block, so the loop
+  // advances by blocks.
   const std::int64_t block = table_ == nullptr && !modes_.empty() ? modes_.back().size : 1;
   for (std::int64_t i = 0; i < size_;) {
     const std::int64_t first = (*this)[i].value();

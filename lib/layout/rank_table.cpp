@@ -13,8 +13,7 @@ namespace rankmesh {
 namespace {
 
 [[noreturn]] void refuse_repeated(std::int64_t rank) {
-  throw SpecError{fmt::format("rank {} stands twice in a list of ranks", rank),
-                  "list each rank once"};
+  throw SpecError{fmt::format("duplicate rank {} in a list of ranks", rank), "list each rank once"};
 }
 
 }  // namespace
@@ -22,7 +21,8 @@ namespace {
 std::shared_ptr<const RankTable> RankTable::make(std::vector<std::int64_t> ranks) {
   auto table = std::make_shared<RankTable>();
   for (const std::int64_t rank : ranks) {
-    if (rank < 0) throw SpecError{fmt::format("rank {} is negative", rank), "ranks count from 0"};
+    if (rank < 0)
+      throw SpecError{fmt::format("rank {} is negative", rank), "ranks are numbered from 0"};
     table->highest_ = std::max(table->highest_, rank);
   }
   const auto size = static_cast<std::int64_t>(ranks.size());

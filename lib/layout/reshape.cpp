@@ -12,8 +12,10 @@ namespace {
 
 using Factors = std::span<const std::pair<std::string, std::int64_t>>;
 
-// The common refinement of the set's modes and the factors, outermost first, each piece named by
-// its factor; nothing where a boundary of one lies inside a piece of the other.
+// Returns the common refinement of the modes and the factors: pieces that divide both, outermost
+// first, each with the name of its factor. Both lists are consumed from the innermost end; the
+// smaller of the two remaining sizes is the next piece. Nothing if one does not divide the other: a
+// boundary then lies inside a piece, and no strides can describe the factors.
 std::optional<std::vector<Layout::Dimension>> refined(const std::vector<Mode>& modes,
                                                       Factors factors) {
   std::vector<Layout::Dimension> pieces;
@@ -40,7 +42,7 @@ std::shared_ptr<const RankTable> table_of(const RankSet& order) {
   if (order.size() > Reshape::max_table)
     throw SpecError{
         fmt::format(
-            "these groups follow no strides and would need a table of {} ranks, more than {}",
+            "groups without regular strides need a table of {} ranks; at most {} are supported",
             order.size(), Reshape::max_table),
         "choose sizes that divide one another, or a smaller world"};
   std::vector<std::int64_t> ranks;
@@ -49,18 +51,19 @@ std::shared_ptr<const RankTable> table_of(const RankSet& order) {
   return RankTable::make(std::move(ranks));
 }
 
-void check_product(const RankSet& order, Factors factors) {
+void require_product(const RankSet& order, Factors factors) {
   std::int64_t product = 1;
   for (const auto& factor : factors)
     if (factor.second < 1 || __builtin_mul_overflow(product, factor.second, &product)) product = 0;
   if (order.empty() || product != order.size())
-    throw UsageError{fmt::format("{} ranks are not the product of the factors", order.size())};
+    throw UsageError{fmt::format("the product of the factors must be {}", order.size()),
+                     "choose factors whose product is the number of ranks"};
 }
 
 }  // namespace
 
 Reshape::Reshape(const RankSet& order, Factors factors) : layout_{{}, 0, nullptr} {
-  check_product(order, factors);
+  require_product(order, factors);
   if (auto pieces = refined(order.modes(), factors)) {
     layout_ = Layout{std::move(*pieces), order.start(), order.table()};
   } else {
@@ -78,7 +81,8 @@ std::vector<std::size_t> Reshape::pieces_of(std::span<const std::string_view> fa
   std::vector<std::size_t> result;
   for (const std::string_view name : factors) {
     const auto found = std::ranges::find(pieces_, name, [](const auto& p) { return p.first; });
-    if (found == pieces_.end()) throw UsageError{fmt::format("there is no factor '{}'", name)};
+    if (found == pieces_.end())
+      throw UsageError{fmt::format("unknown factor '{}'", name), "use the factors of the reshape"};
     result.insert(result.end(), found->second.begin(), found->second.end());
   }
   return result;

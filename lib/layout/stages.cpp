@@ -9,8 +9,10 @@
 namespace rankmesh {
 namespace {
 
-void require_positive(std::int64_t number, const char* what) {
-  if (number < 1) throw UsageError{fmt::format("{} {}", number, what), "there is at least one"};
+void require_positive(std::int64_t number, const char* items) {
+  if (number < 1)
+    throw UsageError{fmt::format("the number of {} must be at least 1, got {}", items, number),
+                     "give a positive number"};
 }
 
 }  // namespace
@@ -38,15 +40,18 @@ StageLayers StageLayers::given(std::span<const std::int64_t> counts, std::int64_
   require_positive(chunks, "chunks per stage");
   const auto runs = static_cast<std::int64_t>(counts.size());
   if (runs == 0 || runs % chunks != 0)
-    throw UsageError{fmt::format("{} numbers of layers for {} chunks per stage", runs, chunks),
-                     "give one number per stage and chunk"};
+    throw UsageError{fmt::format("got {} layer counts for {} chunks per stage", runs, chunks),
+                     "give one layer count per stage and chunk"};
   StageLayers result;
   result.stages_ = runs / chunks;
   result.chunks_ = chunks;
   std::int64_t sum = 0;
   for (const std::int64_t count : counts) {
-    if (count < 0 || __builtin_add_overflow(sum, count, &sum))
-      throw UsageError{fmt::format("a chunk of {} layers", count), "give numbers from 0 up"};
+    if (count < 0)
+      throw UsageError{fmt::format("a chunk must have 0 or more layers, got {}", count),
+                       "give layer counts from 0 up"};
+    if (__builtin_add_overflow(sum, count, &sum))
+      throw UsageError{"the layer counts overflow 64 bits", "use smaller layer counts"};
     result.ends_.push_back(sum);
   }
   return result;
@@ -54,8 +59,10 @@ StageLayers StageLayers::given(std::span<const std::int64_t> counts, std::int64_
 
 StageLayers::Run StageLayers::run(Coordinate stage, std::int64_t chunk) const {
   if (stage.value() < 0 || stage.value() >= stages_ || chunk < 0 || chunk >= chunks_)
-    throw UsageError{fmt::format("stage {}, chunk {} of a pipeline with {} stages of {} chunks",
-                                 stage.value(), chunk, stages_, chunks_)};
+    throw UsageError{
+        fmt::format("stage {}, chunk {} is out of range: the pipeline has {} stages of {} chunks",
+                    stage.value(), chunk, stages_, chunks_),
+        "both are numbered from 0"};
   const std::int64_t run = chunk * stages_ + stage.value();
   if (ends_.empty()) return {run * each_, each_};
   const auto index = static_cast<std::size_t>(run);
@@ -65,7 +72,8 @@ StageLayers::Run StageLayers::run(Coordinate stage, std::int64_t chunk) const {
 
 StageLayers::Place StageLayers::place(std::int64_t layer) const {
   if (layer < 0 || layer >= layers())
-    throw UsageError{fmt::format("layer {} of {}", layer, layers())};
+    throw UsageError{fmt::format("layer {} is out of range: there are {} layers", layer, layers()),
+                     "layers are numbered from 0"};
   if (ends_.empty()) return {layer / each_ % stages_, layer / each_ / stages_, layer % each_};
   const std::int64_t run = std::ranges::upper_bound(ends_, layer) - ends_.begin();
   const std::int64_t first = run == 0 ? 0 : ends_[static_cast<std::size_t>(run) - 1];

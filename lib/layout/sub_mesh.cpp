@@ -1,4 +1,4 @@
-// Parts of a mesh, and parts put together.
+// Cuts parts out of a mesh, and joins parts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -29,23 +29,24 @@ bool has_all(const Layout& layout, Coordinates coordinates) {
 }  // namespace
 
 Layout concatenate(std::span<const Layout> parts, Rank through) {
-  if (parts.empty()) throw UsageError{"no layout is given to be concatenated", "give at least one"};
+  if (parts.empty())
+    throw UsageError{"concatenate needs at least one layout", "pass the parts to join"};
   std::vector<Layout::Dimension> dimensions;
   std::int64_t offset = position_of(parts.front(), through);
   for (const Layout& part : parts) {
     const auto coordinates = part.coordinates(through);
     if (!coordinates)
       throw NotMember{fmt::format("rank {} is not in every part", through.value()),
-                      "parts of one mesh meet in the rank through which they were sliced"};
+                      "slice all parts through one rank, and pass that rank"};
     if (part.ranks().table() != parts.front().ranks().table())
       throw UsageError{"the parts do not come from one mesh: their tables of ranks differ",
-                       "slice both from the same layout"};
+                       "slice all parts from the same layout"};
     for (std::size_t d = 0; d < coordinates->size(); ++d) {
       const Layout::Dimension& dimension = part.dimensions()[d];
       if (std::ranges::find(dimensions, dimension.name, &Layout::Dimension::name) !=
           dimensions.end())
-        throw UsageError{fmt::format("the dimension '{:.40}' stands twice", dimension.name),
-                         "give each its own name"};
+        throw UsageError{fmt::format("duplicate dimension '{:.40}'", dimension.name),
+                         "give each dimension its own name"};
       dimensions.push_back(dimension);
       offset -= (*coordinates)[d].value() * dimension.stride;
     }
@@ -53,7 +54,7 @@ Layout concatenate(std::span<const Layout> parts, Rank through) {
   try {
     return {std::move(dimensions), offset, parts.front().ranks().table()};
   } catch (const UsageError&) {
-    throw UsageError{"the parts cross: two combinations of their coordinates are one rank",
+    throw UsageError{"the parts overlap: two combinations of their coordinates give the same rank",
                      "concatenate parts along different dimensions of one mesh"};
   }
 }
@@ -65,11 +66,12 @@ Layout sub_mesh(const Layout& layout, Coordinates coordinates) {
     const std::size_t d = layout.index_of(name);
     if (is_given(name, coordinates.first(i)))
       throw UsageError{fmt::format("the coordinate of '{:.40}' is given twice", name),
-                       "give it once"};
+                       "give each coordinate once"};
     const Layout::Dimension& dimension = layout.dimensions()[d];
     if (coordinate.value() < 0 || coordinate.value() >= dimension.size)
-      throw UsageError{fmt::format("coordinate {} of '{}' is outside 0..{}", coordinate.value(),
-                                   name, dimension.size - 1)};
+      throw UsageError{fmt::format("the coordinate along '{}' must be from 0 to {}, got {}", name,
+                                   dimension.size - 1, coordinate.value()),
+                       "coordinates are numbered from 0"};
     offset += coordinate.value() * dimension.stride;
   }
   std::vector<Layout::Dimension> left;
@@ -83,8 +85,8 @@ MeshPlan sub_mesh(const MeshPlan& plan, Coordinates coordinates) {
   for (const Layout& view : plan.views())
     if (has_all(view, coordinates)) views.push_back(sub_mesh(view, coordinates));
   if (views.empty())
-    throw UnknownName{"no view of the mesh has all dimensions whose coordinates are given",
-                      "give coordinates of one view"};
+    throw UnknownName{"no view of the mesh contains all of the given dimensions",
+                      "give coordinates along dimensions of one view"};
   std::vector<GroupFamily> families;
   for (const GroupFamily& family : plan.families()) {
     if (!family.is_strided() || family.dimensions().empty()) continue;

@@ -63,8 +63,8 @@ bool RouteRule::fits(const RouteScope& scope) const {
 }
 
 const RouteTable& RouteTable::defaults() {
-  // Where shared memory won against Open MPI by its defaults and by its best settings, with and
-  // without a core per rank (docs/performance.md).
+  // The sizes at which shared memory was faster than Open MPI, with its default and its best
+  // settings, with and without one core per rank (docs/performance.md).
   static const RouteTable table = parse(
       "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
       "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
@@ -89,9 +89,10 @@ std::string RouteTable::to_string() const {
 void RouteTable::check_names(const std::vector<std::string>& names) const {
   for (const RouteRule& rule : rules_)
     if (!rule.name.empty() && std::ranges::find(names, rule.name) == names.end())
-      throw SpecError{fmt::format("{}: the route '{}' is for '{}', which the mesh does not have",
-                                  rule.origin, rule.to_string(), rule.name),
-                      detail::suggest(rule.name, names, "its names are"), rule.position};
+      throw SpecError{
+          fmt::format("{}: the route '{}' is for '{}', but the mesh has no groups of that name",
+                      rule.origin, rule.to_string(), rule.name),
+          detail::suggest(rule.name, names, "the names are"), rule.position};
 }
 
 std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
@@ -102,7 +103,7 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     const RouteRule& rule = rules_[r];
     if (!rule.fits(scope)) continue;
     if (rule.operation && *rule.operation != query.operation) continue;
-    // A rule without a kind is for the kind of its transport.
+    // A rule without a memory kind applies to the kind of its transport.
     if ((rule.transport == "nccl") != (query.kind == MemoryKind::device)) continue;
     if (rule.type && rule.type != query.type) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
@@ -124,7 +125,8 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
           (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
-      // What is not known offline may leave a rule out.
+      // A rule for one node may not hold if the nodes are not known, so the next rules
+      // stay candidates.
       if (carries_everything(rule.transport) && (!rule.one_node || scope.nodes)) break;
     }
     if (!segments.empty() && segments.back().rules == segment.rules)
@@ -138,9 +140,9 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
 std::string RouteExplanation::to_string() const {
   std::string text = question + ": ";
   if (transport.empty())
-    text += "nothing carries it";
+    text += "no transport carries it";
   else if (rule.empty())
-    text += fmt::format("{}, a group of one copies", transport);
+    text += fmt::format("{}, since a group of one rank only copies", transport);
   else
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
   for (const Skipped& one : skipped)

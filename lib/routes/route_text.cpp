@@ -1,4 +1,4 @@
-// Rules from text.
+// Reads rules from text.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,12 +41,12 @@ class Reader {
 
   std::vector<RouteRule> read() {
     if (text_.size() > most_characters)
-      throw SpecError{fmt::format("{}: routes of {} characters; at most {} are read", origin_,
-                                  text_.size(), most_characters),
-                      "was another file meant?"};
+      throw SpecError{fmt::format("{}: the routes have {} characters, more than the limit of {}",
+                                  origin_, text_.size(), most_characters),
+                      "check that this is the intended file"};
     while (skip_to_rule()) {
       if (rules_.size() == most_rules)
-        refuse(at_, fmt::format("more than {} rules", most_rules), "use fewer");
+        refuse(at_, fmt::format("more than {} rules", most_rules), "use fewer rules");
       rules_.push_back(rule());
       check_reachable();
     }
@@ -59,7 +59,7 @@ class Reader {
     std::size_t position;
   };
 
-  // Blanks, line ends, separators and comments; false at the end.
+  // Skips blanks, line ends, separators and comments. Returns false at the end.
   bool skip_to_rule() {
     while (at_ < text_.size()) {
       if (text_[at_] == '#')
@@ -72,7 +72,7 @@ class Reader {
     return false;
   }
 
-  // Up to ':', '=' or the end of the rule, without the blanks around.
+  // Returns the text up to ':', '=' or the end of the rule, without blanks around it.
   Word word() {
     while (at_ < text_.size() && is_blank_within(text_[at_])) ++at_;
     const std::size_t begin = at_;
@@ -96,11 +96,11 @@ class Reader {
       condition(rule, word());
     }
     if (!is_at('='))
-      refuse(at_, "expected ':' or '='", "a rule is name.operation:conditions=transport");
+      refuse(at_, "expected ':' or '='", "write a rule as name.operation:conditions=transport");
     ++at_;
     transport(rule, word());
     if (is_at(':') || is_at('='))
-      refuse(at_, "expected ';' or the end after the transport", "conditions stand before the '='");
+      refuse(at_, "expected ';' or the end after the transport", "write conditions before the '='");
     return rule;
   }
 
@@ -108,24 +108,28 @@ class Reader {
     const std::size_t dot = word.text.rfind('.');
     if (dot == std::string_view::npos)
       refuse(word.position, fmt::format("expected name.operation, found '{}'", shown(word.text)),
-             "write tp.all_reduce, tp.* or *.*");
+             "write for example tp.all_reduce, tp.* or *.*");
     const std::string_view name = word.text.substr(0, dot);
     const std::string_view operation = word.text.substr(dot + 1);
     if (!is_name(name))
-      refuse(word.position, fmt::format("'{}' is no name of groups", shown(name)),
-             name.find('/') != std::string_view::npos ? "a file of rules is written @PATH"
-                                                      : "write a name of the mesh, or * for all");
+      refuse(word.position, fmt::format("'{}' is not a valid name", shown(name)),
+             name.find('/') != std::string_view::npos
+                 ? "write @PATH to read rules from a file"
+                 : "write a name of the mesh, or * for all names");
     if (name != "*") rule.name = name;
     if (operation == "*") return;
-    const auto names = operations();
+    auto names = operations();
     const auto found = std::ranges::find(names, operation);
-    if (found == names.end())
-      refuse(word.position + dot + 1, fmt::format("there is no operation '{}'", shown(operation)),
-             detail::suggest(operation, names, "operations are *"));
+    if (found == names.end()) {
+      names.emplace_back("*");
+      refuse(word.position + dot + 1, fmt::format("unknown operation '{}'", shown(operation)),
+             detail::suggest(operation, names, "the operations are"));
+    }
     rule.operation = static_cast<Operation>(found - names.begin());
   }
 
-  // A name of the plan, with the grid's in front where there are several: encoder.tp.
+  // Whether the text can be a name: of a family, with the prefix of a grid if there are
+  // several (encoder.tp).
   static bool is_name(std::string_view name) {
     if (name == "*") return true;
     bool at_begin = true;
@@ -156,8 +160,8 @@ class Reader {
       static const std::vector<std::string> words{"host",  "device",  "int",        "float",
                                                   "half",  "fp8",     "one_node",   "many_nodes",
                                                   "eager", "capture", "ranks(2-8)", "0-32K"};
-      refuse(word.position, fmt::format("there is no condition '{}'", shown(text)),
-             detail::suggest(text, words, "conditions are"));
+      refuse(word.position, fmt::format("unknown condition '{}'", shown(text)),
+             detail::suggest(text, words, "the conditions are"));
     }
   }
 
@@ -170,8 +174,9 @@ class Reader {
   template <class T>
   void set(std::optional<T>& field, T value, const Word& word) {
     if (field)
-      refuse(word.position, fmt::format("'{}' is a second condition of its kind", shown(word.text)),
-             "write another rule for it");
+      refuse(word.position,
+             fmt::format("'{}' is the second condition of one kind", shown(word.text)),
+             "write a separate rule for it");
     field = value;
   }
 
@@ -180,8 +185,8 @@ class Reader {
     const auto [end, error] =
         std::from_chars(word.text.data(), word.text.data() + word.text.size(), value);
     if (error != std::errc{} || end != word.text.data() + word.text.size())
-      refuse(word.position, fmt::format("'{}' is no whole number", shown(word.text)),
-             "write digits");
+      refuse(word.position, fmt::format("expected a whole number, got '{}'", shown(word.text)),
+             "write decimal digits");
     return value;
   }
 
@@ -196,17 +201,17 @@ class Reader {
     }
     const std::int64_t value = number(word);
     if (value < 0 || value >= ByteRange::infinite / unit)
-      refuse(word.position, fmt::format("'{}' is no size in bytes", shown(word.text)),
-             "sizes are whole numbers of bytes, or of K, M or G, or inf");
+      refuse(word.position, fmt::format("the size '{}' is out of range", shown(word.text)),
+             "write a size such as 4096, 32K, 1G or inf");
     return value * unit;
   }
 
-  // Two words around the '-'.
+  // Splits a range at its '-'.
   std::pair<Word, Word> ends(const Word& word) {
     const std::size_t dash = word.text.find('-');
     if (dash == std::string_view::npos)
-      refuse(word.position, fmt::format("'{}' is no range", shown(word.text)),
-             "write from-to, as in 0-32K or 32K-inf");
+      refuse(word.position, fmt::format("expected a range, got '{}'", shown(word.text)),
+             "write from-to, such as 0-32K or 32K-inf");
     return {{word.text.substr(0, dash), word.position},
             {word.text.substr(dash + 1), word.position + dash + 1}};
   }
@@ -215,14 +220,15 @@ class Reader {
     const auto [first, last] = ends(word);
     const ByteRange range{size(first), size(last)};
     if (range.begin >= range.end)
-      refuse(word.position, fmt::format("no size lies in '{}'", shown(word.text)),
-             "the first is included, the second is not: 0-32K is 0 to 32767 bytes");
+      refuse(word.position, fmt::format("the range '{}' contains no size", shown(word.text)),
+             "write the smaller size first; the end is excluded: 0-32K is 0 to 32767 bytes");
     return range;
   }
 
   void ranks(RouteRule& rule, const Word& word) {
     if (has_ranks(rule))
-      refuse(word.position, "'ranks' stands twice in one rule", "write another rule for it");
+      refuse(word.position, "duplicate condition 'ranks' in one rule",
+             "write a separate rule for it");
     if (word.text.find('-') == std::string_view::npos) {
       rule.least_ranks = rule.most_ranks = number(word);
     } else {
@@ -231,10 +237,11 @@ class Reader {
       if (last.text != "inf") rule.most_ranks = number(last);
     }
     if (rule.least_ranks > rule.most_ranks)
-      refuse(word.position, fmt::format("no size of a group lies in '{}'", shown(word.text)),
-             "both ends are included: ranks(2-8)");
+      refuse(word.position, fmt::format("the range '{}' contains no group size", shown(word.text)),
+             "write the smaller number first: ranks(2-8)");
     if (rule.most_ranks < 2)
-      refuse(word.position, "groups of one rank need no route", "they copy; write ranks from 2 on");
+      refuse(word.position, "groups of one rank have no route",
+             "write 2 or more ranks: a group of one rank only copies");
     rule.least_ranks = std::max<std::int64_t>(rule.least_ranks, 2);
   }
   static bool has_ranks(const RouteRule& rule) {
@@ -243,31 +250,32 @@ class Reader {
 
   void transport(RouteRule& rule, const Word& word) {
     if (std::ranges::find(transports(), word.text) == transports().end())
-      refuse(word.position, fmt::format("there is no transport '{}'", shown(word.text)),
-             detail::suggest(word.text, transports(), "transports are"));
+      refuse(word.position, fmt::format("unknown transport '{}'", shown(word.text)),
+             detail::suggest(word.text, transports(), "the transports are"));
     rule.transport = word.text;
     const bool on_device = rule.transport == "nccl";
     if (rule.kind && on_device != (*rule.kind == MemoryKind::device))
       refuse(word.position,
              fmt::format("{} does not carry {} memory", rule.transport,
                          rankmesh::to_string(*rule.kind)),
-             "host memory goes over mpi or shm, device memory over nccl");
+             "use mpi or shm for host memory, nccl for device memory");
     if (rule.capture && !on_device)
-      refuse(word.position, fmt::format("{} is never inside a CUDA graph", rule.transport),
-             "leave eager and capture to rules for nccl");
+      refuse(word.position, fmt::format("{} has no rules for CUDA graphs", rule.transport),
+             "write eager and capture in rules for nccl only");
     if (rule.one_node == false && rule.transport == "shm")
       refuse(word.position, "shm does not reach other nodes",
-             "write one_node, or another transport");
+             "write one_node, or use another transport");
     if (!rule.operation) return;
     if (rule.bytes && is_point_to_point(*rule.operation))
       refuse(rule.position,
-             fmt::format("{} has no rules by size", rankmesh::to_string(*rule.operation)),
-             "the other end may expect another size, and both must take one route");
+             fmt::format("rules for {} cannot depend on the size",
+                         rankmesh::to_string(*rule.operation)),
+             "remove the sizes: both ends must take the same route, whatever size each expects");
     if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
-      refuse(rule.position, "barrier carries no data", "leave sizes and types out");
+      refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
 
-  // Whether everything that b matches is matched by a, sizes aside.
+  // Whether rule a matches every call that rule b matches, apart from sizes.
   static bool covers(const RouteRule& a, const RouteRule& b) {
     const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
     return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
@@ -276,11 +284,12 @@ class Reader {
            wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
   }
 
-  // A rule behind rules that take all its calls and cannot fail to carry them is a mistake.
+  // A rule is an error if earlier rules match all of its calls and always carry them. Earlier rules
+  // may cover the sizes of this rule together, so the covered range grows until no rule extends it.
   void check_reachable() {
     const RouteRule& last = rules_.back();
     const ByteRange range = last.bytes.value_or(ByteRange{});
-    std::int64_t covered = range.begin;  // all sizes below are taken
+    std::int64_t covered = range.begin;  // earlier rules match all sizes below
     std::size_t by = 0;
     for (bool grows = true; grows && covered < range.end;) {
       grows = false;
@@ -289,7 +298,7 @@ class Reader {
         if (!covers(rule, last) ||
             (!carries_everything(rule.transport) && rule.transport != last.transport))
           continue;
-        // Calls without a size match rules without one alone.
+        // Only rules without sizes match calls without a size.
         if (rule.bytes && !last.bytes) continue;
         const ByteRange other = rule.bytes.value_or(ByteRange{});
         if (other.begin <= covered && other.end > covered) {
@@ -301,13 +310,13 @@ class Reader {
     }
     if (covered >= range.end)
       refuse(last.position, fmt::format("the rule '{}' can never match", last.to_string()),
-             fmt::format("'{}' stands before it and takes its calls: the first match wins",
+             fmt::format("move it in front of '{}', which already takes its calls",
                          rules_[by].to_string()));
   }
 
   static std::string shown(std::string_view text) { return detail::excerpt(text.substr(0, 40), 0); }
 
-  // The line, where the text has lines.
+  // The origin, and the line if the text has several.
   [[nodiscard]] std::string place(std::size_t position) const {
     const auto line = 1 + std::ranges::count(text_.substr(0, position), '\n');
     if (is_file_) return fmt::format("{}:{}", origin_, line);
@@ -353,12 +362,12 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
   bool is_read = file.is_open();
   try {
     text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // a directory, for one
+  } catch (const std::ios_base::failure&) {  // for example a directory
     is_read = false;
   }
   if (!is_read || file.bad())
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
-                    "check the path on every node"};
+                    "check the path and its permissions on every node"};
   RouteTable table;
   table.rules_ = Reader{text, source, path, true}.read();
   return table;

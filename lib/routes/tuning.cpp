@@ -6,7 +6,7 @@ std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
                                    std::span<const RouteTiming> timings, bool sized,
                                    const std::string& usual, double gain) {
   std::vector<RouteRule> rules;
-  std::string before;  // that took the size before
+  std::string before;  // the best transport at the previous size
   for (std::size_t i = 0; i < timings.size(); ++i) {
     const auto& seconds = timings[i].seconds;
     const auto of_usual = seconds.find(usual);

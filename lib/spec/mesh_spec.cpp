@@ -1,4 +1,4 @@
-// From a description to a plan.
+// Turns a description into a plan.
 #include "rankmesh/spec/mesh_spec.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::int64_t most_compared_ranks = std::int64_t{1}
-                                             << 24;  // ranks, where two grids interleave
+// Bounds the comparison of interleaved grids.
+constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;
 
 std::string count_of_ranks(std::int64_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
@@ -32,16 +32,16 @@ Rank lowest(const RankSet& ranks) {
   return lowest;
 }
 
-// A rank that is in both; `budget` bounds the work over all calls.
+// Returns a rank that both sets contain. `budget` bounds the work of all calls together.
 std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t& budget) {
   if (a.highest() < lowest(b) || b.highest() < lowest(a)) return std::nullopt;
   const RankSet& few = a.size() < b.size() ? a : b;
   const RankSet& many = a.size() < b.size() ? b : a;
   budget -= few.size();
   if (budget < 0)
-    throw SpecError{
-        fmt::format("the ranks of grids lie between one another, {} and more", few.size()),
-        "give each grid ranks in a row"};
+    throw SpecError{fmt::format("the ranks of two grids interleave, and {} are too many to compare",
+                                few.size()),
+                    "give each grid one contiguous range of ranks"};
   for (const Rank rank : few)
     if (many.contains(rank)) return rank;
   return std::nullopt;
@@ -66,13 +66,13 @@ std::optional<std::int64_t> MeshSpec::world_size() const {
 
 void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
   if (world_size && *world_size < 1)
-    throw SpecError{fmt::format("a world of {} ranks", *world_size),
-                    "a world has at least one rank"};
+    throw SpecError{fmt::format("the world size must be at least 1, got {}", *world_size),
+                    "give the number of ranks"};
   if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
-    throw SpecError{fmt::format("{}: the mesh file is for {}, the world has {}",
+    throw SpecError{fmt::format("{}: the mesh file is for {}, but the world has {}",
                                 detail::place_of(origin_, world_size_line_),
                                 count_of_ranks(*stated_world_size_), *world_size),
-                    fmt::format("start {}, or leave world_size out of the file",
+                    fmt::format("start {}, or remove world_size from the file",
                                 count_of_ranks(*stated_world_size_))};
 }
 
@@ -82,30 +82,30 @@ void MeshSpec::check_overlap() const {
     for (std::size_t a = 0; a < b; ++a)
       detail::located(origin_, grids_[b].line, "", [&] {
         if (const auto rank = common_rank(*grids_[a].ranks, *grids_[b].ranks, budget))
-          throw SpecError{fmt::format("rank {} is in the grids '{}' and '{}'", rank->value(),
+          throw SpecError{fmt::format("rank {} is in two grids, '{}' and '{}'", rank->value(),
                                       grids_[a].name, grids_[b].name),
-                          "grids do not overlap; factorisations of the same ranks are views: mesh "
-                          "= \"dp=8 | ep=8\""};
+                          "put each rank into one grid; to factorise the same ranks twice, use "
+                          "views: mesh = \"dp=8 | ep=8\""};
       });
 }
 
-// The grid on its ranks of the world. Where it is open (`auto`), what it gets is the ranks listed,
-// or those of the world from its offset on.
+// Plans a grid on its ranks of the world. The size `auto` takes the listed ranks, or the ranks of
+// the world from the offset on.
 MeshString::Parts MeshSpec::parts_of(const Grid& grid,
                                      std::optional<std::int64_t> world_size) const {
   if (!grid.ranks && grid.rank_offset == 0) return grid.mesh.plan(world_size);
   auto own = grid.mesh.world_size();
   if (grid.ranks && own && *own != grid.ranks->size())
     throw SpecError{
-        fmt::format("{} is {}, {} listed", called(grid), count_of_ranks(*own),
+        fmt::format("{} has {}, but {} listed", called(grid), count_of_ranks(*own),
                     grid.ranks->size() == 1 ? "1 is" : fmt::format("{} are", grid.ranks->size())),
         fmt::format("list {}, or make one size auto", count_of_ranks(*own))};
   if (grid.ranks) own = grid.ranks->size();
   if (!own && world_size) {
     own = *world_size - grid.rank_offset;
     if (*own < 1)
-      throw SpecError{fmt::format("the mesh begins at rank {}, the world has {}", grid.rank_offset,
-                                  *world_size),
+      throw SpecError{fmt::format("the mesh begins at rank {}, but the world has {}",
+                                  grid.rank_offset, count_of_ranks(*world_size)),
                       "use a smaller rank_offset or a larger world"};
   }
   MeshString::Parts parts = grid.mesh.plan(own);
@@ -115,7 +115,7 @@ MeshString::Parts MeshSpec::parts_of(const Grid& grid,
   RankMap map{grid.ranks ? *grid.ranks : RankSet::range(grid.rank_offset, parts.world_size)};
   const std::int64_t reach = grid.ranks ? map.ranks().highest().value() + 1 : end;
   if (world_size && reach > *world_size)
-    throw SpecError{fmt::format("{} reaches to rank {}, the world has {}", called(grid), reach - 1,
+    throw SpecError{fmt::format("{} uses rank {}, but the world has {}", called(grid), reach - 1,
                                 count_of_ranks(*world_size)),
                     fmt::format("start {}, or use other ranks", count_of_ranks(reach))};
   const std::string prefix = grid.name.empty() ? "" : grid.name + ".";
@@ -129,13 +129,13 @@ void MeshSpec::add_lists(std::int64_t world_size, std::vector<GroupFamily>& fami
   for (const Lists& lists : lists_)
     detail::located(origin_, lists.line, "", [&] {
       if (std::ranges::find(families, lists.name, &GroupFamily::name) != families.end())
-        throw SpecError{fmt::format("the name '{}' stands twice", lists.name),
-                        "give the groups a name that the mesh does not have"};
+        throw SpecError{fmt::format("duplicate name '{}'", lists.name),
+                        "choose a name that the mesh does not use yet"};
       families.push_back(GroupFamily::of(lists.name, lists.groups));
       if (families.back().highest().value() >= world_size)
-        throw SpecError{fmt::format("'{}' has rank {}, the world has {}", lists.name,
+        throw SpecError{fmt::format("'{}' lists rank {}, but the world has {}", lists.name,
                                     families.back().highest().value(), count_of_ranks(world_size)),
-                        fmt::format("ranks run from 0 to {}", world_size - 1)};
+                        fmt::format("list ranks from 0 to {}", world_size - 1)};
     });
 }
 
@@ -144,12 +144,13 @@ void MeshSpec::set_options(MeshPlan& plan) const {
   for (const GroupFamily& family : plan.families()) names.push_back(family.name());
   const auto check = [&](const std::string& name, std::string_view reason) {
     if (std::ranges::find(names, name) == names.end())
-      throw SpecError{fmt::format("{} '{:.40}', which is no name of the mesh", reason, name),
-                      detail::suggest(name, names, "names")};
+      throw SpecError{
+          fmt::format("{} '{:.40}', but the mesh has no groups of that name", reason, name),
+          detail::suggest(name, names, "the names are")};
   };
   for (const Options& entry : options_)
-    detail::located(origin_, entry.line, "use other options", [&] {
-      check(entry.name, "options for");
+    detail::located(origin_, entry.line, "choose other options", [&] {
+      check(entry.name, "options are given for");
       if (!entry.options.split_from.empty())
         check(entry.options.split_from, fmt::format("'{}' is split from", entry.name));
       plan.set_options(entry.name, entry.options);
@@ -162,21 +163,21 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
   if (grids_.size() > 1) check_overlap();
   MeshString::Parts all;
   for (const Grid& grid : grids_) {
-    auto parts = detail::located(origin_, grid.line, "use other sizes",
+    auto parts = detail::located(origin_, grid.line, "choose other sizes",
                                  [&] { return parts_of(grid, world_size); });
     all.world_size = std::max(all.world_size, parts.world_size);
     std::ranges::move(parts.views, std::back_inserter(all.views));
     std::ranges::move(parts.families, std::back_inserter(all.families));
   }
   add_lists(all.world_size, all.families);
-  MeshPlan plan = detail::located(origin_, 0, "use other sizes", [&] {
+  MeshPlan plan = detail::located(origin_, 0, "choose other sizes", [&] {
     return MeshPlan{all.world_size, std::move(all.views), std::move(all.families)};
   });
   set_options(plan);
   return plan;
 }
 
-// The first thing that no mesh string says; empty where there is none.
+// Returns the first property that a mesh string cannot express, or an empty text.
 std::string MeshSpec::beyond_string() const {
   if (grids_.size() > 1 || !grids_.front().name.empty()) return "several grids";
   if (grids_.front().ranks) return "an order of ranks";
@@ -190,8 +191,8 @@ bool MeshSpec::fits_string() const { return beyond_string().empty(); }
 
 std::string MeshSpec::to_string() const {
   if (const std::string beyond = beyond_string(); !beyond.empty())
-    throw UnsupportedError{fmt::format("a mesh string cannot say {}", beyond),
-                           "use the TOML form (to_toml(), meshinfo convert)"};
+    throw UnsupportedError{fmt::format("a mesh string cannot express {}", beyond),
+                           "use the TOML form: MeshSpec::to_toml(), or meshinfo convert"};
   return grids_.front().mesh.to_string();
 }
 

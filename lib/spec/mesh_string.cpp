@@ -13,7 +13,7 @@
 namespace rankmesh {
 namespace {
 
-// Far beyond any real mesh; they bound the work that junk can cause.
+// These limits are far beyond any real mesh. They bound the work that damaged text can cause.
 constexpr std::size_t max_characters = 1 << 20;  // a preset may list ranks
 constexpr std::size_t max_dimensions = 32;
 constexpr std::size_t max_views = 16;
@@ -24,7 +24,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
-bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // of a preset's key
+bool is_value(char c) { return is_name(c) || c == '.' || c == '-'; }  // the value of a preset's key
 
 }  // namespace
 
@@ -34,7 +34,7 @@ class MeshStringParser {
     if (text.size() > max_characters)
       throw SpecError{
           fmt::format(
-              "the mesh string has {} characters; at most {} are read (it begins with '{}')",
+              "the mesh string has {} characters, more than the limit of {} (it begins with '{}')",
               text.size(), max_characters, detail::excerpt(text, 0)),
           std::string{example}, 0};
     mesh_.text_ = text;
@@ -46,14 +46,14 @@ class MeshStringParser {
     if (!take_preset()) {
       do {
         if (mesh_.views_.size() == max_views)
-          refuse(fmt::format("more than {} views", max_views), "use fewer");
+          refuse(fmt::format("more than {} views", max_views), "use fewer views");
         mesh_.views_.push_back(view());
       } while (take('|'));
     }
     if (take(';')) {
       do {
         if (mesh_.products_.size() == max_products)
-          refuse(fmt::format("more than {} derived names", max_products), "use fewer");
+          refuse(fmt::format("more than {} products", max_products), "use fewer products");
         mesh_.products_.push_back(product());
       } while (take(','));
     }
@@ -62,8 +62,8 @@ class MeshStringParser {
                  ? mesh_.preset_ ? "expected ',' ';' or the end" : "expected ',' '|' ';' or the end"
                  : "expected ',' '*' or the end",
              mesh_.preset_
-                 ? "keys are separated by ',', derived names follow one ';'"
-                 : "dimensions are separated by ',', views by '|', derived names follow one ';'");
+                 ? "separate keys by ',', and write products after one ';'"
+                 : "separate dimensions by ',' and views by '|', and write products after one ';'");
     return std::move(mesh_);
   }
 
@@ -87,7 +87,7 @@ class MeshStringParser {
     mesh_.refuse(at_, reason, hint);
   }
 
-  // `system:` in front of everything is a preset.
+  // Reads a preset if the text begins with `system:`.
   bool take_preset() {
     const std::size_t begin = at_;
     while (!at_end() && is_name(peek())) ++at_;
@@ -98,7 +98,7 @@ class MeshStringParser {
     }
     do {
       if (call.arguments.size() == max_dimensions)
-        refuse(fmt::format("more than {} keys", max_dimensions), "use fewer");
+        refuse(fmt::format("more than {} keys", max_dimensions), "use fewer keys");
       call.arguments.push_back(argument(call));
     } while (take(','));
     presets::check(mesh_.text_, call);
@@ -114,28 +114,28 @@ class MeshStringParser {
     for (const auto& other : call.arguments)
       if (other.key == argument.key) {
         at_ = argument.key_position;
-        refuse(fmt::format("the key '{}' stands twice", argument.key), "give each key once");
+        refuse(fmt::format("duplicate key '{}'", argument.key), "give each key once");
       }
-    if (!take('='))
-      refuse(fmt::format("expected '=' after '{}'", argument.key), "a key is key=value");
+    if (!take('=')) refuse(fmt::format("expected '=' after '{}'", argument.key), "write key=value");
     argument.value_position = at_;
     while (!at_end() && is_value(peek())) ++at_;
     argument.value = mesh_.text_.substr(argument.value_position, at_ - argument.value_position);
     if (argument.value.empty())
-      refuse(fmt::format("'{}' has no value", argument.key), "write a value, or leave the key out");
+      refuse(fmt::format("the key '{}' has no value", argument.key),
+             "write a value, or remove the key");
     return argument;
   }
 
-  std::string name(std::string_view what) {
+  std::string name(std::string_view element) {
     skip_blanks();
     if (!is_name_start(peek()))
-      refuse(fmt::format("expected {}", what),
-             "a name begins with a letter or '_' and goes on with letters, digits and '_'");
+      refuse(fmt::format("expected {}", element),
+             "a name begins with a letter or '_' and continues with letters, digits and '_'");
     const std::size_t begin = at_;
     while (!at_end() && is_name(peek())) ++at_;
     if (at_ - begin > max_name) {
       at_ = begin;
-      refuse(fmt::format("a name has more than {} characters", max_name), "use a shorter one");
+      refuse(fmt::format("a name is longer than {} characters", max_name), "use a shorter name");
     }
     return mesh_.text_.substr(begin, at_ - begin);
   }
@@ -146,17 +146,18 @@ class MeshStringParser {
       skip_blanks();
       const std::size_t position = at_;
       if (view.size() == max_dimensions)
-        refuse(fmt::format("more than {} dimensions in one view", max_dimensions), "use fewer");
+        refuse(fmt::format("more than {} dimensions in one view", max_dimensions),
+               "use fewer dimensions");
       MeshString::Dimension dimension{name("a dimension"), std::nullopt, position};
       const auto same = [&](const auto& d) { return d.name == dimension.name; };
       if (std::ranges::any_of(view, same)) {
         at_ = position;
-        refuse(fmt::format("the dimension '{}' stands twice in one view", dimension.name),
-               "give each its own name");
+        refuse(fmt::format("duplicate dimension '{}' in one view", dimension.name),
+               "give each dimension its own name");
       }
       if (!take('='))
         refuse(fmt::format("expected '=' after '{}'", dimension.name),
-               "a dimension is name=size, such as tp=8");
+               "write a dimension as name=size, such as tp=8");
       dimension.size = size(dimension.name, view);
       view.push_back(std::move(dimension));
     } while (take(','));
@@ -170,7 +171,7 @@ class MeshStringParser {
       for (const auto& other : view)
         if (!other.size)
           refuse(fmt::format("'{}' and '{}' are both auto", other.name, dimension),
-                 "one size per view may be auto; give the other a number");
+                 "write a number for one of them: only one size per view can be auto");
       at_ += 4;
       return std::nullopt;
     }
@@ -183,17 +184,25 @@ class MeshStringParser {
     if (junk || too_large || value == 0) {
       at_ = begin;
       if (junk)
-        refuse(fmt::format("the size of '{}' is no whole number", dimension),
-               "a size is a whole number from 1 up, or auto");
+        refuse(fmt::format("the size of '{}' must be a whole number, got '{}'", dimension,
+                           value_at(begin)),
+               "write a whole number from 1 up, or auto");
       if (too_large)
         refuse(fmt::format("the size of '{}' overflows 64 bits", dimension), "use a smaller size");
-      refuse(fmt::format("the size of '{}' is zero", dimension),
-             "a size is at least 1; leave out a dimension that is not there");
+      refuse(fmt::format("the size of '{}' must be at least 1, got 0", dimension),
+             "write 1 or more, or remove the dimension");
     }
     return value;
   }
 
-  // A preset may number its dimensions.
+  // Returns the text of a size for errors: up to the next separator, at most 20 characters.
+  [[nodiscard]] std::string value_at(std::size_t begin) const {
+    const std::string_view rest = std::string_view{mesh_.text_}.substr(begin, 20);
+    return detail::excerpt(rest.substr(0, rest.find_first_of(",|;=* \t\r\n")), 0);
+  }
+
+  // Reads a factor of a product. In a preset the name of a dimension may be a number, such as the
+  // axes of jax.
   std::string factor() {
     skip_blanks();
     if (!mesh_.preset_ || !is_digit(peek())) return name("a dimension");
@@ -206,19 +215,19 @@ class MeshStringParser {
     skip_blanks();
     MeshString::Product product;
     product.position = at_;
-    product.name = name("a derived name");
+    product.name = name("the name of a product");
     std::set<std::string> taken;
     for (const auto& view : mesh_.views_)
       for (const auto& dimension : view) taken.insert(dimension.name);
     for (const auto& other : mesh_.products_) taken.insert(other.name);
     if (taken.contains(product.name)) {
       at_ = product.position;
-      refuse(fmt::format("the name '{}' stands twice", product.name),
-             "give the derived name one of its own");
+      refuse(fmt::format("duplicate name '{}'", product.name),
+             "choose another name for the product");
     }
     if (!take('='))
       refuse(fmt::format("expected '=' after '{}'", product.name),
-             "a derived name is name=a*b, such as dp_cp=dp*cp");
+             "write a product as name=a*b, such as dp_cp=dp*cp");
     do {
       product.factors.push_back(factor());
     } while (take('*'));

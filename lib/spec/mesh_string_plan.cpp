@@ -1,4 +1,4 @@
-// From a mesh string to layouts and names.
+// Turns a mesh string into layouts and families.
 #include "rankmesh/spec/mesh_string.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string text_of(const MeshString::View& view) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-// The product of the sizes that are given; nothing where it overflows.
+// Returns the product of the given sizes, or nothing if it overflows.
 std::optional<std::int64_t> given_product(const MeshString::View& view) {
   std::int64_t product = 1;
   for (const auto& d : view)
@@ -29,7 +29,8 @@ std::optional<std::int64_t> given_product(const MeshString::View& view) {
 }
 
 [[noreturn]] void refuse_world(std::int64_t size) {
-  throw SpecError{fmt::format("a world of {} ranks", size), "a world has at least one rank"};
+  throw SpecError{fmt::format("the world size must be at least 1, got {}", size),
+                  "give the number of ranks"};
 }
 
 bool has_auto(const MeshString::View& view) {
@@ -57,25 +58,24 @@ std::optional<std::int64_t> MeshString::preset_world_size() const {
     const auto blueprint = presets::build(text_, *preset_, std::nullopt, is_open);
     if (!is_open) return blueprint.world_size;
   } catch (const SpecError&) {
-    // plan() tells what is wrong.
+    // The size is unknown. plan() reports the error.
   }
   return std::nullopt;
 }
 
-std::int64_t MeshString::settle_world(std::optional<std::int64_t> world_size) const {
+std::int64_t MeshString::resolve_world(std::optional<std::int64_t> world_size) const {
   for (const View& view : views_)
     if (!given_product(view))
       refuse(view.front().position,
-             fmt::format("the sizes of {} multiply to more than 64 bits hold", text_of(view)),
+             fmt::format("the product of the sizes in {} overflows 64 bits", text_of(view)),
              "use smaller sizes");
   if (world_size && *world_size < 1) refuse_world(*world_size);
   if (!world_size) world_size = this->world_size();
   if (!world_size) {
     const View& view = views_.front();
     const auto open = std::ranges::find_if(view, [](const auto& d) { return !d.size; });
-    refuse(open->position,
-           fmt::format("'{}' is auto and the size of the world is not known", open->name),
-           "give the number of ranks (meshinfo: --world-size N), or a number instead of auto");
+    refuse(open->position, fmt::format("'{}' is auto, but the world size is not known", open->name),
+           "give the world size (meshinfo: --world-size N), or write a number instead of auto");
   }
   return *world_size;
 }
@@ -86,13 +86,13 @@ Layout MeshString::layout_of(const View& view, std::int64_t world) const {
     const std::string there = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
     if (has_auto(view))
       refuse(view.front().position,
-             fmt::format("{} ranks cannot be divided by {}, the product of {}", world, given,
-                         text_of(view)),
-             fmt::format("use a world that is a multiple of {}, or other sizes", given));
+             fmt::format("the world size {} is not divisible by {}, the product of the sizes in {}",
+                         world, given, text_of(view)),
+             fmt::format("use a world size that is a multiple of {}, or other sizes", given));
     refuse(view.front().position,
-           fmt::format("{} is {} ranks, the world has {}", text_of(view), given, there),
+           fmt::format("{} has {} ranks, but the world has {}", text_of(view), given, there),
            views_.size() > 1 && world == world_size()
-               ? "the views of a mesh have the same number of ranks"
+               ? "give all views the same number of ranks"
                : fmt::format("start {} ranks, or make one size auto", given));
   }
   std::vector<std::pair<std::string, std::int64_t>> sizes;
@@ -108,13 +108,14 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
       if (std::ranges::find(dimensions, d.name) == dimensions.end()) dimensions.push_back(d.name);
   for (const Product& product : products_) {
     if (std::ranges::find(families, product.name, &GroupFamily::name) != families.end())
-      refuse(product.position, fmt::format("the name '{}' stands twice", product.name),
-             "give the derived name one of its own");
+      refuse(product.position, fmt::format("duplicate name '{}'", product.name),
+             "choose another name for the product");
     for (const std::string& factor : product.factors)
       if (std::ranges::find(dimensions, factor) == dimensions.end())
         refuse(product.position,
-               fmt::format("'{}' is made of '{}', which no view has", product.name, factor),
-               detail::suggest(factor, dimensions, "dimensions"));
+               fmt::format("the product '{}' contains '{}', which is not a dimension of the mesh",
+                           product.name, factor),
+               detail::suggest(factor, dimensions, "the dimensions are"));
     bool found = false;
     for (std::size_t v = 0; v < layouts.size() && !found; ++v) {
       std::vector<std::size_t> members;
@@ -123,17 +124,24 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
       if (members.size() != product.factors.size()) continue;
       std::ranges::sort(members);
       if (std::ranges::adjacent_find(members) != members.end())
-        refuse(product.position, fmt::format("'{}' names a dimension twice", product.name),
-               "name each once");
+        refuse(product.position,
+               fmt::format("the product '{}' contains a dimension twice", product.name),
+               "name each dimension once");
       families.push_back(GroupFamily::of(product.name, layouts[v], members));
       found = true;
     }
     if (!found)
-      refuse(product.position, fmt::format("no view has all dimensions of '{}'", product.name),
-             "a derived name is a product of dimensions of one view");
+      refuse(product.position,
+             fmt::format("no view contains all dimensions of the product '{}'", product.name),
+             "use dimensions of one view");
   }
 }
 
+// A preset plans itself; only products are added to it. For views, the world size is resolved
+// first, since every view must have the same number of ranks and one size per view may be `auto`. A
+// dimension that appears in several views makes one family, so its groups must be the same in each
+// of them: otherwise one name would stand for two sets of groups. Products come last, because they
+// can use the dimensions of any view.
 MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const {
   if (preset_) {
     if (world_size && *world_size < 1) refuse_world(*world_size);
@@ -142,7 +150,7 @@ MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const
     add_products(blueprint.views, blueprint.families);
     return {blueprint.world_size, std::move(blueprint.views), std::move(blueprint.families)};
   }
-  const std::int64_t world = settle_world(world_size);
+  const std::int64_t world = resolve_world(world_size);
   std::vector<Layout> layouts;
   std::vector<GroupFamily> families;
   for (const View& view : views_) {
@@ -155,9 +163,9 @@ MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const
       else if (!family.has_same_groups(*known))
         refuse(
             view[d].position,
-            fmt::format("'{}' has other groups in this view: {} here, {} in an earlier one",
+            fmt::format("'{}' has different groups in two views: {} here, {} in an earlier view",
                         view[d].name, family.group(0).to_string(24), known->group(0).to_string(24)),
-            "put it at the same place with the same size in each view, or give it another name");
+            "give it the same place and size in each view, or another name");
     }
   }
 

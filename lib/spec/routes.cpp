@@ -6,7 +6,7 @@
 namespace rankmesh {
 namespace {
 
-// A mesh file may lie anywhere; what it names lies beside it.
+// A relative path in a mesh file is relative to the folder of that file.
 std::string beside(const std::string& routes, const std::string& mesh_file) {
   namespace fs = std::filesystem;
   if (!routes.starts_with('@') || mesh_file.empty()) return routes;

@@ -15,10 +15,10 @@
 namespace rankmesh {
 namespace {
 
-// They bound the memory that a small file can cause.
+// These limits bound the memory that a small file can cause.
 constexpr std::int64_t max_listed = std::int64_t{1} << 20;  // ranks
 constexpr std::size_t max_grids = 64;
-constexpr std::size_t max_names = 256;
+constexpr std::size_t max_lists = 256;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\r";
@@ -32,7 +32,7 @@ std::string read_file(const std::string& path) {
   bool is_read = file.is_open();
   try {
     text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // a directory, for one
+  } catch (const std::ios_base::failure&) {  // for example a directory
     is_read = false;
   }
   if (!is_read || file.bad())
@@ -45,9 +45,9 @@ toml::table parse_table(std::string_view text, std::string_view origin) {
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
-    throw SpecError{fmt::format("{}:{}: this is no TOML: {}", origin, error.source().begin.line,
+    throw SpecError{fmt::format("{}:{}: TOML syntax error: {}", origin, error.source().begin.line,
                                 error.description()),
-                    "see toml.io for the syntax"};
+                    "see https://toml.io for the syntax"};
   }
 }
 
@@ -71,7 +71,7 @@ class MeshFileReader {
     static const std::vector<std::string> keys{
         "mesh",   "world_size", "rank_offset", "rank_order", "grids",   "groups", "options",
         "routes", "source",     "locator",     "given",      "derived", "unknown"};
-    root_.refuse_other_keys(keys);
+    root_.require_known_keys(keys);
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
     root_.find("grids") != nullptr ? read_grids() : read_mesh();
@@ -91,20 +91,21 @@ class MeshFileReader {
     const std::string text = table.text("mesh");
     const std::int64_t line = table.line("mesh");
     if (text.ends_with(".toml"))
-      table.refuse(line, "'mesh' names another file", "write the mesh string itself");
+      table.refuse(line, "'mesh' must be a mesh string, not another file",
+                   "write the mesh string itself");
     return detail::located(spec_.origin_, line, "", [&] { return MeshString::parse(text); });
   }
 
   void read_mesh() {
     if (root_.text("mesh").empty())
-      root_.refuse(root_.line("mesh"), "there is no mesh",
+      root_.refuse(root_.line("mesh"), "the file has no mesh",
                    "write mesh = \"pp=2,dp=4,tp=8\", or tables [grids.NAME]");
     MeshSpec::Grid grid{
         {}, mesh_string(root_), {}, root_.number("rank_offset", 0).value_or(0), root_.line("mesh")};
     if (const toml::node* order = root_.find("rank_order")) {
       if (root_.find("rank_offset") != nullptr)
-        root_.refuse(*order, "'rank_order' and 'rank_offset' both say where the mesh lies",
-                     "leave one of them out");
+        root_.refuse(*order, "'rank_order' and 'rank_offset' cannot be combined",
+                     "remove one of them");
       grid.ranks = root_.ranks("rank_order", *order, max_listed);
     }
     spec_.grids_.push_back(std::move(grid));
@@ -114,14 +115,14 @@ class MeshFileReader {
     static const std::vector<std::string> keys{"mesh", "ranks"};
     for (const char* key : {"mesh", "rank_offset", "rank_order"})
       if (root_.find(key) != nullptr)
-        root_.refuse(root_.line(key), fmt::format("'{}' beside grids", key),
-                     "each grid has a mesh and ranks of its own: [grids.NAME]");
+        root_.refuse(root_.line(key), fmt::format("'{}' cannot be combined with grids", key),
+                     "write the mesh and the ranks of each grid in its table [grids.NAME]");
     for (const auto& entry : root_.entries_of("grids")) {
       if (!is_name(entry.key)) refuse_name(entry);
       if (spec_.grids_.size() == max_grids)
-        root_.refuse(entry.line, fmt::format("more than {} grids", max_grids), "use fewer");
+        root_.refuse(entry.line, fmt::format("more than {} grids", max_grids), "use fewer grids");
       const detail::TomlReader table = root_.table(entry);
-      table.refuse_other_keys(keys);
+      table.require_known_keys(keys);
       if (table.text("mesh").empty())
         root_.refuse(entry.line, fmt::format("the grid '{}' has no mesh", entry.key),
                      "write mesh = \"dp=2,tp=4\"");
@@ -133,7 +134,7 @@ class MeshFileReader {
                               table.ranks("ranks", *ranks, max_listed), 0, table.line("mesh")});
     }
     if (spec_.grids_.empty())
-      root_.refuse(root_.line("grids"), "there is no grid",
+      root_.refuse(root_.line("grids"), "'grids' is empty",
                    "write a table [grids.NAME] with mesh and ranks");
   }
 
@@ -141,25 +142,26 @@ class MeshFileReader {
     std::int64_t left = max_listed;
     for (const auto& entry : root_.entries_of("groups")) {
       if (!is_name(entry.key)) refuse_name(entry);
-      if (spec_.lists_.size() == max_names)
-        root_.refuse(entry.line, fmt::format("more than {} names", max_names), "use fewer");
+      if (spec_.lists_.size() == max_lists)
+        root_.refuse(entry.line, fmt::format("more than {} lists of groups", max_lists),
+                     "use fewer lists");
       const toml::array* array = entry.value->as_array();
       if (array == nullptr || array->empty())
-        root_.refuse(entry.line, fmt::format("'{}' is no list of groups", entry.key),
-                     "write [[0, 4], [1, 5]], or texts: [\"0,4\", \"1,5\"]");
+        root_.refuse(entry.line, fmt::format("'{}' must be a list of groups", entry.key),
+                     "write [[0, 4], [1, 5]], or [\"0,4\", \"1,5\"]");
       MeshSpec::Lists lists{entry.key, {}, entry.line};
       for (const toml::node& group : *array) {
         lists.groups.push_back(root_.ranks(entry.key, group, max_listed));
         left -= lists.groups.back().size();
         if (left < 0)
           root_.refuse(group, fmt::format("the groups list more than {} ranks", max_listed),
-                       "use fewer");
+                       "list fewer ranks");
       }
       spec_.lists_.push_back(std::move(lists));
     }
   }
 
-  // The names of a grid stand in a table of the grid's: [options.encoder.tp].
+  // The options of a grid's families are in a table of the grid: [options.encoder.tp].
   void read_options() {
     for (const auto& entry : root_.entries_of("options")) {
       const auto is_entry = [&](const MeshSpec::Grid& grid) { return grid.name == entry.key; };
@@ -173,15 +175,14 @@ class MeshFileReader {
 
   void add_options(const std::string& name, const detail::TomlReader::Entry& entry) {
     if (std::ranges::find(spec_.options_, name, &MeshSpec::Options::name) != spec_.options_.end())
-      root_.refuse(entry.line, fmt::format("the options of '{:.40}' stand twice", name),
-                   "give them once");
+      root_.refuse(entry.line, fmt::format("duplicate options of '{:.40}'", name),
+                   "write the options of a name once");
     spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
   }
 
   [[noreturn]] void refuse_name(const detail::TomlReader::Entry& entry) const {
-    root_.refuse(
-        entry.line, fmt::format("'{:.40}' is no name", entry.key),
-        "a name begins with a letter or '_' and goes on with letters, digits and '_', at most 64");
+    root_.refuse(entry.line, fmt::format("'{:.40}' is not a valid name", entry.key),
+                 "a name has at most 64 characters: a letter or '_', then letters, digits and '_'");
   }
 
   detail::TomlReader root_;

@@ -22,7 +22,7 @@ GroupOptions read_options(const TomlReader& table) {
       "split_from", "share_resources",  "ranks_per_id",  "lazy",
       "blocking",   "priority",         "min_ctas",      "max_ctas",
       "duplicates", "cga_cluster_size", "traffic_class", "timeout"};
-  table.refuse_other_keys(keys);
+  table.require_known_keys(keys);
   GroupOptions options;
   options.split_from = table.text("split_from");
   options.share_resources = table.flag("share_resources");

@@ -25,11 +25,11 @@ std::vector<TomlReader::Entry> TomlReader::entries() const {
   return result;
 }
 
-void TomlReader::refuse_other_keys(std::span<const std::string> keys) const {
+void TomlReader::require_known_keys(std::span<const std::string> keys) const {
   for (const Entry& entry : entries())
     if (std::ranges::find(keys, entry.key) == keys.end())
-      refuse(entry.line, fmt::format("there is no key '{:.40}'", entry.key),
-             suggest(entry.key, keys, "keys"));
+      refuse(entry.line, fmt::format("unknown key '{:.40}'", entry.key),
+             suggest(entry.key, keys, "the keys are"));
 }
 
 std::string TomlReader::text(std::string_view key) const {
@@ -37,7 +37,8 @@ std::string TomlReader::text(std::string_view key) const {
   if (node == nullptr) return {};
   const auto value = node->value_exact<std::string>();
   if (!value)
-    refuse(*node, fmt::format("'{}' is no string", key), fmt::format("write {} = \"...\"", key));
+    refuse(*node, fmt::format("'{}' must be a string", key),
+           fmt::format("write {} = \"...\"", key));
   return *value;
 }
 
@@ -47,12 +48,13 @@ std::vector<std::string> TomlReader::texts(std::string_view key) const {
   if (node == nullptr) return result;
   const toml::array* array = node->as_array();
   if (array == nullptr)
-    refuse(*node, fmt::format("'{}' is no list", key), fmt::format("write {} = [\"...\"]", key));
+    refuse(*node, fmt::format("'{}' must be a list of strings", key),
+           fmt::format("write {} = [\"...\"]", key));
   for (const toml::node& element : *array) {
     const auto value = element.value_exact<std::string>();
     if (!value)
-      refuse(element, fmt::format("'{}' holds something that is no string", key),
-             "use strings only");
+      refuse(element, fmt::format("'{}' must contain strings only", key),
+             "put every element in quotes");
     result.push_back(*value);
   }
   return result;
@@ -63,7 +65,7 @@ bool TomlReader::flag(std::string_view key) const {
   if (node == nullptr) return false;
   const auto value = node->value_exact<bool>();
   if (!value)
-    refuse(*node, fmt::format("'{}' is neither true nor false", key),
+    refuse(*node, fmt::format("'{}' must be true or false", key),
            fmt::format("write {} = true", key));
   return *value;
 }
@@ -76,8 +78,8 @@ std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_
   if (!value || *value < least || *value > most)
     refuse(*node,
            most == INT64_MAX - 1
-               ? fmt::format("'{}' is no whole number from {} up", key, least)
-               : fmt::format("'{}' is no whole number from {} to {}", key, least, most),
+               ? fmt::format("'{}' must be a whole number from {} up", key, least)
+               : fmt::format("'{}' must be a whole number from {} to {}", key, least, most),
            "write a whole number, without quotes");
   return value;
 }
@@ -91,14 +93,14 @@ std::vector<TomlReader::Entry> TomlReader::entries_of(std::string_view key) cons
 TomlReader TomlReader::table(const Entry& entry) const {
   const toml::table* table = entry.value->as_table();
   if (table == nullptr)
-    refuse(entry.line, fmt::format("'{:.40}' is no table", entry.key),
-           "its keys follow a line with its name in brackets, or stand in braces");
+    refuse(entry.line, fmt::format("'{:.40}' must be a table", entry.key),
+           "write its keys below a line with its name in brackets, or in braces");
   return {*table, origin_};
 }
 
 RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int64_t most) const {
   const auto refuse_form = [&] {
-    throw SpecError{fmt::format("'{}' is no list of ranks", key),
+    throw SpecError{fmt::format("'{}' must be a list of ranks", key),
                     "write [0, 1, 2], or a text such as \"0-3,8\""};
   };
   return located(origin_, node.source().begin.line, "list each rank once", [&] {

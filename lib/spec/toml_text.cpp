@@ -1,4 +1,4 @@
-// A description as a TOML file.
+// Writes a description as a TOML file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ std::string key(std::string_view name) {
   return is_bare ? std::string{name} : detail::quoted(name);
 }
 
-// A name of a grid, encoder.tp, stands in a table of the grid's.
+// The options of a grid's families, such as encoder.tp, are in a table of the grid.
 std::string header(std::string_view name, const std::vector<MeshSpec::Grid>& grids) {
   for (const MeshSpec::Grid& grid : grids)
     if (!grid.name.empty() && name.starts_with(grid.name + "."))

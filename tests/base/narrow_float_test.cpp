@@ -1,4 +1,4 @@
-// The stored forms of narrow floats, against the definition: the nearest value, ties to even.
+// Compares narrow floats with their definition: the nearest value, ties to even.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ struct Shape {
   bool has_infinity;
 };
 
-// The value by the definition, in double.
+// The value of a pattern by the definition, in double.
 double value_of(const Shape& shape, unsigned bits) {
   const unsigned digits = bits & ((1U << shape.mantissa) - 1);
   const int exponent = static_cast<int>(bits >> shape.mantissa) & ((1 << shape.exponent) - 1);
@@ -36,7 +36,7 @@ double value_of(const Shape& shape, unsigned bits) {
 template <class Narrow>
 void test_format(const Shape& shape) {
   const unsigned all = 1U << (1 + shape.exponent + shape.mantissa);
-  std::vector<double> finite;  // positive ones, rising
+  std::vector<double> finite;  // positive values in ascending order
   for (unsigned bits = 0; bits < all; ++bits) {
     const auto stored = Narrow::from_bits(static_cast<decltype(Narrow::bits)>(bits));
     const double expected = value_of(shape, bits);
@@ -48,11 +48,12 @@ void test_format(const Shape& shape) {
     }
     REQUIRE(decoded == expected);
     if (std::isinf(expected) && shape.mantissa == 2)
-      continue;  // fp8: held at the largest, see below
+      continue;  // 8-bit floats keep the largest value, see below
     REQUIRE(Narrow{decoded} == stored);
     if (bits < all / 2 && std::isfinite(expected)) finite.push_back(expected);
   }
-  // Between two neighbours: the nearer one; half way: the even one, which is every second.
+  // Between two neighbours the nearer one is expected, and half way the even one, which is
+  // every second.
   for (std::size_t i = 0; i + 1 < finite.size(); ++i) {
     const double middle = (finite[i] + finite[i + 1]) / 2;
     const auto lower = static_cast<unsigned>(i);
@@ -60,7 +61,7 @@ void test_format(const Shape& shape) {
       return unsigned{Narrow{static_cast<float>(value)}.bits};
     };
     if (static_cast<double>(static_cast<float>(middle)) != middle)
-      continue;  // below what float32 has
+      continue;  // below the smallest float32
     REQUIRE(stored(middle) == (lower % 2 == 0 ? lower : lower + 1));
     REQUIRE(stored(std::nextafter(static_cast<float>(middle), 0.0F)) == lower);
     REQUIRE(stored(std::nextafter(static_cast<float>(middle), INFINITY)) == lower + 1);
@@ -77,7 +78,7 @@ TEST_CASE("every stored pattern has its value, and every value goes to the neare
   test_format<Float8E5M2>({5, 2, true});
 }
 
-TEST_CASE("what is too large becomes infinity, or stays at the largest in 8 bits") {
+TEST_CASE("values that are too large become infinity, or the largest value in 8 bits") {
   CHECK(Float16{65504.0F}.bits == 0x7bff);
   CHECK(Float16{65519.0F}.bits == 0x7bff);
   CHECK(Float16{65520.0F}.bits == 0x7c00);
@@ -91,7 +92,7 @@ TEST_CASE("what is too large becomes infinity, or stays at the largest in 8 bits
   static_assert(DataTypeOf<BFloat16>::value == DataType::bfloat16 && sizeof(Float8E4M3) == 1);
 }
 
-TEST_CASE("stretches convert like single numbers") {
+TEST_CASE("spans convert like single numbers") {
   const std::array<float, 5> values{1, -2.5F, 1e-3F, 300, 0};
   for (const DataType type :
        {DataType::float16, DataType::bfloat16, DataType::float8_e4m3, DataType::float8_e5m2}) {

@@ -14,6 +14,7 @@
 #include "rankmesh/report/groups.hpp"
 #include "rankmesh/report/rank.hpp"
 #include "rankmesh/report/show.hpp"
+#include "rankmesh/report/write.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::GroupFamily;
@@ -26,17 +27,18 @@ using rankmesh::RankSet;
 namespace fuzz {
 namespace {
 
-constexpr std::int64_t small_world = 64;  // up to here every rank is looked at
-constexpr std::int64_t few = 4;           // above: so many from the front and from the back
+constexpr std::int64_t small_world = 64;  // up to this size every rank is checked
+constexpr std::int64_t few = 4;           // above it: this many at the front and at the back
 
-// Not assert: it must also hold where NDEBUG is defined.
-void require(bool holds, const char* what, std::string_view which = {}) {
+// This replaces assert, which NDEBUG would disable.
+void require(bool holds, const char* property, std::string_view which = {}) {
   if (holds) return;
-  std::fprintf(stderr, "broken: %s: %.*s\n", what, static_cast<int>(which.size()), which.data());
+  std::fprintf(stderr, "broken: %s: %.*s\n", property, static_cast<int>(which.size()),
+               which.data());
   std::abort();
 }
 
-// 0 .. n-1 in a small world, else both ends.
+// Returns 0 .. n-1 in a small world, else numbers from both ends.
 std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
   std::vector<std::int64_t> result;
   const bool whole = world <= small_world || n <= 2 * few;
@@ -46,7 +48,8 @@ std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
   return result;
 }
 
-// n-th and index-of undo each other; a partition has every rank of a small world once.
+// Checks that at and index_of are inverse, and that a partition has every rank of a small
+// world once.
 void check_family(const GroupFamily& family, std::int64_t world) {
   require(family.group_count() > 0 && family.group_size() > 0, "no groups", family.name());
   const bool is_partition = family.coverage(world) == Coverage::partition;
@@ -96,17 +99,19 @@ void check_rank(const MeshPlan& plan, Rank rank) {
             "communicators", plan.describe(rank));
 }
 
-// Reports are made for any plan, and those that say they cost nothing per rank do.
+// Makes all reports that are fast for any plan.
 void check_reports(const MeshPlan& plan) {
   namespace report = rankmesh::report;
-  require(!report::show_text(plan, {}).empty() && !report::show_json(plan, {}).empty(), "show");
-  require(!report::explain_order_text(plan).empty() && !report::explain_order_json(plan).empty(),
-          "order");
+  using enum report::Format;
+  const auto require_forms = [](const report::Document& document, const char* name) {
+    for (const auto format : {text, json, csv})
+      require(!report::to_string(document, format).empty(), name);
+  };
+  require_forms(report::show(plan, nullptr), "show");
+  require_forms(report::explain_order(plan), "order");
   const Rank last = plan.world_size() - 1;
-  require(!report::rank_text(plan, last, nullptr).empty(), "rank");
-  require(!report::explain_rank_text(plan, last).empty() &&
-              !report::explain_rank_json(plan, last).empty(),
-          "explain");
+  require(!report::to_string(report::rank(plan, last, nullptr), text).empty(), "rank");
+  require_forms(report::explain_rank(plan, last), "explain");
   if (plan.world_size() > small_world) return;
   std::vector<report::NamedFamily> families;
   std::int64_t groups = 0;
@@ -115,9 +120,9 @@ void check_reports(const MeshPlan& plan) {
     groups += family.group_count();
   }
   std::size_t written = 0;
-  for (const auto format : {report::Format::text, report::Format::json, report::Format::csv})
-    report::write_groups(plan.world_size(), families, format,
-                         [&](auto piece) { written += piece.size(); });
+  const auto listing = report::groups(plan.world_size(), std::move(families));
+  for (const auto format : {text, json, csv})
+    report::write(listing, format, [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);
   require(counts.groups == groups && counts.distinct_groups <= groups, "count");
@@ -163,7 +168,7 @@ void check_world(const MeshSpec& spec, std::optional<std::int64_t> world) {
   check_plan(spec, *plan);
 }
 
-// `text#8`: the text, and 8.
+// Splits `text#8` into the text and 8.
 std::optional<std::int64_t> take_world(std::string_view& text) {
   const std::size_t mark = text.rfind('#');
   if (mark == std::string_view::npos) return std::nullopt;

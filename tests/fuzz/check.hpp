@@ -1,4 +1,4 @@
-// What must hold for every text that somebody may write as a mesh.
+// Properties that hold for every text of a mesh.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace fuzz {
 
-/// Parses the text and, where that succeeds, plans it on its own world and on the one that stands
-/// behind the last '#' of the input (`pp=2,tp=auto#8`; no mesh string has a '#', and in TOML it
-/// begins a comment). Ends the process with a message where anything but a SpecError comes out, or
-/// where a plan contradicts itself.
+/// Parses the text. If that succeeds, plans it on its own world and on the world size after the
+/// last '#' of the input (`pp=2,tp=auto#8`; a mesh string never contains '#', and in TOML it begins
+/// a comment). Ends the process with a message if anything but a SpecError is thrown, or if a plan
+/// contradicts itself.
 void check_input(std::string_view input,
                  const std::function<rankmesh::MeshSpec(std::string_view)>& parse);
 
 }  // namespace fuzz
 
-/// The entry that libFuzzer and the replaying test call; one definition per target.
+/// The function that libFuzzer and the replaying test call. Each target defines it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

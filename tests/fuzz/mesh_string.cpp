@@ -1,4 +1,4 @@
-// Views and derived names; presets have a target of their own.
+// Fuzzes views and products; presets have their own target.
 #include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
-// Mutations that keep the shape of a mesh: another number, an item more, fewer or elsewhere. Bytes
-// alone seldom get past "the sizes do not multiply to the world".
+// Mutations that keep the structure of a mesh: they change a number, or add, remove or move an
+// item. Mutations of bytes alone seldom get past the check that the sizes fit the world.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -19,7 +19,7 @@ constexpr std::string_view separators = ",;|*x.-\n#\"[]";
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return separators.find(c) != std::string_view::npos; }
 
-// Spans of the text that a predicate holds for, neighbours joined.
+// Returns the spans of the text for which a predicate holds; neighbours are joined.
 template <class Predicate>
 std::vector<std::pair<std::size_t, std::size_t>> spans(const std::string& text, Predicate holds) {
   std::vector<std::pair<std::size_t, std::size_t>> result;
@@ -37,11 +37,11 @@ void change(std::string& text, std::minstd_rand& random) {
   const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   const auto digits = spans(text, is_digit);
   const auto items = spans(text, [](char c) { return !is_separator(c); });
-  const std::size_t what = pick(5);
-  if (what < 2 && !digits.empty()) {
+  const std::size_t kind = pick(5);
+  if (kind < 2 && !digits.empty()) {
     const auto [at, size] = digits[pick(digits.size())];
     text.replace(at, size, numbers[pick(std::size(numbers))]);
-  } else if (what == 2 && items.size() > 1) {  // exchange two
+  } else if (kind == 2 && items.size() > 1) {  // swap two
     auto a = items[pick(items.size())];
     auto b = items[pick(items.size())];
     if (a.first > b.first) std::swap(a, b);
@@ -50,7 +50,7 @@ void change(std::string& text, std::minstd_rand& random) {
     const std::string second = text.substr(b.first, b.second);
     text.replace(b.first, b.second, first);
     text.replace(a.first, a.second, second);
-  } else if (what == 3 && !items.empty()) {  // drop one, with the separator behind it
+  } else if (kind == 3 && !items.empty()) {  // remove one, with the separator after it
     const auto [at, size] = items[pick(items.size())];
     text.erase(at, size + 1);
   } else if (!items.empty()) {  // repeat one

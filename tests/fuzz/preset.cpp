@@ -1,4 +1,4 @@
-// `system:key=value,...`, and derived names behind it.
+// Fuzzes `system:key=value,...`, also with products.
 #include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

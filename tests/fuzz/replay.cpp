@@ -1,5 +1,5 @@
-// Runs a target over its kept corpus, without libFuzzer: one input per line, with \n, \\ and \xNN
-// escaped.
+// Runs a target on its kept corpus, without libFuzzer. The corpus has one input per line, with \n,
+// \\ and \xNN as escapes.
 #include <cstdio>
 #include <fstream>
 #include <string>

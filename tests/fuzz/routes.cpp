@@ -1,4 +1,5 @@
-// Any text as routes: refused with a place and a hint, or printed and read back as the same rules.
+// Fuzzes routes: any text is refused with a place and a hint, or is printed and parses back to the
+// same rules.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,9 +12,9 @@ using namespace rankmesh;
 
 namespace {
 
-void require(bool holds, const char* what) {
+void require(bool holds, const char* property) {
   if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", what);
+  std::fprintf(stderr, "broken: %s\n", property);
   std::abort();
 }
 

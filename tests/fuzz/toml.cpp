@@ -1,4 +1,4 @@
-// The TOML form, its mesh string included.
+// Fuzzes the TOML form and its mesh string.
 #include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

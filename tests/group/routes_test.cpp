@@ -19,7 +19,7 @@ TEST_CASE("explain names the transport, the rule and its source") {
   if (size() == 1) {
     CHECK(small.transport == "local");
     CHECK(small.to_string() ==
-          "tp.all_reduce of 32767 bytes on the host: local, a group of one copies");
+          "tp.all_reduce of 32767 bytes on the host: local, since a group of one rank only copies");
     mesh.close();
     return;
   }
@@ -53,7 +53,7 @@ TEST_CASE("ranks whose routes differ are told so before the first collective") {
 
 TEST_CASE("bad routes are refused alike on every rank") {
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "tp.all_reduce=ibv"}}),
-                       doctest::Contains("position 14: there is no transport 'ibv'"), SpecError);
+                       doctest::Contains("position 14: unknown transport 'ibv'"), SpecError);
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "dp.*=mpi"}}), SpecError);
 }
 

@@ -1,5 +1,5 @@
-// Slices, concatenation and sub-meshes; flatten and unflatten are tested against torch's records in
-// tests/presets.
+// Tests slices, concatenation and sub-meshes. Flatten and unflatten are compared with the records
+// of torch in tests/presets.
 #include "rankmesh/layout/operations.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ std::string joined(const std::vector<Layout>& parts, Rank through) {
 
 }  // namespace
 
-TEST_CASE("concatenate joins what a rank sees along several dimensions") {
+TEST_CASE("concatenate joins slices of one rank along several dimensions") {
   const Layout whole = cube();
   const Rank rank = 17;  // pp=1, dp=1, tp=1
   const Layout pp = part(whole, {"pp"}, rank), dp = part(whole, {"dp"}, rank),
@@ -52,36 +52,37 @@ TEST_CASE("concatenate joins what a rank sees along several dimensions") {
   CHECK(joined({dp, tp}, rank) == "12-23");
 }
 
-TEST_CASE("concatenate refuses parts that are not of one mesh, or cross") {
+TEST_CASE("concatenate refuses parts of different meshes, and parts that overlap") {
   const Layout whole = cube();
   const Layout dp = part(whole, {"dp"}, 0), tp = part(whole, {"tp"}, 0);
-  CHECK_THROWS_WITH_AS((void)joined({}, 0), doctest::Contains("no layout is given"), UsageError);
-  CHECK_THROWS_WITH_AS((void)joined({dp, dp}, 0), doctest::Contains("'dp' stands twice"),
+  CHECK_THROWS_WITH_AS((void)joined({}, 0),
+                       doctest::Contains("concatenate needs at least one layout"), UsageError);
+  CHECK_THROWS_WITH_AS((void)joined({dp, dp}, 0), doctest::Contains("duplicate dimension 'dp'"),
                        UsageError);
   CHECK_THROWS_AS((void)joined({dp, tp}, 5), rankmesh::NotMember);
   const Layout flat = flatten(whole, Names{"dp", "tp"}, "dp_tp");
   CHECK_THROWS_WITH_AS((void)joined({part(flat, {"dp_tp"}, 0), tp}, 0),
-                       doctest::Contains("the parts cross"), UsageError);
+                       doctest::Contains("the parts overlap"), UsageError);
   const auto table = rankmesh::RankTable::make({0, 2, 1, 3});
   const Layout permuted = Layout::row_major(Sizes{{"x", 4}}, 0, table);
   CHECK_THROWS_WITH_AS((void)joined({tp, permuted}, 0), doctest::Contains("tables of ranks differ"),
                        UsageError);
 }
 
-TEST_CASE("a sub-mesh is the ranks that share coordinates") {
+TEST_CASE("a sub-mesh has the ranks that share coordinates") {
   const Layout whole = cube();
   CHECK(sub_mesh(whole, Given{{"pp", 1}}).ranks().to_string() == "12-23");
   CHECK(sub_mesh(whole, Given{{"tp", 2}, {"pp", 0}}).ranks().to_string() == "2-10:4");
   CHECK(sub_mesh(whole, Given{}) == whole);
   CHECK(sub_mesh(whole, Given{{"pp", 1}, {"dp", 2}, {"tp", 3}}).ranks().to_string() == "23");
   CHECK_THROWS_AS((void)sub_mesh(whole, Given{{"zz", 0}}), rankmesh::UnknownName);
-  CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 2}}), doctest::Contains("outside 0..1"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 2}}),
+                       doctest::Contains("must be from 0 to 1"), UsageError);
   CHECK_THROWS_WITH_AS((void)sub_mesh(whole, Given{{"pp", 0}, {"pp", 0}}),
                        doctest::Contains("given twice"), UsageError);
 }
 
-TEST_CASE("a sub-mesh of a plan keeps the names that run along what is left") {
+TEST_CASE("a sub-mesh of a plan keeps the families along the remaining dimensions") {
   auto plan =
       rankmesh::MeshSpec::parse("pp=2,dp=2,tp=4 | pp=2,edp=1,ep=8 ; mp=pp*tp, dense=dp*tp").plan();
   plan.set_options("tp", {.priority = 3});
@@ -115,7 +116,7 @@ TEST_CASE("the groups of a sub-mesh are those of the plan that lie in it") {
     }
 }
 
-TEST_CASE("ends are the first and the last along a dimension") {
+TEST_CASE("ends are the first and the last rank along a dimension") {
   const auto lists = [](const rankmesh::GroupFamily& family) {
     std::string text;
     for (std::int64_t g = 0; g < family.group_count(); ++g)
@@ -127,13 +128,13 @@ TEST_CASE("ends are the first and the last along a dimension") {
   CHECK(ends("embd", layout, "pp").coverage(8) == rankmesh::Coverage::partial);
   CHECK(lists(ends("embd", Layout::row_major(Sizes{{"pp", 1}, {"tp", 2}}), "pp")) == "0;1");
   CHECK_THROWS_AS((void)ends("embd", layout, "zz"), rankmesh::UnknownName);
-  // Megatron-LM's own, which its preset has.
+  // The same groups as in the preset of Megatron-LM.
   const auto plan = rankmesh::MeshSpec::parse("megatron:world_size=32,tp=2,pp=4,cp=2").plan();
   CHECK(lists(ends("embd", plan.views().front(), "pp")) == lists(plan.groups("embd")));
 }
 
 TEST_CASE(
-    "random meshes: slices concatenate to the slice of all their names, sub-meshes partition") {
+    "random meshes: slices concatenate to the slice of all dimensions, sub-meshes partition") {
   std::mt19937 random{29};
   for (int round = 0; round < 200; ++round) {
     Sizes sizes;

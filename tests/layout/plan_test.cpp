@@ -52,7 +52,7 @@ TEST_CASE("a plain mesh lists groups row-major in the other coordinates") {
   CHECK(plan.coordinate(6, "dp").value() == 1);
 }
 
-TEST_CASE("order of members and of listing can be chosen") {
+TEST_CASE("the order of members and of the listing can be chosen") {
   const Layout layout = Layout::row_major(Sizes{{"a", 2}, {"b", 2}, {"c", 2}});
   const std::size_t members[] = {2, 0};
   const std::size_t listing[] = {1};
@@ -65,7 +65,7 @@ TEST_CASE("order of members and of listing can be chosen") {
   CHECK_THROWS_AS(GroupFamily::of("z", layout, member, incomplete), rankmesh::UsageError);
 }
 
-TEST_CASE("explicit lists: partition, partial, overlapping") {
+TEST_CASE("explicit lists can partition the world, cover a part of it, or overlap") {
   const auto family = [](std::vector<std::vector<std::int64_t>> groups) {
     std::vector<RankSet> sets;
     for (const auto& group : groups) {
@@ -137,8 +137,7 @@ TEST_CASE("equal groups share one communicator, groups of one need none") {
   for (std::size_t f = 0; f < creates.size(); ++f) CHECK(plan.needs_creation(f) == creates[f]);
 }
 
-TEST_CASE(
-    "a partial name whose groups exist already is served by them; one that does not is created") {
+TEST_CASE("a partial family is created unless its groups exist already") {
   const MeshPlan base = plan_of({{"dp", 2}, {"tp", 2}});
   const std::vector<Rank> first{0, 1};
   const std::vector<Rank> ends{0, 3};
@@ -178,7 +177,8 @@ TEST_CASE("options decide which equal groups share a communicator") {
   plan.set_options("dp", {.duplicates = {"side"}});
   plan.set_options("tp", {.split_from = "dp*tp"});
   CHECK_THROWS_WITH_AS(plan.set_options("dp*tp", {.split_from = "dp*tp"}),
-                       doctest::Contains("is split itself"), rankmesh::SpecError);
+                       doctest::Contains("a family that has split_from cannot be a parent"),
+                       rankmesh::SpecError);
   const auto options = [](int max_ctas) { return rankmesh::GroupOptions{.max_ctas = max_ctas}; };
   CHECK(options(4).can_share(options(4)));
   CHECK(!options(4).can_share(options(8)));
@@ -186,32 +186,45 @@ TEST_CASE("options decide which equal groups share a communicator") {
   CHECK(plan.options_text() == "dp(duplicates=side) tp(split_from=dp*tp)");
 }
 
-TEST_CASE("options that mean nothing are refused") {
+TEST_CASE("a parent must contain every group, not only the first") {
+  const Layout pairs = Layout::row_major(Sizes{{"a", 6}, {"b", 2}});
+  const Layout triples = Layout::row_major(Sizes{{"c", 4}, {"d", 3}});
+  const std::size_t last[] = {1};
+  MeshPlan plan{12,
+                {pairs, triples},
+                {GroupFamily::of("b", pairs, last), GroupFamily::of("d", triples, last)}};
+  CHECK_THROWS_WITH_AS(plan.set_options("b", {.split_from = "d"}),
+                       doctest::Contains("group 2-3 does not lie inside one group of 'd'"),
+                       rankmesh::SpecError);
+}
+
+TEST_CASE("invalid options are refused") {
   MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
   using rankmesh::GroupOptions;
   const auto refused = [&](const GroupOptions& options, const char* reason) {
     CHECK_THROWS_WITH_AS(plan.set_options("dp", options), doctest::Contains(reason),
                          rankmesh::SpecError);
   };
-  refused({.split_from = "dp"}, "its parent 'dp' is split itself");
-  refused({.split_from = "pp"}, "group 0,2 is no part of one group of 'pp'");
-  refused({.share_resources = true}, "share_resources without split_from");
-  refused({.ranks_per_id = -1}, "negative");
-  refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is more than max_ctas");
-  refused({.max_ctas = 0}, "0 CTAs");
-  refused({.cga_cluster_size = 9}, "cga_cluster_size is 9");
-  refused({.duplicates = {"a", "a"}}, "stands twice");
+  refused({.split_from = "dp"},
+          "split_from cannot be 'dp': a family that has split_from cannot be a parent");
+  refused({.split_from = "pp"}, "group 0,2 does not lie inside one group of 'pp'");
+  refused({.share_resources = true}, "share_resources needs split_from");
+  refused({.ranks_per_id = -1}, "ranks_per_id must be 0 or more, got -1");
+  refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is greater than max_ctas");
+  refused({.max_ctas = 0}, "min_ctas and max_ctas must be from 1 to 64, got 0");
+  refused({.cga_cluster_size = 9}, "cga_cluster_size must be from 0 to 8, got 9");
+  refused({.duplicates = {"a", "a"}}, "empty or duplicate key");
   CHECK_THROWS_AS(plan.set_options("zz", {}), rankmesh::UnknownName);
   CHECK(plan.options_text().empty());
 }
 
-TEST_CASE("unknown names say which exist") {
+TEST_CASE("errors about unknown names list the known ones") {
   const MeshPlan plan = plan_of({{"dp", 2}, {"tp", 2}});
   try {
     (void)plan.groups("tq");
     FAIL("no exception");
   } catch (const rankmesh::UnknownName& error) {
-    CHECK(error.hint() == "its names are: dp, tp");
+    CHECK(error.hint() == "the names are: dp, tp");
   }
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*zz"), rankmesh::UnknownName);
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*dp"), rankmesh::UnknownName);
@@ -219,7 +232,7 @@ TEST_CASE("unknown names say which exist") {
   CHECK_THROWS_AS((MeshPlan{3, plan.views(), {}}), rankmesh::SpecError);
 }
 
-TEST_CASE("what lies outside the world is refused, and so are questions outside a plan") {
+TEST_CASE("ranks outside the world and queries outside a plan are refused") {
   const Layout wide{{{"dp", 4, 2}}, 0, nullptr};
   CHECK_THROWS_AS((MeshPlan{4, {wide}, {}}), rankmesh::SpecError);
   const std::vector<Rank> far{0, 9};
@@ -230,9 +243,9 @@ TEST_CASE("what lies outside the world is refused, and so are questions outside 
   CHECK_THROWS_AS((void)plan.groups("tp").group(-1), rankmesh::UsageError);
 }
 
-TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
+TEST_CASE("leaders of unique IDs follow the rule and are spread over the ranks") {
   const MeshPlan plan = plan_of({{"pp", 2}, {"dp", 4}, {"tp", 3}});
-  // tp is name 2; the tp group of pp=1, dp=3 has the sum 1 + 3.
+  // tp is family 2; the tp group of pp=1, dp=3 has the sum 1 + 3.
   CHECK(plan.leader(2, 7) == rankmesh::RankInGroup{(1 + 3 + 2) % 3});
   std::map<std::int64_t, std::int64_t> led;
   std::int64_t groups = 0;
@@ -242,7 +255,7 @@ TEST_CASE("leaders of unique IDs follow the rule and spread over the ranks") {
   for (const auto& [rank, count] : led) CHECK(count <= (groups + 23) / 24 + 1);
 }
 
-// The sum of the coordinates is the largest number of 64 bits less one; found by a fuzz target.
+// The sum of the coordinates is the largest 64-bit number less one. Found by fuzzing.
 TEST_CASE("a leader is found in the largest mesh") {
   const MeshPlan plan = plan_of({{"dp", INT64_MAX}, {"a", 1}, {"b", 1}, {"c", 1}});
   for (std::size_t f = 1; f < 4; ++f)
@@ -260,7 +273,7 @@ TEST_CASE("the digest is fixed for all machines and releases") {
   CHECK(plan.digest() != plan_of({{"pp", 2}, {"tp", 2}, {"dp", 4}}).digest());
 }
 
-TEST_CASE("2^30 ranks are planned and asked without cost per rank") {
+TEST_CASE("2^30 ranks are planned and queried without costs per rank") {
   const MeshPlan plan = plan_of({{"pp", 1024}, {"dp", 1024}, {"tp", 1024}});
   const Rank rank{(std::int64_t{1} << 30) - 1};
   CHECK(plan.memberships(rank).size() == 3);
@@ -315,7 +328,7 @@ TEST_CASE(
     }
     CHECK(static_cast<std::int64_t>(seen.size()) == layout.size());
     CHECK(*seen.rbegin() + 1 == layout.size());
-    // Members of a group differ in the members' coordinates only.
+    // The members of a group differ only in the members' coordinates.
     for (const std::size_t fixed : listing)
       for (const Rank rank : family.group(0)) CHECK(layout.coordinate(rank, fixed)->value() == 0);
   }

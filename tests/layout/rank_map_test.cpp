@@ -22,7 +22,7 @@ using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
 std::mt19937 random_source{11};
 
-// Ranks of a mesh of `size`: a range, stepped or falling ones, or any.
+// Random ranks for a mesh of `size`: a range, ranks with a step, descending ranks, or any ranks.
 RankSet random_ranks(std::int64_t size) {
   const std::int64_t start = random_source() % 5;
   std::vector<Rank> ranks;
@@ -52,7 +52,7 @@ std::shared_ptr<const rankmesh::RankTable> random_table(std::int64_t size) {
   return rankmesh::RankTable::make(std::move(ranks));
 }
 
-// Group by group, rank by rank, the mapped name is the name on the mapped ranks.
+// Checks every rank of every group of the mapped family.
 void check_mapped(const GroupFamily& family, const RankMap& to, const GroupFamily& mapped) {
   REQUIRE(mapped.group_count() == family.group_count());
   CHECK(mapped.group_size() == family.group_size());
@@ -70,7 +70,7 @@ void check_mapped(const GroupFamily& family, const RankMap& to, const GroupFamil
 
 }  // namespace
 
-TEST_CASE("layouts and names of every kind are mapped rank by rank") {
+TEST_CASE("layouts and families of every kind are mapped rank by rank") {
   for (int round = 0; round < 200; ++round) {
     Sizes sizes;
     for (const char* name : {"a", "b", "c"}) sizes.emplace_back(name, 1 + random_source() % 4);
@@ -97,7 +97,7 @@ TEST_CASE("layouts and names of every kind are mapped rank by rank") {
   }
 }
 
-TEST_CASE("ranks that follow one step stay arithmetic, others share one table") {
+TEST_CASE("ranks with one step stay arithmetic, others share one table") {
   const Layout layout = Layout::row_major(Sizes{{"dp", 2}, {"tp", 1 << 20}});
   const std::size_t tp[] = {1};
   RankMap shifted{RankSet::parse("8-2097159")};
@@ -130,5 +130,5 @@ TEST_CASE(
                                  shifted.map(GroupFamily::of("again", layout, both))}};
   CHECK(plan.groups("tp").coverage(plan.world_size()) == rankmesh::Coverage::partial);
   CHECK(plan.needs_creation(0));
-  CHECK(!plan.needs_creation(1));  // a look at each of 2^30 groups would take minutes
+  CHECK(!plan.needs_creation(1));  // visiting each of 2^30 groups would take minutes
 }

@@ -25,7 +25,7 @@ RankSet list(std::vector<std::int64_t> values) {
 
 }  // namespace
 
-TEST_CASE("text form") {
+TEST_CASE("the text form") {
   const std::vector<std::pair<std::vector<std::int64_t>, std::string>> table{
       {{}, ""},
       {{5}, "5"},
@@ -56,7 +56,7 @@ TEST_CASE("the text form is greedy across blocks, in constant memory and up to a
   CHECK(strided(0, {{1000, 3}}).to_string(3) == "...");
 }
 
-TEST_CASE("questions outside a set are refused") {
+TEST_CASE("indices outside a set are refused") {
   const RankSet set = strided(8, {{3, -4}});
   CHECK(set.highest() == Rank{8});
   CHECK(set.back() == Rank{0});
@@ -75,7 +75,7 @@ TEST_CASE("the shortest modes do not depend on how a set was written") {
   CHECK(list({0, 4, 1, 5}) == strided(0, {{2, 1}, {2, 4}}));
 }
 
-TEST_CASE("what is no set of ranks is refused") {
+TEST_CASE("modes that do not describe a set are refused") {
   CHECK_THROWS_AS(strided(0, {{2, 1}, {2, 1}}), rankmesh::UsageError);  // two indices, one rank
   CHECK_THROWS_AS(strided(0, {{3, 2}, {2, 3}}), rankmesh::UsageError);  // digits overlap
   CHECK_THROWS_AS(strided(0, {{0, 1}}), rankmesh::UsageError);
@@ -103,7 +103,7 @@ TEST_CASE(
     "random sets: index_of inverts at, membership equals enumeration, modes are found again") {
   std::mt19937 random{20261121};
   for (int round = 0; round < 2000; ++round) {
-    // Random mixed radix, shuffled, some strides negative, with gaps.
+    // Random sizes in random order, with gaps and some negative strides.
     std::vector<Mode> modes;
     std::int64_t reach = 1;
     std::int64_t lowest = 0;
@@ -149,7 +149,8 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   CHECK(RankSet::parse("0-3, 8 ,16-120:8").to_string() == "0-3,8-120:8");
   CHECK(RankSet::parse(" 5 ").to_string() == "5");
   CHECK(RankSet::parse("3,1,0,2").to_string() == "3,1,0,2");
-  CHECK(RankSet::parse("0-9223372036854775806").size() == INT64_MAX);  // one item is arithmetic
+  CHECK(RankSet::parse("0-9223372036854775806").size() ==
+        INT64_MAX);  // a single item is arithmetic
   struct Bad {
     const char* text;
     std::size_t position;
@@ -158,9 +159,9 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   for (const Bad& bad :
        {Bad{"", 0, "expected a rank"}, Bad{"0-", 2, "expected a rank"},
         Bad{"-1", 0, "expected a rank"}, Bad{"0 1", 2, "expected ','"},
-        Bad{"7-4", 2, "4 comes before 7"}, Bad{"0-8:3", 2, "8 is not reached from 0 in steps of 3"},
-        Bad{"0-4:0", 2, "steps of 0"}, Bad{"0,9223372036854775807", 2, "overflows"},
-        Bad{"1,0-99999999999", 15, "more than"}}) {
+        Bad{"7-4", 2, "the range from 7 to 4 falls"},
+        Bad{"0-8:3", 2, "steps of 3 from 0 do not reach 8"}, Bad{"0-4:0", 2, "steps of 0"},
+        Bad{"0,9223372036854775807", 2, "overflows"}, Bad{"1,0-99999999999", 15, "more than"}}) {
     CAPTURE(bad.text);
     try {
       (void)RankSet::parse(bad.text);
@@ -170,7 +171,7 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
       CHECK_CONTAINS(error.message(), bad.reason);
     }
   }
-  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("stands twice"),
+  CHECK_THROWS_WITH_AS((void)RankSet::parse("1,2,1"), doctest::Contains("duplicate rank 1"),
                        rankmesh::SpecError);
 }
 
@@ -221,7 +222,7 @@ TEST_CASE("a divider divides like the processor") {
       REQUIRE(rankmesh::Divider{divisor}.quotient(dividend) == dividend / divisor);
 }
 
-TEST_CASE("an odometer visits what the iterator visits") {
+TEST_CASE("for_each visits the same ranks as the iterator") {
   for (const RankSet& set : {RankSet{}, RankSet::range(5, 1), RankSet::range(3, 7),
                              RankSet::strided(100, std::vector<Mode>{{3, -16}, {2, 1}, {4, 2}}),
                              RankSet::of(std::vector<Rank>{4, 1, 7, 2}), RankSet::repeated(3, 2)}) {

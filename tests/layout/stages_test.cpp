@@ -11,7 +11,7 @@ using Run = StageLayers::Run;
 using Place = StageLayers::Place;
 
 TEST_CASE("even layers, with and without virtual stages") {
-  // Megatron-LM, 8 layers, 2 stages, 4 model chunks each: stage 0 holds 0, 2, 4, 6.
+  // Megatron-LM with 8 layers, 2 stages and 4 model chunks each: stage 0 has the layers 0, 2, 4, 6.
   struct Row {
     std::int64_t layers, stages, chunks, stage, chunk;
     Run run;
@@ -28,7 +28,7 @@ TEST_CASE("even layers, with and without virtual stages") {
 }
 
 TEST_CASE("given layers follow the order of the chunks") {
-  // 126 layers on 16 stages, the first and the last one short of a layer.
+  // 126 layers on 16 stages; the first and the last stage have one layer less.
   std::vector<std::int64_t> counts(16, 8);
   counts.front() = counts.back() = 7;
   const StageLayers layers = StageLayers::given(counts);
@@ -45,7 +45,7 @@ TEST_CASE("given layers follow the order of the chunks") {
   CHECK(interleaved.place(3) == Place{1, 1, 0});
 }
 
-TEST_CASE("layers that do not divide are refused, with the number that does not fit") {
+TEST_CASE("layers that do not divide are refused, and the message has the numbers") {
   const auto refused = [](auto&& make, const char* reason) {
     CHECK_THROWS_WITH_AS((void)make(), doctest::Contains(reason), rankmesh::UsageError);
   };
@@ -53,15 +53,19 @@ TEST_CASE("layers that do not divide are refused, with the number that does not 
           "30 layers cannot be divided by 4 pipeline stages");
   refused([] { return StageLayers::even(32, 4, 3); },
           "the 8 layers of a stage cannot be divided by 3 chunks");
-  refused([] { return StageLayers::even(0, 1); }, "0 layers");
-  refused([] { return StageLayers::even(8, 0); }, "0 pipeline stages");
-  refused([] { return StageLayers::given({}); }, "0 numbers of layers");
+  refused([] { return StageLayers::even(0, 1); }, "the number of layers must be at least 1, got 0");
+  refused([] { return StageLayers::even(8, 0); },
+          "the number of pipeline stages must be at least 1, got 0");
+  refused([] { return StageLayers::given({}); }, "got 0 layer counts");
   const std::int64_t counts[] = {1, -1, 2};
-  refused([&] { return StageLayers::given(counts); }, "a chunk of -1 layers");
-  refused([&] { return StageLayers::given(counts, 2); }, "3 numbers of layers for 2 chunks");
+  refused([&] { return StageLayers::given(counts); }, "a chunk must have 0 or more layers, got -1");
+  const std::int64_t huge[] = {INT64_MAX, 1};
+  refused([&] { return StageLayers::given(huge); }, "the layer counts overflow 64 bits");
+  refused([&] { return StageLayers::given(counts, 2); }, "got 3 layer counts for 2 chunks");
   refused([] { return StageLayers::even(8, 2).run(2); },
-          "stage 2, chunk 0 of a pipeline with 2 stages of 1");
-  refused([] { return StageLayers::even(8, 2).place(8); }, "layer 8 of 8");
+          "stage 2, chunk 0 is out of range: the pipeline has 2 stages");
+  refused([] { return StageLayers::even(8, 2).place(8); },
+          "layer 8 is out of range: there are 8 layers");
 }
 
 TEST_CASE(

@@ -126,5 +126,5 @@ TEST_CASE("a file that is refused is refused on every rank") {
             MeshSpec::parse_toml(
                 "[grids.a]\nmesh='tp=2'\nranks='0-1'\n[grids.b]\nmesh='tp=2'\nranks='1-2'",
                 "x.toml")}),
-      doctest::Contains("x.toml:5: rank 1 is in the grids 'a' and 'b'"), SpecError);
+      doctest::Contains("x.toml:5: rank 1 is in two grids, 'a' and 'b'"), SpecError);
 }

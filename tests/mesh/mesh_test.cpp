@@ -120,7 +120,8 @@ TEST_CASE("names that are not there, and use after close") {
 }
 
 TEST_CASE("a bad description that all ranks share is a SpecError everywhere") {
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=0"}), doctest::Contains("is zero"), SpecError);
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=0"}),
+                       doctest::Contains("must be at least 1, got 0"), SpecError);
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=1000"}), SpecError);
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "no/such.toml"}), SpecError);
   unsetenv("RANKMESH");

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Sanitizers are told by variables how to report; everything else would make runs differ.
+// Only the variables of sanitizers are inherited; others would make runs differ.
 std::vector<std::string> clean_environment(const std::vector<std::string>& extra) {
   std::vector<std::string> environment{std::string{"PATH="} +
                                            fs::path{MESHINFO_PATH}.parent_path().string() +

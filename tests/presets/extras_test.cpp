@@ -1,4 +1,4 @@
-// What the groups form of a record cannot say, through the C++ API.
+// Tests properties of the systems that groups alone do not show, through the C++ API.
 #include <doctest/doctest.h>
 
 #include "rankmesh/base/error.hpp"
@@ -18,8 +18,8 @@ rankmesh::MeshPlan plan_of(const Json& record) {
   return MeshSpec::parse(golden::mesh_string(record)).plan();
 }
 
-// The names whose concatenation with '_' is `key`, in the order of the layout; names may hold '_'
-// themselves.
+// Returns the dimensions whose names, joined by '_', give `key`, in the order of the layout. Names
+// may contain '_'.
 std::vector<std::string> names_in(std::string_view key, const Layout& layout) {
   std::vector<std::string> names;
   for (const auto& d : layout.dimensions()) {
@@ -115,7 +115,7 @@ TEST_CASE("hypercommgrid: views") {
     if (!record.contains("views")) continue;
     REQUIRE(record.at("config").at("rank_offset") == 0);
     const auto text_of = [](const Json& shape, const Json& names) {
-      std::string text;  // row-major: the other way round
+      std::string text;  // row-major is the reverse order
       for (std::size_t d = names.size(); d-- > 0;)
         text += (text.empty() ? "" : ",") + names[d].get<std::string>() + "=" + shape[d].dump();
       return text;

@@ -1,4 +1,4 @@
-// Every golden record, list by list; every refused one refused.
+// Compares every golden record, and checks that every rejected configuration is refused.
 #include <cstdlib>
 
 #include <doctest/doctest.h>
@@ -11,7 +11,8 @@ using rankmesh::MeshSpec;
 
 namespace {
 
-// Without the world among the keys: every preset that needs it takes it from the job.
+// The same configuration without the key world_size: every preset that needs it takes it from
+// the job.
 std::string without_world(const std::string& mesh, const golden::Json& config) {
   const std::string part = "world_size=" + config.at("world_size").dump();
   std::string text = mesh;
@@ -71,7 +72,7 @@ TEST_CASE("sglang") { check_all("sglang", 328); }
 TEST_CASE("fastertransformer") { check_all("fastertransformer", 198); }
 TEST_CASE("jax") { check_all("jax_hybrid", 238); }
 
-TEST_CASE("what the systems refuse is refused") {
+TEST_CASE("configurations that the systems reject are refused") {
   check_refused("megatron_rejected", 32);
   check_refused("deepspeed_rejected", 183);
   check_refused("tensorrt_llm_rejected", 171);

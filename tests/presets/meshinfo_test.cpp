@@ -1,4 +1,4 @@
-// The same records through the command.
+// Compares the records with the output of meshinfo.
 #include <cstdio>
 #include <cstdlib>
 
@@ -64,7 +64,7 @@ TEST_CASE("meshinfo groups prints the records") {
   }
 }
 
-TEST_CASE("meshinfo takes the world from outside and says what is wrong") {
+TEST_CASE("meshinfo takes the world size as an option, and reports errors") {
   SKIP_UNLESS(std::getenv("MESHINFO") != nullptr, "meshinfo is not built");
   const Result groups = run("groups --offline megatron:tp=2,pp=2 --world-size 8 --dim 'tp*pp'");
   CHECK(groups.status == 0);

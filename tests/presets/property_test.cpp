@@ -1,4 +1,4 @@
-// What holds for every preset, on random configurations.
+// Tests properties of all presets on random configurations.
 #include <functional>
 #include <random>
 #include <set>
@@ -27,7 +27,7 @@ std::int64_t pick(std::initializer_list<std::int64_t> values) {
 std::int64_t small() { return pick({1, 1, 2, 2, 3, 4, 6}); }
 std::string either(const char* a, const char* b) { return random_source() % 2 == 0 ? a : b; }
 
-// Sizes joined by x and as many names.
+// Random sizes joined by x, and as many names.
 std::pair<std::string, std::string> random_shape() {
   std::vector<std::int64_t> sizes;
   std::vector<std::string> names;
@@ -160,7 +160,7 @@ const Generator generators[] = {
      }},
 };
 
-// n-th and index-of undo each other, and a partition has every rank of the mesh once.
+// Checks that at and index_of are inverse, and that a partition has every rank of the mesh once.
 void check_family(const GroupFamily& family, const rankmesh::Layout& mesh) {
   CAPTURE(family.name());
   std::multiset<std::int64_t> seen;
@@ -232,8 +232,8 @@ TEST_CASE("every preset is tried") {
   CHECK(known == tried);
 }
 
-// Damaged strings: an error with a reason, or a mesh; never anything else.
-TEST_CASE("junk is refused, not followed") {
+// Damaged strings give an error with a reason, or a mesh, and nothing else.
+TEST_CASE("damaged presets are refused") {
   const std::string letters = "0123456789=:,;.x*-| abtpd_\n\xff";
   for (int i = 0; i < 30000; ++i) {
     std::string text = generators[random_source() % std::size(generators)].text();

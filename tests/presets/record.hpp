@@ -1,5 +1,5 @@
-// Golden records: what a system produces for a configuration, and the mesh string that asks for the
-// same.
+// Golden records: the groups that a system makes for a configuration, and the mesh string for the
+// same configuration.
 #pragma once
 
 #include <string>
@@ -14,20 +14,19 @@ namespace golden {
 using Json = nlohmann::ordered_json;
 using Lists = std::vector<std::vector<std::int64_t>>;
 
-/// The records of data/FILE.json.
+/// Reads the records of data/FILE.json.
 std::vector<Json> records(const std::string& file);
 
-/// `system:key=value,...` with the keys of the record's configuration.
+/// Returns `system:key=value,...` with the keys of the configuration.
 std::string mesh_string(const Json& record);
 
-/// All groups of a family, in order.
+/// Returns all groups of a family, in order.
 Lists lists(const rankmesh::GroupFamily& family);
 
-/// `tp` of `tp`, `tp*pp` of `tp-pp`, `0*2` of `0,2`.
+/// Translates a name of the record: `tp` to `tp`, `tp-pp` to `tp*pp`, `0,2` to `0*2`.
 std::string as_product(std::string name);
 
-/// Families whose name a record may leave out, and the reason why lists differ; empty where all is
-/// equal.
+/// Returns the first difference between the groups of a record and a plan, or an empty text.
 std::string difference(const Json& record, const rankmesh::MeshPlan& plan);
 
 }  // namespace golden

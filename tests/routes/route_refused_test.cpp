@@ -1,4 +1,4 @@
-// Rules that mean nothing.
+// Tests the errors of invalid rules.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -21,33 +21,33 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
       {"mpi", 0, "expected name.operation, found 'mpi'"},
       {"tp.all_reduce", 13, "expected ':' or '='"},
       {"tp=mpi", 0, "expected name.operation, found 'tp'"},
-      {".*=mpi", 0, "'' is no name of groups"},
-      {"t p.*=mpi", 0, "'t p' is no name of groups"},
-      {"encoder..*=mpi", 0, "'encoder.' is no name of groups"},
-      {"  tp.allreduce=mpi", 5, "there is no operation 'allreduce'"},
-      {"*.*:hots=mpi", 4, "there is no condition 'hots'"},
-      {"*.*:=mpi", 4, "there is no condition ''"},
-      {"*.*:host:device=mpi", 9, "'device' is a second condition of its kind"},
-      {"*.*:0-1:1-2=mpi", 8, "'1-2' is a second condition of its kind"},
-      {"*.*:32K-32K=mpi", 4, "no size lies in '32K-32K'"},
-      {"*.*:64K-32K=mpi", 4, "no size lies in '64K-32K'"},
-      {"*.*:64K=mpi", 4, "'64K' is no range"},
-      {"*.*:0-3X=mpi", 6, "'3X' is no whole number"},
-      {"*.*:0-9999999999G=mpi", 6, "'9999999999' is no size in bytes"},
-      {"*.*:0-99999999999999999999=mpi", 6, "'99999999999999999999' is no whole number"},
-      {"*.*:ranks(8-2)=mpi", 10, "no size of a group lies in '8-2'"},
-      {"*.*:ranks(1)=mpi", 10, "groups of one rank need no route"},
-      {"*.*:ranks(2):ranks(3)=mpi", 19, "'ranks' stands twice in one rule"},
-      {"*.*:host=ibv", 9, "there is no transport 'ibv'"},
-      {"*.*:host=", 9, "there is no transport ''"},
+      {".*=mpi", 0, "'' is not a valid name"},
+      {"t p.*=mpi", 0, "'t p' is not a valid name"},
+      {"encoder..*=mpi", 0, "'encoder.' is not a valid name"},
+      {"  tp.allreduce=mpi", 5, "unknown operation 'allreduce'"},
+      {"*.*:hots=mpi", 4, "unknown condition 'hots'"},
+      {"*.*:=mpi", 4, "unknown condition ''"},
+      {"*.*:host:device=mpi", 9, "'device' is the second condition of one kind"},
+      {"*.*:0-1:1-2=mpi", 8, "'1-2' is the second condition of one kind"},
+      {"*.*:32K-32K=mpi", 4, "the range '32K-32K' contains no size"},
+      {"*.*:64K-32K=mpi", 4, "the range '64K-32K' contains no size"},
+      {"*.*:64K=mpi", 4, "expected a range, got '64K'"},
+      {"*.*:0-3X=mpi", 6, "expected a whole number, got '3X'"},
+      {"*.*:0-9999999999G=mpi", 6, "the size '9999999999' is out of range"},
+      {"*.*:0-99999999999999999999=mpi", 6, "expected a whole number, got '99999999999999999999'"},
+      {"*.*:ranks(8-2)=mpi", 10, "the range '8-2' contains no group size"},
+      {"*.*:ranks(1)=mpi", 10, "groups of one rank have no route"},
+      {"*.*:ranks(2):ranks(3)=mpi", 19, "duplicate condition 'ranks' in one rule"},
+      {"*.*:host=ibv", 9, "unknown transport 'ibv'"},
+      {"*.*:host=", 9, "unknown transport ''"},
       {"*.*:host=mpi:0-32K", 12, "expected ';' or the end after the transport"},
-      {"*.*:host=mpi shm", 9, "there is no transport 'mpi shm'"},
+      {"*.*:host=mpi shm", 9, "unknown transport 'mpi shm'"},
       {"*.*:host=nccl", 9, "nccl does not carry host memory"},
       {"*.*:device=shm", 11, "shm does not carry device memory"},
-      {"*.*:capture=mpi", 12, "mpi is never inside a CUDA graph"},
+      {"*.*:capture=mpi", 12, "mpi has no rules for CUDA graphs"},
       {"*.*:many_nodes=shm", 15, "shm does not reach other nodes"},
-      {"tp.send:0-32K=mpi", 0, "send has no rules by size"},
-      {"tp.barrier:float=mpi", 0, "barrier carries no data"},
+      {"tp.send:0-32K=mpi", 0, "rules for send cannot depend on the size"},
+      {"tp.barrier:float=mpi", 0, "a barrier carries no data"},
       {"tp.*=mpi; tp.all_reduce=mpi", 10, "the rule 'tp.all_reduce=mpi' can never match"},
       {"tp.*=mpi; tp.all_reduce:0-32K=shm", 10,
        "the rule 'tp.all_reduce:0-32K=shm' can never match"},
@@ -71,7 +71,7 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
   }
 }
 
-TEST_CASE("hints name what is near") {
+TEST_CASE("hints suggest the nearest word") {
   const auto hint = [](const char* text) {
     try {
       (void)RouteTable::parse(text, RouteSource::code, "x");
@@ -81,20 +81,21 @@ TEST_CASE("hints name what is near") {
     return std::string{};
   };
   CHECK(hint("*.all_reduc=mpi")
-            .starts_with("did you mean 'all_reduce'? operations are *: barrier, "));
-  CHECK(hint("/tmp/tuned.routes") == "a file of rules is written @PATH");
-  CHECK(hint("*.*=shn") == "did you mean 'shm'? transports are: mpi, shm, nccl");
+            .starts_with("did you mean 'all_reduce'? the operations are: barrier, "));
+  CHECK(hint("/tmp/tuned.routes") == "write @PATH to read rules from a file");
+  CHECK(hint("*.*=shn") == "did you mean 'shm'? the transports are: mpi, shm, nccl");
 }
 
-TEST_CASE("in a text of several lines the line is said, and the position counts from its begin") {
+TEST_CASE("errors in a text of several lines have the line, and the position in it") {
   CHECK_THROWS_WITH_AS(
       (void)RouteTable::parse("*.*:0-8=shm\n# so far so good\n  *.*:host=ibv\n", RouteSource::code,
                               "x.toml:3"),
-      doctest::Contains("x.toml:3, line 3: routes '  *.*:host=ibv', position 11: there is"),
+      doctest::Contains(
+          "x.toml:3, line 3: routes '  *.*:host=ibv', position 11: unknown transport"),
       SpecError);
 }
 
-TEST_CASE("neither junk nor size is dangerous") {
+TEST_CASE("damaged and huge texts are refused") {
   CHECK_THROWS_AS((void)RouteTable::parse(std::string(100000, 'a'), RouteSource::code, "x"),
                   SpecError);
   std::string many;

@@ -1,4 +1,4 @@
-// What rules say, and which of them is asked when.
+// Tests the meaning of rules and their order.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ RouteTable table_of(std::string_view text) {
   return RouteTable::parse(text, RouteSource::code, "test");
 }
 
-// Which transport the table names first for a call of that size, and how many more would be asked.
+// Returns the first transport for a call of this size, and all further candidates.
 std::string first(const RouteTable& table, const RouteScope& scope, const RouteQuery& query) {
   RouteQuery of_table = query;
   if (query.bytes) of_table.bytes = 0;
@@ -34,7 +34,7 @@ std::string first(const RouteTable& table, const RouteScope& scope, const RouteQ
 
 }  // namespace
 
-TEST_CASE("rules print as they parse, in one canonical form") {
+TEST_CASE("rules are printed in one canonical form, which parses back") {
   const std::pair<const char*, const char*> cases[] = {
       {"*.*=mpi", "*.*=mpi"},
       {" tp . all_reduce : host : 0 - 32K = shm ", ""},
@@ -60,7 +60,9 @@ TEST_CASE("rules print as they parse, in one canonical form") {
   }
 }
 
-TEST_CASE("the first match wins; sizes are half open; what is not carried falls to the next") {
+TEST_CASE(
+    "the first match decides, ranges of sizes are half open, and rejected calls use the next "
+    "rule") {
   RouteTable table = table_of(
       "tp.all_reduce:host:0-32K=shm; tp.all_reduce:host:32K-inf=mpi; tp.*:half=mpi; tp.*=shm");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
@@ -75,7 +77,7 @@ TEST_CASE("the first match wins; sizes are half open; what is not carried falls 
   CHECK(first(table, tp, all_reduce(32768)) == "mpi");
   CHECK(first(table, dp, all_reduce(8)) == "mpi");
   CHECK(first(table, {}, all_reduce(8)) == "mpi");
-  // Without a size: rules by size are left out.
+  // Without a size, rules with sizes do not match.
   CHECK(first(table, tp, {.operation = Operation::all_reduce, .type = TypeClass::floating}) ==
         "shm>mpi");
   CHECK(first(table, tp,
@@ -84,7 +86,7 @@ TEST_CASE("the first match wins; sizes are half open; what is not carried falls 
   CHECK(first(table, tp, {.kind = MemoryKind::device, .bytes = 8}) == "nccl");
 }
 
-TEST_CASE("rules tell groups apart by size and place") {
+TEST_CASE("rules distinguish groups by size and nodes") {
   RouteTable table =
       table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
@@ -93,10 +95,11 @@ TEST_CASE("rules tell groups apart by size and place") {
   CHECK(first(table, {"a", 4, 2}, query) == "mpi");
   CHECK(first(table, {"a", 8, 1}, query) == "shm>mpi");
   CHECK(first(table, {"a", 9, 1}, query) == "mpi");
-  CHECK(first(table, {"a", 4, std::nullopt}, query) == "shm>shm>mpi");  // not known: both may be
+  CHECK(first(table, {"a", 4, std::nullopt}, query) ==
+        "shm>shm>mpi");  // unknown nodes: both may match
 }
 
-TEST_CASE("eager and captured calls are told apart") {
+TEST_CASE("rules distinguish eager and captured calls") {
   RouteTable table = table_of("*.*:capture=nccl");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
   RouteQuery query{
@@ -106,8 +109,8 @@ TEST_CASE("eager and captured calls are told apart") {
   CHECK(table.resolve({"a", 2, 1}, query).front().rules.front() == 2);
 }
 
-// The table's segments against asking every rule for every size.
-TEST_CASE("random tables: segments hold what a linear search finds") {
+// Compares resolve() with a linear search for every size.
+TEST_CASE("random tables: segments have the result of a linear search") {
   std::mt19937 random{7};
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 300; ++round) {
@@ -158,7 +161,8 @@ TEST_CASE("random tables: segments hold what a linear search finds") {
   }
 }
 
-TEST_CASE("code stands before the environment, that before the file, that before the defaults") {
+TEST_CASE(
+    "rules of the program precede the environment, the file and the defaults, in this order") {
   const MeshSpec spec =
       MeshSpec::parse_toml("mesh = 'dp=2,tp=2'\nroutes = 'tp.barrier=mpi'", "x.toml");
   setenv("RANKMESH_ROUTES", "tp.all_reduce=mpi", 1);
@@ -177,6 +181,7 @@ TEST_CASE("code stands before the environment, that before the file, that before
   }
   CHECK_THROWS_WITH_AS(
       (void)routes_of(spec, spec.plan(), "tq.*=mpi"),
-      doctest::Contains("the route 'tq.*=mpi' is for 'tq', which the mesh does not have"),
+      doctest::Contains(
+          "the route 'tq.*=mpi' is for 'tq', but the mesh has no groups of that name"),
       SpecError);
 }

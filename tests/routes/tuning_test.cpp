@@ -17,7 +17,7 @@ std::string text_of(const std::vector<RouteRule>& rules) {
 
 }  // namespace
 
-TEST_CASE("stretches in which another transport wins become rules; where none does there is none") {
+TEST_CASE("ranges in which another transport is faster become rules, other ranges do not") {
   const auto timing = [](std::int64_t bytes, double mpi, double shm) {
     return RouteTiming{bytes, {{"mpi", mpi}, {"shm", shm}}};
   };
@@ -34,7 +34,7 @@ TEST_CASE("stretches in which another transport wins become rules; where none do
   CHECK(tuned_rules("tp", Operation::all_reduce, {}).empty());
   CHECK(text_of(tuned_rules("tp", Operation::barrier, std::vector{timing(0, 1, 0.1)}, false)) ==
         "tp.barrier:host=shm");
-  // They are read back.
+  // The rules can be parsed.
   const std::string text = text_of(tuned_rules("dp", Operation::broadcast, twice));
   CHECK(RouteTable::parse(text, RouteSource::file, "x").to_string() == text);
 }

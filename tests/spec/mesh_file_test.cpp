@@ -1,4 +1,5 @@
-// What a file says beyond a string: ranks, grids, lists, options, routes.
+// Tests the parts of a file that a mesh string cannot express: ranks, grids, lists,
+// options, routes.
 #include <doctest/doctest.h>
 
 #include "rankmesh/base/error.hpp"
@@ -21,7 +22,7 @@ std::string groups_of(const MeshPlan& plan, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("groups by lists: numbers or ranges, partial, overlapping, of different sizes") {
+TEST_CASE("lists of groups: numbers or ranges, partial, overlapping, of different sizes") {
   const auto plan = spec_of(R"(
 mesh = "pp=3,tp=2"
 [groups]
@@ -41,7 +42,7 @@ neighbours = ["0-1", "1-2"]
   std::vector<std::string> names;
   for (const auto& family : plan.families()) names.push_back(family.name());
   CHECK(names == std::vector<std::string>{"pp", "tp", "embd", "halves", "uneven",
-                                          "neighbours"});  // the file's order
+                                          "neighbours"});  // in the order of the file
 }
 
 TEST_CASE("an order of ranks, and a first rank") {
@@ -52,7 +53,7 @@ TEST_CASE("an order of ranks, and a first rank") {
   CHECK(permuted.groups("tp").coverage(4) == Coverage::partition);
   CHECK(permuted.describe(2) == "dp=1,tp=1");
   CHECK(permuted.digest() != MeshSpec::parse("dp=2,tp=2").plan().digest());
-  // A permutation that is none changes nothing, the digest included.
+  // The identity permutation changes nothing, not even the digest.
   CHECK(spec_of("mesh = 'dp=2,tp=2'\nrank_order = '0-3'").plan().digest() ==
         MeshSpec::parse("dp=2,tp=2").plan().digest());
   CHECK(groups_of(spec_of("mesh = 'dp=auto,tp=2'\nrank_order = '0-10:2,1-11:2'").plan(), "dp") ==
@@ -64,8 +65,8 @@ TEST_CASE("an order of ranks, and a first rank") {
   CHECK(shifted.describe(3) == "outside the mesh");
   CHECK(spec_of("mesh = 'dp=auto,tp=2'\nrank_offset = 8").plan(16).groups("dp").group_size() == 4);
   CHECK(spec_of("mesh = 'dp=2,tp=2'\nrank_offset = 8").plan(16).world_size() ==
-        16);  // ranks behind it are in no group
-  // The same as a system's own offset.
+        16);  // ranks after the mesh are in no group
+  // The same as the offset of the preset.
   CHECK(
       spec_of("mesh = 'megatron:world_size=16,tp=2,pp=2,ep=2'\nrank_offset = 4").plan().digest() ==
       MeshSpec::parse("megatron:world_size=16,tp=2,pp=2,ep=2,rank_offset=4").plan().digest());
@@ -97,7 +98,7 @@ priority = -1
   CHECK(spec.world_size() == 34);
   CHECK(!spec.fits_string());
   CHECK_THROWS_WITH_AS((void)spec.to_string(),
-                       doctest::Contains("a mesh string cannot say several grids"),
+                       doctest::Contains("a mesh string cannot express several grids"),
                        rankmesh::UnsupportedError);
   CHECK(spec.describe() ==
         "encoder: dp=2,tp=4 on 0-7, decoder: pp=3,dp=auto,tp=4 ; mp=pp*tp on 8-31, cross by lists");
@@ -145,7 +146,7 @@ priority = -1
   CHECK(place("cross") == BatchPlace{0, 0});
 }
 
-TEST_CASE("grids may be written in any of TOML's ways; their order is the file's") {
+TEST_CASE("grids may use any syntax of TOML, and keep the order of the file") {
   const auto names = [](const std::string& text) {
     std::string all;
     const auto plan = spec_of(text).plan();
@@ -177,7 +178,7 @@ ranks = [31, 29, 27, 25, 23, 21, 1, 3]
   CHECK(plan.groups("train.tp").group(0).table() == nullptr);
 }
 
-TEST_CASE("every option of a name") {
+TEST_CASE("every option of a family") {
   const auto plan = spec_of(R"(
 mesh = "dp=4,tp=2 ; all=dp*tp"
 [options.dp]
@@ -201,7 +202,7 @@ blocking = true
         "cga_"
         "cluster_size=2,"
         "traffic_class=3,timeout=20,duplicates=overlap+side) tp(blocking)");
-  // Options and routes are no part of the digest, groups are.
+  // Options and routes are not part of the digest, groups are.
   CHECK(plan.digest() == MeshSpec::parse("dp=4,tp=2 ; all=dp*tp").plan().digest());
   CHECK(spec_of("mesh = 'tp=2'\nroutes = 'tp.*: host = shm'").routes() == "tp.*: host = shm");
   CHECK(spec_of("mesh = 'tp=2'\n[groups]\nx = ['0-1']").plan().digest() !=

@@ -10,7 +10,7 @@ using rankmesh::SpecError;
 
 namespace {
 
-// Parses and plans; gives the refusal or an empty error.
+// Parses and plans a mesh. Returns the error, or an empty one.
 SpecError refusal(const std::string& text, std::optional<std::int64_t> world = std::nullopt) {
   try {
     (void)MeshSpec::parse(text).plan(world);
@@ -22,7 +22,7 @@ SpecError refusal(const std::string& text, std::optional<std::int64_t> world = s
 
 }  // namespace
 
-TEST_CASE("what is written is what is planned") {
+TEST_CASE("views and products are planned as written") {
   const auto plan = MeshSpec::parse("pp=2,dp=4,tp=8").plan();
   CHECK(plan.world_size() == 64);
   CHECK(plan.describe(37) == "pp=1,dp=0,tp=5");
@@ -30,7 +30,7 @@ TEST_CASE("what is written is what is planned") {
   CHECK(MeshSpec::parse("tp=8").plan(8).groups("tp").group_count() == 1);
 }
 
-TEST_CASE("auto is what is left of the world") {
+TEST_CASE("auto takes the rest of the world") {
   const MeshSpec spec =
       MeshSpec::parse("pp=4,dp=auto,cp=2,tp=8 | pp=4,edp=auto,ep=16 ; dp_cp=dp*cp, mp=tp*pp");
   CHECK(!spec.world_size().has_value());
@@ -39,10 +39,10 @@ TEST_CASE("auto is what is left of the world") {
   CHECK(plan.groups("edp").group_size() == 8);
   CHECK(plan.groups("dp_cp").group(0).to_string() == "0-120:8");
   CHECK(plan.groups("mp").group(0).to_string() ==
-        "0-7,128-135,256-263,384-391");  // order of the view, not of the writing
+        "0-7,128-135,256-263,384-391");  // in the order of the view, not of the product
   CHECK(MeshSpec::parse("dp=auto|ep=8").world_size() == 8);
   CHECK(MeshSpec::parse("auto=2,tp=auto").plan(4).groups("auto").group_size() ==
-        2);  // a name like any other
+        2);  // an ordinary name
 }
 
 TEST_CASE("the canonical string parses back to the same plan") {
@@ -64,30 +64,30 @@ TEST_CASE("bad strings are refused with position and reason") {
   const std::vector<Bad> table{
       {"", 0, "empty"},
       {"   ", 3, "empty"},
-      {"pp=0", 3, "is zero"},
-      {"pp=-1", 3, "no whole number"},
+      {"pp=0", 3, "must be at least 1, got 0"},
+      {"pp=-1", 3, "must be a whole number, got '-1'"},
       {"pp=2,tp", 7, "expected '='"},
       {"pp=2,", 5, "expected a dimension"},
       {"=2", 0, "expected a dimension"},
       {"2=pp", 0, "expected a dimension"},
-      {"pp=2,pp=3", 5, "stands twice"},
-      {"pp=2;pp=pp", 5, "stands twice"},
-      {"pp=2;x=pp,x=pp", 10, "stands twice"},
+      {"pp=2,pp=3", 5, "duplicate dimension 'pp' in one view"},
+      {"pp=2;pp=pp", 5, "duplicate name 'pp'"},
+      {"pp=2;x=pp,x=pp", 10, "duplicate name 'x'"},
       {"pp=99999999999999999999", 3, "overflows"},
-      {"a=4294967296,b=4294967296", 0, "more than 64 bits"},
+      {"a=4294967296,b=4294967296", 0, "overflows 64 bits"},
       {"a=auto,b=auto", 9, "both auto"},
       {"pp=2 3", 5, "expected ','"},
-      {"pp=2;", 5, "expected a derived name"},
+      {"pp=2;", 5, "expected the name of a product"},
       {"pp=2;x", 6, "expected '='"},
       {"pp=2;x=", 7, "expected a dimension"},
-      {"pp=2;x=zz", 5, "which no view has"},
-      {"pp=2|dp=3", 5, "dp=3 is 3 ranks"},
-      {"pp=2,dp=4|dp=4,pp=2", 10, "other groups in this view"},
-      {"pp=2,dp=2|ep=4;x=dp*ep", 15, "no view has all"},
+      {"pp=2;x=zz", 5, "which is not a dimension of the mesh"},
+      {"pp=2|dp=3", 5, "dp=3 has 3 ranks"},
+      {"pp=2,dp=4|dp=4,pp=2", 10, "different groups in two views"},
+      {"pp=2,dp=2|ep=4;x=dp*ep", 15, "no view contains all"},
       {"pp=2,dp=2;x=dp*dp", 10, "twice"},
       {"p.p=2", 1, "expected '='"},
-      {"pp=2x", 3, "no whole number"},
-      {"nosuch:tp=2", 0, "no preset 'nosuch'"},
+      {"pp=2x", 3, "must be a whole number, got '2x'"},
+      {"nosuch:tp=2", 0, "unknown preset 'nosuch'"},
       {"dp=auto", 0, "not known"},
   };
   for (const Bad& bad : table) {
@@ -109,12 +109,12 @@ TEST_CASE("a name has at most 64 characters") {
 }
 
 TEST_CASE("a world that does not fit is refused") {
-  CHECK_CONTAINS(refusal("pp=2,tp=4", 16).message(), "is 8 ranks, the world has 16");
-  CHECK_CONTAINS(refusal("pp=2,dp=auto", 7).message(), "7 ranks cannot be divided by 2");
-  CHECK_CONTAINS(refusal("dp=auto", 0).message(), "a world of 0 ranks");
+  CHECK_CONTAINS(refusal("pp=2,tp=4", 16).message(), "has 8 ranks, but the world has 16");
+  CHECK_CONTAINS(refusal("pp=2,dp=auto", 7).message(), "the world size 7 is not divisible by 2");
+  CHECK_CONTAINS(refusal("dp=auto", 0).message(), "the world size must be at least 1, got 0");
 }
 
-TEST_CASE("junk is refused at once, however long") {
+TEST_CASE("damaged text is refused quickly, however long") {
   std::mt19937 random{3};
   std::string junk(1 << 20, ' ');
   for (char& c : junk) c = static_cast<char>(random());

@@ -1,4 +1,4 @@
-// What is printed is read again as the same: strings and files, over random descriptions.
+// Tests that printed strings and files parse back to the same plan, for random descriptions.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::int64_t below(std::int64_t n) {
 }
 bool maybe() { return below(2) == 0; }
 
-// A mesh of `size` ranks, which is a power of 2 from 4 up.
+// A random mesh of `size` ranks; `size` is a power of 2 from 4 up.
 std::string random_mesh(std::int64_t size) {
   switch (below(5)) {
     case 0:
@@ -33,7 +33,7 @@ std::string random_mesh(std::int64_t size) {
   }
 }
 
-// `size` ranks of those from `first` on.
+// Random `size` ranks from `first` on.
 std::string random_ranks(std::int64_t first, std::int64_t size) {
   if (maybe()) return "\"" + std::to_string(first) + "-" + std::to_string(first + size - 1) + "\"";
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(size));
@@ -83,8 +83,7 @@ std::string random_file() {
 
 }  // namespace
 
-TEST_CASE(
-    "random files: the TOML form is read again as the same plan, options and words included") {
+TEST_CASE("random files: the TOML form parses back to the same plan, options and source") {
   int strings = 0;
   for (int round = 0; round < 500; ++round) {
     const std::string text = random_file();
@@ -130,13 +129,13 @@ TEST_CASE("strings and published files: the TOML form has the same digest") {
   }
 }
 
-TEST_CASE("what no mesh string says is never dropped silently") {
+TEST_CASE("a mesh string never drops a part silently") {
   for (const std::string beyond : {"rank_offset = 1", "rank_order = [1, 0]", "routes = '*.*=mpi'",
                              "[groups]\nx = [[0, 1]]", "[options.tp]\nlazy = true"}) {
     CAPTURE(beyond);
     const MeshSpec spec = MeshSpec::parse_toml("mesh = 'tp=2'\n" + std::string{beyond}, "x.toml");
     CHECK(!spec.fits_string());
-    CHECK_THROWS_WITH_AS((void)spec.to_string(), doctest::Contains("a mesh string cannot say"),
+    CHECK_THROWS_WITH_AS((void)spec.to_string(), doctest::Contains("a mesh string cannot express"),
                          rankmesh::UnsupportedError);
     CHECK(!spec.describe().empty());
   }

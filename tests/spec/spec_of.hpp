@@ -1,4 +1,4 @@
-// A spec file that is a text in a test.
+// Reads a mesh file that is a text in a test.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 using rankmesh::MeshSpec;
 using rankmesh::SpecError;
 
-TEST_CASE("a file says what a string says, and where it comes from") {
+TEST_CASE("a file has a mesh string and its source") {
   const MeshSpec spec = MeshSpec::parse_toml(R"(
 mesh = "dp=auto,tp=8"
 world_size = 64
@@ -28,17 +28,17 @@ unknown = ["the order of ranks"]
 
 TEST_CASE("bad files are refused with file, line and reason") {
   const std::vector<std::pair<std::string, std::string>> table{
-      {"", "there is no mesh"},
-      {"mesh = 3", "x.toml:1: 'mesh' is no string"},
-      {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: there is no key 'wordl_size'"},
+      {"", "the file has no mesh"},
+      {"mesh = 3", "x.toml:1: 'mesh' must be a string"},
+      {"mesh = \"tp=8\"\nwordl_size = 8", "x.toml:2: unknown key 'wordl_size'"},
       {"mesh = \"tp=0\"", "x.toml:1: mesh 'tp=0', position 3"},
-      {"mesh = \"other.toml\"", "names another file"},
-      {"mesh = \"x.toml \"", "expected '='"},  // a blank behind it makes it no path
-      {"mesh = \"tp=8\"\nworld_size = 0", "no whole number from 1 up"},
-      {"mesh = \"tp=8\"\nworld_size = \"8\"", "no whole number from 1 up"},
-      {"mesh = \"tp=8\"\ngiven = [1]", "something that is no string"},
-      {"mesh = = 2", "no TOML"},
-      {std::string(1 << 20, '['), "no TOML"},
+      {"mesh = \"other.toml\"", "must be a mesh string, not another file"},
+      {"mesh = \"x.toml \"", "expected '='"},  // the trailing blank makes it a mesh string
+      {"mesh = \"tp=8\"\nworld_size = 0", "must be a whole number from 1 up"},
+      {"mesh = \"tp=8\"\nworld_size = \"8\"", "must be a whole number from 1 up"},
+      {"mesh = \"tp=8\"\ngiven = [1]", "must contain strings only"},
+      {"mesh = = 2", "TOML syntax error"},
+      {std::string(1 << 20, '['), "TOML syntax error"},
   };
   for (const auto& [text, reason] : table) {
     CAPTURE(reason);

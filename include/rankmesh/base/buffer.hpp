@@ -1,4 +1,4 @@
-// Where the data of a call lies: memory with a kind, an element type and a 64-bit count.
+// The memory of a call: a pointer with a memory kind, an element type and a 64-bit count.
 #pragma once
 
 #include <concepts>
@@ -16,11 +16,14 @@
 
 namespace rankmesh {
 
-/// Stated by the caller's type, never guessed from a pointer.
+/// Whether memory is on the host or on a device. The type of the argument says it: std::span
+/// and containers are host memory, DeviceSpan is device memory. rankmesh never guesses it
+/// from a pointer.
 enum class MemoryKind : std::uint8_t { host, device };
+/// Returns "host" or "device".
 RANKMESH_API std::string_view to_string(MemoryKind kind);
 
-/// Device memory: a pointer and a count of elements. Does not own.
+/// A view of device memory: a pointer and a number of elements. It does not own the memory.
 template <Element T>
 class DeviceSpan {
  public:
@@ -29,9 +32,12 @@ class DeviceSpan {
   constexpr DeviceSpan(T* data, std::size_t count) : data_{data}, count_{count} {}
   [[nodiscard]] constexpr T* data() const { return data_; }
   [[nodiscard]] constexpr std::size_t size() const { return count_; }
+  /// Returns the `count` elements that begin at element `offset`.
+  /// @throws UsageError if they reach past the end.
   [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
-      throw UsageError{"DeviceSpan::subspan reaches past the end"};
+      throw UsageError{"DeviceSpan::subspan reaches past the end",
+                       "keep offset + count within size()"};
     return {data_ + offset, count};
   }
 
@@ -40,24 +46,26 @@ class DeviceSpan {
   std::size_t count_ = 0;
 };
 
-/// A typed stretch of memory with its type erased. `Byte` is `const std::byte` (input) or
-/// `std::byte` (output).
+/// A view of memory whose element type is a value instead of a template argument. `Byte` is `const
+/// std::byte` for inputs and `std::byte` for outputs. It does not own the memory.
 template <class Byte>
 struct BasicBuffer {
   Byte* data = nullptr;
   std::int64_t count = 0;
   DataType type = DataType::uint8;
   MemoryKind kind = MemoryKind::host;
-  const SymmetricWindow* window = nullptr;  ///< of a SymmetricSpan, within which it lies; else null
+  const SymmetricWindow* window = nullptr;  ///< window of a SymmetricSpan, else null
 
+  /// Returns the size in bytes.
   [[nodiscard]] std::int64_t bytes() const {
     return count * static_cast<std::int64_t>(size_of(type));
   }
-  /// `count` elements from `offset` elements on. The caller keeps inside the bounds.
+  /// Returns the `n` elements that begin at element `offset`. Bounds are not checked.
   [[nodiscard]] BasicBuffer slice(std::int64_t offset, std::int64_t n) const {
     return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n,
             type, kind, window};
   }
+  /// Returns the same memory as an input.
   [[nodiscard]] BasicBuffer<const std::byte> as_input() const {
     return {data, count, type, kind, window};
   }
@@ -65,8 +73,8 @@ struct BasicBuffer {
 using Buffer = BasicBuffer<std::byte>;
 using ConstBuffer = BasicBuffer<const std::byte>;
 
-/// What a collective accepts: contiguous host memory (std::span, std::vector, std::array, ...) or a
-/// DeviceSpan.
+/// Contiguous host memory whose elements are of a DataType: std::span, std::vector, std::array and
+/// the like.
 template <class R>
 concept HostMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
@@ -86,23 +94,25 @@ template <class T>
 inline constexpr bool is_device_span<DeviceSpan<T>> = true;
 }  // namespace detail
 
+/// The memory that a collective accepts: host memory or a DeviceSpan.
 template <class R>
 concept Memory = HostMemory<R> || detail::is_device_span<std::remove_cvref_t<R>>;
-/// The element type of some memory, const where the memory is read-only.
+/// The element type of a Memory, const if the memory is read-only.
 template <Memory R>
 using ElementOf = typename detail::MemoryElement<
     std::conditional_t<detail::is_device_span<std::remove_cvref_t<R>>, std::remove_cvref_t<R>,
                        std::remove_reference_t<R>>>::type;
+/// Memory that a collective may write.
 template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
-/// Input and output of one call have the same element type and lie in the same kind of memory.
+/// Input and output of one call: the same element type and the same memory kind.
 template <class In, class Out>
 concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
                          std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
                          detail::is_device_span<std::remove_cvref_t<In>> ==
                              detail::is_device_span<std::remove_cvref_t<Out>>;
 
-/// The buffer that some memory is.
+/// Returns the buffer that describes a Memory.
 template <Memory R>
 auto buffer_of(R&& memory) {
   using T = ElementOf<R>;

@@ -1,4 +1,4 @@
-// A point in time after which waiting ends with a TimeoutError.
+// A point in time after which a wait ends with a TimeoutError.
 #pragma once
 
 #include <algorithm>
@@ -8,25 +8,29 @@
 
 namespace rankmesh {
 
+/// A point in time after which a wait ends with a TimeoutError. Copyable, and safe to read from
+/// several threads.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::duration<double>;
 
-  /// `after` seconds from now; what the clock cannot hold is never reached.
+  /// Starts a deadline.
+  /// @param after  seconds from now; from 1e9 on (thirty years) it never passes.
   explicit Deadline(Duration after)
       : after_{after},
         at_{after.count() < longest
                 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(after)
                 : Clock::time_point::max()} {}
 
+  /// Returns whether the deadline has passed.
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
-  /// What is left of it; at most thirty years.
+  /// Returns the remaining time in seconds: 0 after the deadline, at most 1e9.
   [[nodiscard]] Duration left() const {
     return at_ == Clock::time_point::max() ? Duration{longest}
                                            : std::max(Duration{0}, Duration{at_ - Clock::now()});
   }
-  /// The time that was granted, for messages.
+  /// Returns the seconds that the deadline was started with, for messages.
   [[nodiscard]] double seconds() const { return after_.count(); }
 
  private:
@@ -36,12 +40,14 @@ class Deadline {
   Clock::time_point at_;
 };
 
-/// @throws UsageError, naming `what`, where it is no positive number of seconds.
-RANKMESH_API void require_positive(Deadline::Duration duration, const char* what);
+/// Checks that a duration is positive.
+/// @param name  the option that holds the duration, for the message.
+/// @throws UsageError if the duration is zero, negative or NaN.
+RANKMESH_API void require_positive(Deadline::Duration duration, const char* name);
 
-/// How long rankmesh's own waits last where nothing else is asked for: `RANKMESH_TIMEOUT`
-/// (seconds), else 600.
-/// @throws UsageError where the variable is not a positive number.
+/// Returns the default timeout of waits: the environment variable `RANKMESH_TIMEOUT` in seconds,
+/// or 600.
+/// @throws UsageError if the variable is not a positive number up to 1e9.
 RANKMESH_API Deadline::Duration default_timeout();
 
 }  // namespace rankmesh

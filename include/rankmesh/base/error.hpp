@@ -1,4 +1,4 @@
-// Every exception that rankmesh throws derives from Error.
+// The exceptions of rankmesh. All of them derive from Error.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 
 namespace rankmesh {
 
-/// What went wrong and where (`message`), and what to do about it (`hint`, may be empty).
-/// `what()` holds both, the hint on a line of its own.
+/// The base class of all exceptions of rankmesh. `message()` says what is wrong and where, and
+/// `hint()` says what to do about it; the hint may be empty. `what()` returns both, with the hint
+/// on a second line.
 class RANKMESH_API Error : public std::runtime_error {
  public:
   explicit Error(std::string message, std::string hint = {});
@@ -26,67 +27,69 @@ class RANKMESH_API Error : public std::runtime_error {
   std::string hint_;
 };
 
-/// A mesh string, a spec file or a layout that means nothing. `position` counts bytes from 0 in the
-/// text.
+/// A mesh string, a mesh file or a layout is invalid.
 class RANKMESH_API SpecError : public Error {
  public:
   SpecError(std::string message, std::string hint,
             std::optional<std::size_t> position = std::nullopt);
+  /// Returns the place of the error in the text, in bytes from 0, if the error has one.
   [[nodiscard]] std::optional<std::size_t> position() const noexcept { return position_; }
 
  private:
   std::optional<std::size_t> position_;
 };
 
-/// A call that breaks its contract: wrong sizes, overlapping buffers, a root outside the group.
-/// Thrown before anything was sent: the coordinator stays usable.
+/// A call breaks its contract, for example by wrong sizes, overlapping buffers or a root outside
+/// the group. It is thrown before any data is sent, so the coordinator stays usable.
 class RANKMESH_API UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// A name that the mesh does not have; the hint lists those it has.
+/// The mesh has no groups of this name; the hint lists the names that exist.
 class RANKMESH_API UnknownName : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// This rank is in no group of that name.
+/// This rank is in no group of the requested family.
 class RANKMESH_API NotMember : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// Use after `close()`, or after a failure that left the coordinator broken.
+/// The object was closed, or an earlier failure left the coordinator broken.
 class RANKMESH_API ClosedError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A call on device memory where no device transport is there; says what was looked for and where.
+/// A call needs a device transport, and there is none. The message says why: for example which
+/// library was not found, and where it was looked for.
 class RANKMESH_API NoDeviceError : public Error {
  public:
   using Error::Error;
 };
 
-/// An operation that this transport or data type does not offer.
+/// The transport or the data type does not offer the operation.
 class RANKMESH_API UnsupportedError : public Error {
  public:
   using Error::Error;
 };
 
-/// What came from another rank is not what was to come: truncated, of another kind, or no message
-/// of rankmesh's at all; or the sender could not make it and says why.
+/// Data from another rank is not the expected data: it is truncated, of another kind, or not a
+/// message of rankmesh. Also thrown if the sender could not create its message; it then holds
+/// the reason.
 class RANKMESH_API DataError : public Error {
  public:
   using Error::Error;
 };
 
-/// The ranks do not agree, or one of them failed before the first collective. The same text on
-/// every rank.
+/// The ranks do not agree, or some of them failed before the first collective. Every rank throws it
+/// with the same text.
 class RANKMESH_API MismatchError : public Error {
  public:
-  /// @param is_common  every rank failed, with the same message.
+  /// @param is_common  whether every rank failed with the same message.
   MismatchError(std::string message, std::string hint, bool is_common)
       : Error{std::move(message), std::move(hint)}, is_common_{is_common} {}
   [[nodiscard]] bool is_common() const noexcept { return is_common_; }
@@ -95,11 +98,11 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
-/// A deadline passed. `missing` holds the world ranks that did not report (empty: could not be
-/// told).
+/// A deadline passed.
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
+  /// Returns the world ranks that did not report. Empty if they could not be determined.
   [[nodiscard]] const std::vector<Rank>& missing() const noexcept { return missing_; }
 
  private:

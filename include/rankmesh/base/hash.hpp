@@ -1,4 +1,4 @@
-// 128-bit hashes, for digests and for agreement between ranks.
+// 128-bit hashes, for digests and for the comparison of ranks.
 #pragma once
 
 #include <compare>
@@ -11,20 +11,22 @@
 
 namespace rankmesh {
 
-/// Not cryptographic: it finds accidents, not attacks.
+/// A 128-bit hash. It is not cryptographic: it detects accidents, not attacks.
 struct Hash128 {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
   friend constexpr auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 
-/// XXH3-128 (xxHash 0.8, seed 0) of the bytes: the same on every machine, compiler and release.
+/// Returns the XXH3-128 hash of the bytes (xxHash 0.8, seed 0). It is the same on every machine,
+/// with every compiler and in every release.
 RANKMESH_API Hash128 hash_bytes(std::string_view bytes);
 
-/// The same of bytes that come in pieces, until one is empty.
+/// Returns the hash of bytes that come in pieces.
+/// @param next  returns the next piece; an empty piece ends the bytes.
 RANKMESH_API Hash128 hash_pieces(const std::function<std::string_view()>& next);
 
-/// 32 hexadecimal digits, the high half first.
+/// Returns 32 hexadecimal digits, the high half first.
 RANKMESH_API std::string to_string(const Hash128& hash);
 
 }  // namespace rankmesh

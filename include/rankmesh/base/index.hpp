@@ -1,4 +1,4 @@
-// Indices that must not be mistaken for one another.
+// Whole numbers with a meaning, so that a rank is never passed as a rank in group.
 #pragma once
 
 #include <compare>
@@ -7,8 +7,8 @@
 
 namespace rankmesh {
 
-/// A whole number with a meaning. Literals convert in; one meaning never converts to another, so
-/// that a world rank cannot be passed where a rank in group is wanted.
+/// A whole number with a meaning. Integers convert to it, but one meaning never converts to
+/// another: a world rank cannot be passed as a rank in group.
 template <class Meaning>
 class Index {
  public:
@@ -24,11 +24,11 @@ class Index {
   std::int64_t value_ = 0;
 };
 
-/// A process's number in the world: the communicator that the user handed in.
+/// The number of a process in the world, which is the communicator that the user passed.
 using Rank = Index<struct RankMeaning>;
-/// A process's number inside one group.
+/// The number of a process inside one group.
 using RankInGroup = Index<struct RankInGroupMeaning>;
-/// A process's place along one dimension.
+/// The position of a process along one dimension.
 using Coordinate = Index<struct CoordinateMeaning>;
 
 }  // namespace rankmesh

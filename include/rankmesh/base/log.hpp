@@ -1,5 +1,4 @@
-// rankmesh never prints by itself: what it has to say goes to a sink that the user gives or asks
-// for.
+// Log messages. rankmesh prints nothing by itself: the user passes a sink, or asks for one.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +9,18 @@
 
 namespace rankmesh {
 
+/// The importance of a message, in rising order.
 enum class LogLevel : std::uint8_t { debug, info, warning };
+/// Returns "debug", "info" or "warning".
 RANKMESH_API std::string_view to_string(LogLevel level);
 
-/// Called on the thread that called rankmesh, once per message, without a line end. Must not call
-/// rankmesh.
+/// Receives one message, without a line end. It runs on the thread that called rankmesh, and must
+/// not call rankmesh.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// The sink that `RANKMESH_LOG` asks for: `debug`, `info` or `warning` writes that level and above
-/// to stderr. Empty (silent) where the variable is unset or says something else.
+/// Returns the sink that the environment variable `RANKMESH_LOG` asks for: `debug`, `info` and
+/// `warning` write messages of that level and above to stderr. Returns an empty sink if the
+/// variable is unset or has another value.
 RANKMESH_API LogSink log_sink_from_environment();
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// The operations that a group knows.
+// The operations of a group.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 namespace rankmesh {
 
+/// The operations of a group, with the names of MPI and torch.distributed.
 enum class Operation : std::uint8_t {
   barrier,
   broadcast,
@@ -24,14 +25,15 @@ enum class Operation : std::uint8_t {
   send_recv,
 };
 inline constexpr std::size_t operation_count = 12;
+/// Returns the name, for example "all_reduce".
 RANKMESH_API std::string_view to_string(Operation operation);
 
-/// Whether it does arithmetic.
+/// Returns whether the operation computes with the elements.
 constexpr bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::all_reduce ||
          operation == Operation::reduce_scatter;
 }
-/// Whether it concerns two members, not the whole group.
+/// Returns whether the operation is between two members instead of the whole group.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 
 }  // namespace rankmesh

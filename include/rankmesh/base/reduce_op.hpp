@@ -1,4 +1,4 @@
-// The reductions that collectives know.
+// The predefined reductions.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace rankmesh {
 
-/// `avg` is the sum divided by the size of the group; on integers the quotient is truncated toward
-/// zero, as NCCL does.
+/// The predefined reductions. `avg` is the sum divided by the size of the group; for integers the
+/// quotient is truncated toward zero, as in NCCL.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
+/// Returns the name, for example "sum".
 RANKMESH_API std::string_view to_string(ReduceOp op);
 
 }  // namespace rankmesh

@@ -1,15 +1,16 @@
-// A device stream, named without any device header.
+// A reference to a device stream that needs no device header.
 #pragma once
 
 namespace rankmesh {
 
-/// A non-owning handle on a device stream (a `cudaStream_t`); empty means the device's default
-/// stream. Host operations ignore it.
+/// A reference to a device stream (`cudaStream_t`). It does not own the stream. The empty reference
+/// means the default stream of the device. Host operations ignore it.
 class StreamRef {
  public:
   constexpr StreamRef() = default;
   constexpr StreamRef(void* native)
       : native_{native} {}  // NOLINT: a cudaStream_t is such a pointer
+  /// Returns the `cudaStream_t`, or null for the default stream.
   [[nodiscard]] constexpr void* native() const { return native_; }
 
  private:

@@ -1,4 +1,4 @@
-// Memory that the other ranks of the node can address, too.
+// Memory that the other ranks of the mesh can address too.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace rankmesh {
 
-/// This rank's part of memory that every rank of a mesh has allocated (Mesh::allocate_symmetric),
-/// or a stretch of it. Does not own: the memory goes when the mesh is closed. Converts to
-/// std::span, which is ordinary memory to a collective: that it is symmetric is said by this type
-/// alone.
+/// A view of this rank's part of symmetric memory (Mesh::allocate_symmetric), or of a stretch
+/// of it. It does not own the memory, which is released when the mesh is closed. It converts
+/// to std::span, but collectives then treat it as ordinary memory: only this type marks
+/// memory as symmetric.
 template <Element T>
 class SymmetricSpan {
  public:
@@ -25,7 +25,8 @@ class SymmetricSpan {
   using value_type = std::remove_cv_t<T>;
 
   SymmetricSpan() = default;
-  /// The mesh makes them. `window` holds the memory.
+  /// Creates a view; the mesh calls it.
+  /// @param window  the allocation that contains the memory.
   SymmetricSpan(std::shared_ptr<const SymmetricWindow> window, T* data, std::size_t count)
       : window_{std::move(window)}, data_{data}, count_{count} {}
 
@@ -35,11 +36,13 @@ class SymmetricSpan {
   [[nodiscard]] T* begin() const { return data_; }
   [[nodiscard]] T* end() const { return data_ + count_; }
   [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
-  /// A stretch of it, which is symmetric memory as well. Members may pass different stretches.
+  /// Returns the `count` elements that begin at element `offset`, as symmetric memory. Members of a
+  /// group may pass different stretches to one call.
+  /// @throws UsageError if they reach past the end.
   [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"SymmetricSpan::subspan reaches past the end",
-                       "offset + count is at most size()"};
+                       "keep offset + count within size()"};
     return {window_, data_ + offset, count};
   }
   operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one

@@ -1,4 +1,4 @@
-// Where the ranks of a node hold memory that all of them can address.
+// The addresses of symmetric memory in this process.
 #pragma once
 
 #include <algorithm>
@@ -8,24 +8,28 @@
 
 namespace rankmesh {
 
-/// One allocation of symmetric memory, as one process sees it: each rank of the node has a part of
-/// `bytes` bytes, and the part of local rank k begins at `base + k * stride`. Made by
-/// Mesh::allocate_symmetric.
+/// One allocation of symmetric memory, as one process sees it. Each rank of the node has a part of
+/// `bytes` bytes; the part of local rank k begins at `base + k * stride`. Mesh::allocate_symmetric
+/// creates it.
 struct SymmetricWindow {
   std::byte* base = nullptr;
   std::size_t stride = 0;
   std::size_t bytes = 0;
   std::int32_t local_rank = 0;      ///< of this process
   bool is_open = true;              ///< false once the mesh that made it is closed
-  std::vector<const void*> groups;  ///< whose collectives use it in place
+  std::vector<const void*> groups;  ///< identities of the groups whose collectives use it directly
 
+  /// Returns whether the collectives of a group can use this memory directly.
+  /// @param group  the identity that the mesh put into `groups`.
   [[nodiscard]] bool serves(const void* group) const {
     return std::find(groups.begin(), groups.end(), group) != groups.end();
   }
 
+  /// Returns the part of a local rank.
   [[nodiscard]] std::byte* part(std::int32_t local) const {
     return base + static_cast<std::size_t>(local) * stride;
   }
+  /// Returns the part of this process.
   [[nodiscard]] std::byte* own() const { return part(local_rank); }
 };
 

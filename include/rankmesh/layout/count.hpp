@@ -1,4 +1,4 @@
-// How many groups and communicators a plan makes.
+// The numbers of groups and communicators that a plan creates.
 #pragma once
 
 #include <cstdint>
@@ -8,47 +8,55 @@
 
 namespace rankmesh {
 
-/// What a plan creates. Sums that 64 bits do not hold stay at the largest number of 64 bits.
+/// The numbers of groups, communicators and creation steps of a plan. A sum that overflows 64 bits
+/// is the largest number of 64 bits.
 struct PlanCounts {
-  /// A number that may differ from rank to rank.
+  /// The least and the greatest value of a number that differs between ranks.
   struct PerRank {
     std::int64_t least = 0;
     std::int64_t most = 0;
-    bool covers_all =
-        true;  ///< false: both are rank 0's alone, the world being too large to look at every rank
+    /// False if the world is too large to visit every rank: both values are then those of rank 0.
+    bool covers_all = true;
     friend bool operator==(const PerRank&, const PerRank&) = default;
   };
 
   std::int64_t world_size = 0;
-  std::int64_t names = 0;
-  std::int64_t groups = 0;              ///< of all names
-  std::int64_t groups_of_one = 0;       ///< those of them with one rank
-  std::int64_t distinct_groups = 0;     ///< as lists of ranks, in order; groups of one included
-  std::int64_t overlapping_groups = 0;  ///< of names that are printed but never executed
-  std::int64_t communicators = 0;       ///< one per distinct group of two or more ranks that is
-                                   ///< executed, and one more per key of duplicate_key
-  std::int64_t splits = 0;  ///< MPI creations that every rank takes part in: names that need one
-  std::int64_t unique_ids = 0;  ///< NCCL's, on all ranks together: one per communicator, or more,
-                                ///< or none where it is split from another
+  std::int64_t names = 0;          ///< families
+  std::int64_t groups = 0;         ///< of all families
+  std::int64_t groups_of_one = 0;  ///< groups of one rank
+  /// Groups that differ in their ranks or in the order of these, groups of one included.
+  std::int64_t distinct_groups = 0;
+  /// Groups of overlapping families, which are printed but never executed.
+  std::int64_t overlapping_groups = 0;
+  /// One per distinct group of two or more ranks that is executed, and one more for each key in
+  /// the option GroupOptions::duplicates.
+  std::int64_t communicators = 0;
+  /// Collective MPI calls that create communicators, in which every rank takes part.
+  std::int64_t splits = 0;
+  /// NCCL unique IDs on all ranks together: one or more per communicator, none if it is split from
+  /// another one.
+  std::int64_t unique_ids = 0;
   PerRank groups_per_rank;
   PerRank communicators_per_rank;
 
-  /// Each unique ID is broadcast once in its group.
+  /// Returns how many times a unique ID is broadcast: each one once in its group.
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
-  /// Groups whose list of ranks another group has already.
+  /// Returns the number of groups that have the same ranks in the same order as an earlier group.
   [[nodiscard]] std::int64_t repeated_groups() const { return groups - distinct_groups; }
-  /// What creating every group on every rank would take: one creation per group of every name, on
-  /// each rank.
+  /// Returns how many communicators each rank would create if every group were created on every
+  /// rank, as `torch.distributed.new_group` requires.
   [[nodiscard]] std::int64_t naive_creations_per_rank() const { return groups; }
+  /// Returns the same for all ranks together.
   [[nodiscard]] RANKMESH_API std::int64_t naive_creations() const;
 
   friend bool operator==(const PlanCounts&, const PlanCounts&) = default;
 };
 
-/// Exact. Cost: O(names^2 x dimensions) for names that partition the world by strides; names that
-/// cover a part of it, overlap or stand as lists are enumerated where arithmetic does not tell, up
-/// to 16,777,216 of their ranks for the figures per rank (4 bytes per rank of the world); above,
-/// those are rank 0's.
+/// Counts the groups and communicators of a plan. The result is exact. Local, no MPI.
+/// Cost: O(families^2 x dimensions) for families that partition the world by strides. Other
+/// families (lists, partial and overlapping ones) are enumerated where arithmetic does not suffice,
+/// up to 16,777,216 ranks for the figures per rank (4 bytes per rank of the world); above this
+/// limit the figures per rank are those of rank 0.
 RANKMESH_API PlanCounts count(const MeshPlan& plan);
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// What differs between two plans.
+// The difference between two plans.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rankmesh {
 
-/// How a name of one plan stands in another.
+/// How the family of a name differs between two plans.
 enum class NameChange : std::uint8_t {
   same,     ///< the same groups in the same order
   listing,  ///< the same groups, listed in another order
@@ -21,37 +21,41 @@ enum class NameChange : std::uint8_t {
   only_b,
 };
 
+/// The difference between the families of one name.
 struct NameDiff {
   std::string name;
   NameChange change = NameChange::same;
-  std::int64_t groups_a = 0;  ///< 0 where the plan does not have the name
+  std::int64_t groups_a = 0;  ///< 0 if the plan does not have the family
   std::int64_t groups_b = 0;
-  /// Groups of A whose ranks, in whatever order, are a group of this name in B. Nothing where that
-  /// was not counted.
+  /// The number of groups of A whose ranks, in any order, form a group of this family in B. Empty
+  /// if it was not counted.
   std::optional<std::int64_t> surviving;
-  /// Ranks that share a group of this name with others than before. Nothing where that was not
-  /// counted.
+  /// The number of ranks that share their group of this family with other ranks than before. Empty
+  /// if it was not counted.
   std::optional<std::int64_t> changed_ranks;
-  /// Where `change` is groups, only_a or only_b: the names of the other plan that have exactly
-  /// these groups (of A; of B for only_b).
+  /// If `change` is groups or only_a: the families of B that have exactly the groups of A. If it is
+  /// only_b: the families of A that have exactly the groups of B.
   std::vector<std::string> found_as;
 };
 
+/// The difference between two plans.
 struct PlanDiff {
   std::int64_t world_a = 0;
   std::int64_t world_b = 0;
-  std::vector<NameDiff> names;  ///< A's in its order, then those that only B has
-  /// Ranks that change groups in some name of both. Nothing where that was not counted.
+  std::vector<NameDiff> names;  ///< the families of A in order, then those of B alone
+  /// The number of ranks whose group changes in at least one family of both plans. Empty if it was
+  /// not counted.
   std::optional<std::int64_t> changed_ranks;
 
+  /// Returns whether the plans have the same world size and the same families.
   [[nodiscard]] RANKMESH_API bool is_empty() const;
 };
 
-/// Compares worlds and names, each name's groups with those of the same name. Exact by arithmetic
-/// for names that partition the same world by strides: such names share all groups or none, at any
-/// size. Others are enumerated up to 4,194,304 of their ranks (16 bytes per group, O(ranks x log)
-/// time); above, what was not counted is left out and the name counts as `groups` unless it is
-/// written alike.
+/// Compares the world sizes of two plans, and each family with the family of the same name. Local,
+/// no MPI. Families that partition the same world by strides are compared exactly by arithmetic, at
+/// any size, since they share all groups or none. Other families are enumerated up to 4,194,304
+/// ranks (16 bytes per group, O(ranks x log ranks) time). Above this limit the counts stay empty
+/// and the family counts as `groups`, unless both plans describe it alike.
 RANKMESH_API PlanDiff diff(const MeshPlan& a, const MeshPlan& b);
 
 }  // namespace rankmesh

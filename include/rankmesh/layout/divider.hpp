@@ -1,4 +1,4 @@
-// Division by a number that is known long before it is used.
+// Fast division by a divisor that is known in advance.
 #pragma once
 
 #include <bit>
@@ -6,20 +6,22 @@
 
 namespace rankmesh {
 
-/// Divides by one multiplication and one shift, several times faster than the processor's division:
-/// the divisor's reciprocal is computed once. Exact for every dividend from 0 up.
+/// Divides by one multiplication and one shift, several times faster than the division of the
+/// processor, since the reciprocal of the divisor is computed in advance. Exact for every dividend
+/// from 0 up.
 class Divider {
  public:
   Divider() = default;
-  /// @param divisor  from 1 up.
+  /// @param divisor  from 1 up; not checked.
   explicit Divider(std::int64_t divisor)
       : shift_{static_cast<int>(std::bit_width(static_cast<std::uint64_t>(divisor - 1)))} {
-    // The reciprocal in 63 + shift bits, rounded up; that it fits 64 bits and that its error never
-    // reaches a quotient follows from 2^(shift-1) < divisor <= 2^shift and dividends below 2^63.
+    // The reciprocal has 63 + shift bits and is rounded up. It fits in 64 bits, and its error never
+    // changes a quotient, because 2^(shift-1) < divisor <= 2^shift and dividends are below 2^63.
     const auto d = static_cast<std::uint64_t>(divisor);
     magic_ = static_cast<std::uint64_t>(((Wide{1} << (63 + shift_)) + (d - 1)) / d);
   }
 
+  /// Returns dividend / divisor. The dividend must not be negative.
   [[nodiscard]] std::int64_t quotient(std::int64_t dividend) const {
     const Wide product = Wide{static_cast<std::uint64_t>(dividend) << 1} * magic_;
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(product >> 64) >> shift_);

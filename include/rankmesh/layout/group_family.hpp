@@ -1,4 +1,4 @@
-// All groups of one name.
+// The set of all groups of one kind.
 #pragma once
 
 #include <cstdint>
@@ -16,94 +16,110 @@
 
 namespace rankmesh {
 
-/// How the groups of a name lie over the world.
+/// How the groups of a family cover the world.
 enum class Coverage : std::uint8_t {
   partition,    ///< every rank is in exactly one group
-  partial,      ///< some ranks are in none
-  overlapping,  ///< a rank is in several: can be printed, never executed
+  partial,      ///< some ranks are in no group
+  overlapping,  ///< a rank is in several groups; they can be printed, never executed
 };
 
-/// Where a rank stands in a family.
+/// The place of a rank in a family.
 struct GroupIndex {
-  std::int64_t group = 0;       ///< index of the group, in listing order
-  RankInGroup rank_in_group{};  ///< index of the rank in it
+  std::int64_t group = 0;       ///< number of the group in listing order
+  RankInGroup rank_in_group{};  ///< number of the rank in the group
   friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
 };
 
-/// The groups of one name, in the order in which they are listed. Three representations: strided
-/// (any number of groups of one size, O(dimensions) memory and O(dimensions) per question), a ring
-/// (as cheap), or explicit lists.
+/// The set of all groups of one kind: those along a dimension, along a product of dimensions, or
+/// given as lists. Groups have an order, the listing order.
+/// There are three representations. A strided family has any number of groups of one size; it needs
+/// O(dimensions) memory, and each query takes O(dimensions) time. A ring has the same costs.
+/// Explicit lists need memory for each listed rank.
+/// Immutable after construction, and safe to use from several threads.
 class RANKMESH_API GroupFamily {
  public:
-  /// The groups of ranks that share every coordinate but those of `members`. Ranks in a group
-  /// follow the order of `members`, groups the order of `listing`, the last varying fastest in
-  /// both.
-  /// @param members, listing  indices of the layout's dimensions; together each exactly once.
+  /// Creates the groups of ranks that share every coordinate except those along `members`.
+  /// @param name  the name of the family.
+  /// @param members  indices of the dimensions that the groups run along. They give the order of
+  /// the ranks in a group, the last varying fastest.
+  /// @param listing  indices of all other dimensions. They give the order of the groups, the last
+  /// varying fastest.
+  /// @throws UsageError unless `members` and `listing` together contain each dimension once.
   static GroupFamily of(std::string name, const Layout& layout,
                         std::span<const std::size_t> members, std::span<const std::size_t> listing);
-  /// The same with both in the layout's own order: rank order never depends on how a product is
-  /// written.
+  /// Creates the same groups with both orders taken from the layout, so that the order of the ranks
+  /// does not depend on the order in which a product is written.
   static GroupFamily of(std::string name, const Layout& layout,
                         std::span<const std::size_t> members);
-  /// For each rank the pair of it and its successor along a dimension, the last's being the first:
-  /// as many groups as ranks, listed in the layout's order. Overlapping.
+  /// Creates a pair for each rank: the rank and its successor along the dimension, where the last
+  /// rank is followed by the first. There are as many groups as ranks, in the order of the layout.
+  /// The groups overlap.
   static GroupFamily ring(std::string name, const Layout& layout, std::size_t dimension);
-  /// Explicit lists, in their order. Memory: O(number of ranks listed).
+  /// Creates explicit lists, in the given order. Memory: O(number of listed ranks).
+  /// @throws SpecError if a group is empty.
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// The dimensions that the groups run along, in rank order; empty for explicit lists.
+  /// Returns the dimensions that the groups run along, in the order of the ranks. Empty for
+  /// explicit lists.
   [[nodiscard]] const std::vector<std::string>& dimensions() const { return dimensions_; }
+  /// Returns the number of groups.
   [[nodiscard]] std::int64_t group_count() const;
-  /// Members of the largest group; all have this size unless the lists are explicit.
+  /// Returns the number of ranks of the largest group. Only explicit lists can have groups of
+  /// other sizes.
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
-  /// Whether all groups have the same size.
+  /// Returns whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
-  /// Whether every group is a translate of the first, known by strides: neither lists nor a ring.
+  /// Returns whether the family is strided: neither explicit lists nor a ring. Every group is then
+  /// the first group moved by an offset.
   [[nodiscard]] bool is_strided() const { return explicit_ == nullptr && !ring_; }
-  /// Group i in listing order. @throws UsageError outside 0 <= i < group_count().
+  /// Returns group i in listing order.
+  /// @throws UsageError unless 0 <= i < group_count().
   [[nodiscard]] RankSet group(std::int64_t i) const;
 
-  /// Where the rank stands; the first place where it stands in several; nothing where it is in no
-  /// group.
+  /// Returns the place of the rank: the first one if it is in several groups, nothing if it is
+  /// in none.
   [[nodiscard]] std::optional<GroupIndex> find(Rank rank) const;
-  /// Every place where the rank stands.
+  /// Returns all places of the rank.
   [[nodiscard]] std::vector<GroupIndex> find_all(Rank rank) const;
-  /// The group with exactly these ranks in this order.
+  /// Returns the number of the group that has exactly these ranks in this order.
   [[nodiscard]] std::optional<std::int64_t> find_group(const RankSet& ranks) const;
 
-  /// The ranks of all groups, one group after another: group g begins at element g * group_size().
-  /// Null where the family is not strided.
+  /// Returns the ranks of all groups, one group after another: group g begins at element g *
+  /// group_size(). Null if the family is not strided.
   [[nodiscard]] const RankSet* in_sequence() const { return is_strided() ? &all_ : nullptr; }
-  /// The first rank of every group. Null where the family is not strided or its layout has a table.
+  /// Returns the first rank of every group. Null if the family is not strided, or if its layout has
+  /// a table.
   [[nodiscard]] const RankSet* first_ranks() const {
     return is_strided() && !all_.table() ? &starts_ : nullptr;
   }
 
-  /// The highest rank in any group. O(1), or O(ranks listed).
+  /// Returns the highest rank of all groups. O(1), or O(listed ranks).
   [[nodiscard]] Rank highest() const;
-  /// How the groups lie over ranks 0 .. world_size-1.
+  /// Returns how the groups cover the ranks 0 .. world_size-1.
   [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
-  /// The step between neighbours of a group; nothing where the steps differ or there is only one
-  /// member.
+  /// Returns the distance between neighbours in a group. Nothing if the distances differ, or if
+  /// groups have one member.
   [[nodiscard]] std::optional<std::int64_t> stride() const;
 
-  /// Whether both are the same groups in whatever order they are listed, known by arithmetic alone:
-  /// both strided, over the same table, on the same ranks. False where that cannot be told at once.
+  /// Returns whether both families have the same groups in any listing order, as far as arithmetic
+  /// can tell. True is exact. False also means that the answer is not known: a family is not
+  /// strided, or the tables differ.
   [[nodiscard]] bool has_same_groups(const GroupFamily& other) const;
 
-  /// The family as text, for digests; see MeshPlan::digest().
+  /// Returns the family as text, for digests; see MeshPlan::digest().
   [[nodiscard]] std::string canonical() const;
 
  private:
-  friend class RankMap;  // puts the same groups on other ranks
+  friend class RankMap;  // maps the groups to other ranks
 
   struct Explicit {
     std::vector<RankSet> groups;
     std::vector<std::pair<std::int64_t, GroupIndex>> places;  // by rank, then by group
   };
 
-  // Along the ring's dimension: its size and stride, and what one step adds to the index of a rank.
+  // The size and stride of the ring's dimension. `weight` is the difference between the indices of
+  // a rank and its successor in the order of the layout.
   struct Ring {
     std::int64_t size, stride, weight;
   };
@@ -115,14 +131,14 @@ class RANKMESH_API GroupFamily {
   std::string name_;
   std::vector<std::string> dimensions_;
   std::int64_t group_size_ = 0;
-  Divider by_group_size_;  // where strided
+  Divider by_group_size_;  // if strided
   bool uniform_ = true;
-  // Strided: element g * group_size + k of `all_` is rank k of group g; `starts_` are positions of
-  // the groups' first ranks, `members_` the modes of each.
+  // If strided: element g * group_size + k of `all_` is rank k of group g, `starts_` holds the
+  // positions of the first ranks of the groups, and `members_` the modes of each group.
   RankSet all_;
   RankSet starts_;
   std::vector<Mode> members_;
-  std::optional<Ring> ring_;  // group g: element g of `all_` and the next along the dimension
+  std::optional<Ring> ring_;  // group g is element g of `all_` and its successor
   std::shared_ptr<const Explicit> explicit_;
 };
 

@@ -1,4 +1,4 @@
-// Named sizes and strides: rank <-> coordinates.
+// Dimensions with sizes and strides: arithmetic between ranks and coordinates.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@
 
 namespace rankmesh {
 
-/// One view of a mesh as arithmetic: each dimension has a size and a stride in positions; a
-/// position is a rank after adding `offset`, or after looking it up in a table that the whole plan
-/// shares.
+/// One view of a mesh: dimensions with a name, a size and a stride. A position is `offset` plus the
+/// sum of coordinate x stride. A position is a rank, or an index into a table of ranks that the
+/// whole plan shares. Immutable, local and without MPI.
 class RANKMESH_API Layout {
  public:
+  /// A dimension. `stride` counts positions.
   struct Dimension {
     std::string name;
     std::int64_t size = 1;
@@ -29,42 +30,53 @@ class RANKMESH_API Layout {
     friend bool operator==(const Dimension&, const Dimension&) = default;
   };
 
-  /// Dimensions outermost first, the last varying fastest, as in torch and NumPy.
-  /// @param offset  position of the ranks' first, for a mesh on a part of the world.
-  /// @throws SpecError where the product of the sizes overflows.
+  /// Creates a layout in which the last dimension varies fastest, as in torch and NumPy.
+  /// @param sizes  the dimensions, outermost first.
+  /// @param offset  the position of the first rank.
+  /// @param table  the ranks by position; null if a position is a rank.
+  /// @throws SpecError if the product of the sizes overflows.
   static Layout row_major(std::span<const std::pair<std::string, std::int64_t>> sizes,
                           std::int64_t offset = 0,
                           std::shared_ptr<const RankTable> table = nullptr);
 
-  /// Any strides that describe a set of ranks; the order of the dimensions is the order of display.
+  /// Creates a layout with any strides that give each combination of coordinates its own position.
+  /// The order of the dimensions is the order in which ranks are listed.
+  /// @throws UsageError if two combinations have the same position.
   Layout(std::vector<Dimension> dimensions, std::int64_t offset,
          std::shared_ptr<const RankTable> table);
 
   [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
+  /// Returns the index of a dimension, if the layout has it.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view dimension) const;
+  /// Returns the index of a dimension.
   /// @throws UnknownName, whose hint lists the dimensions.
   [[nodiscard]] std::size_t index_of(std::string_view dimension) const;
-  /// All ranks, the last dimension varying fastest.
+  /// Returns all ranks, the last dimension varying fastest.
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
+  /// Returns the number of ranks.
   [[nodiscard]] std::int64_t size() const { return ranks_.size(); }
+  /// Returns the position of the rank whose coordinates are all 0.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
 
-  /// One coordinate per dimension, in their order; nothing where the rank is outside.
-  /// O(dimensions).
+  /// Returns one coordinate per dimension, in their order. Nothing if the rank is outside the
+  /// layout. O(dimensions).
   [[nodiscard]] std::optional<std::vector<Coordinate>> coordinates(Rank rank) const;
-  /// The same without allocating. False where the rank is outside, and then nothing is written.
-  /// @throws UsageError where `coordinates` has not one element per dimension.
+  /// Writes the coordinates without allocating memory.
+  /// @return false if the rank is outside the layout; nothing is written then.
+  /// @throws UsageError unless `coordinates` has one element per dimension.
   bool coordinates(Rank rank, std::span<Coordinate> coordinates) const;
-  /// The coordinate along one dimension, without building the others.
+  /// Returns the coordinate along one dimension. Nothing if the rank is outside the layout.
   [[nodiscard]] std::optional<Coordinate> coordinate(Rank rank, std::size_t dimension) const;
-  /// @throws UsageError where a coordinate is outside its dimension or their number is wrong.
+  /// Returns the rank at these coordinates.
+  /// @throws UsageError if a coordinate is outside its dimension, or if there are more or fewer
+  /// coordinates than dimensions.
   [[nodiscard]] Rank rank(std::span<const Coordinate> coordinates) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:
   std::vector<Dimension> dimensions_;
-  // What one step of each coordinate adds to the index of `ranks_`.
+  // The difference that one step along a dimension makes to the index in `ranks_`.
   struct Weight {
     std::int64_t weight = 1;
     Divider by;

@@ -1,5 +1,4 @@
-// All groups of a mesh as data: who is in which group, in which order, and which communicator
-// serves whom.
+// All groups of a mesh as data: their ranks and order, and the communicators that serve them.
 #pragma once
 
 #include <cstdint>
@@ -17,100 +16,118 @@
 
 namespace rankmesh {
 
-/// One group that a rank is in.
+/// One group of a rank.
 struct Membership {
   std::size_t family = 0;  ///< index into MeshPlan::families()
   GroupIndex place{};
   RankSet ranks;
 };
 
-/// One communicator that a rank holds, and the names that it serves (indices into
-/// MeshPlan::families()).
+/// One communicator of a rank, and the families that it serves.
 struct CommunicatorUse {
   RankSet ranks;
-  std::vector<std::size_t> families;
-  std::string
-      duplicate_key;  ///< key of a further communicator of the same group; empty for the first
+  std::vector<std::size_t> families;  ///< indices into MeshPlan::families()
+  /// The key of GroupOptions::duplicates; empty for the first communicator of a group.
+  std::string duplicate_key;
 };
 
-/// Pure arithmetic, the same on every rank; needs no MPI, for 10 ranks or 10 million.
-/// Memory and time of every question are O(names x dimensions), whatever the number of ranks
-/// (explicit lists and tables aside).
+/// The plan of a mesh: its views, its families and their options. It is pure arithmetic and the
+/// same on every rank; it needs no MPI. The memory and the time of each query are O(families x
+/// dimensions) for any number of ranks, except for explicit lists and tables of ranks. Safe to read
+/// from several threads.
 class RANKMESH_API MeshPlan {
  public:
-  /// @param views     factorisations of the mesh's ranks.
-  /// @param families  one per name, in the order in which they are listed and opened.
-  /// @throws SpecError where a name stands twice or a rank lies outside the world.
+  /// Creates a plan.
+  /// @param world_size  the number of ranks of the world, inside the mesh or not.
+  /// @param views  the factorisations of the ranks of the mesh.
+  /// @param families  the families, in the order in which they are listed and opened.
+  /// @throws SpecError if two families have one name, or if a rank is outside the world.
   MeshPlan(std::int64_t world_size, std::vector<Layout> views, std::vector<GroupFamily> families);
 
-  /// Ranks of the world, members of the mesh or not.
+  /// Returns the number of ranks of the world, inside the mesh or not.
   [[nodiscard]] std::int64_t world_size() const { return world_size_; }
+  /// Returns the factorisations of the ranks of the mesh.
   [[nodiscard]] const std::vector<Layout>& views() const { return views_; }
+  /// Returns the families in the order in which they are listed and opened.
   [[nodiscard]] const std::vector<GroupFamily>& families() const { return families_; }
-  /// @throws UnknownName, whose hint lists the names that exist.
+  /// Returns the family of this name.
+  /// @throws UnknownName, whose hint lists the names.
   [[nodiscard]] const GroupFamily& groups(std::string_view name) const;
+  /// Returns the index of the family of this name in families().
+  /// @throws UnknownName, whose hint lists the names.
   [[nodiscard]] std::size_t index_of(std::string_view name) const;
 
-  /// How the communicators of a name are made. @throws UnknownName; SpecError where the options
-  /// mean nothing: a parent that is split itself or does not hold the groups, numbers out of range,
-  /// a key that stands twice.
+  /// Sets the options for the communicators of a family.
+  /// @throws UnknownName; SpecError if the options are invalid: a number is out of range, a key of
+  /// `duplicates` is empty or repeated, or the parent cannot be split into these groups.
   void set_options(std::string_view name, GroupOptions options);
+  /// Returns the options of a family.
   [[nodiscard]] const GroupOptions& options(std::size_t family) const { return options_[family]; }
-  /// Every name with options of its own, for comparing plans between ranks; empty where there is
-  /// none.
+  /// Returns all options that differ from the default, as text that ranks can compare. Empty if
+  /// there are none.
   [[nodiscard]] std::string options_text() const;
 
-  /// A name of the plan, or a product of dimensions of one view (`dp*tp`) that need not be a name
-  /// of it.
+  /// Returns the family of this name, or the groups along a product of dimensions of one view
+  /// (`dp*tp`), which the plan need not contain.
+  /// @throws UnknownName.
   [[nodiscard]] GroupFamily groups_of_product(std::string_view product) const;
 
-  /// The rank's coordinates in all views, each dimension once; empty where the rank is outside the
-  /// mesh.
+  /// Returns the coordinates of the rank in all views, each dimension once. Empty if the rank is
+  /// outside the mesh.
   [[nodiscard]] std::vector<std::pair<std::string, Coordinate>> coordinates(Rank rank) const;
-  /// @throws UnknownName where no view has the dimension; NotMember where the rank is outside the
-  /// mesh.
+  /// Returns the coordinate of the rank along a dimension.
+  /// @throws UnknownName if no view has the dimension; NotMember if the rank is outside the views
+  /// that have it.
   [[nodiscard]] Coordinate coordinate(Rank rank, std::string_view dimension) const;
-  /// `pp=1,dp=0,tp=3`, for messages; `outside the mesh` where it is.
+  /// Returns the coordinates as text for messages, for example `pp=1,dp=0,tp=3`, or `outside
+  /// the mesh`.
   [[nodiscard]] std::string describe(Rank rank) const;
 
-  /// Every group of the rank, in the order of the names.
+  /// Returns every group of the rank, in the order of the families.
   [[nodiscard]] std::vector<Membership> memberships(Rank rank) const;
-  /// The communicators that the rank holds: one per distinct group of two or more members, and one
-  /// more for each key of duplicate_key; equal groups (the same ranks in the same order) share one
-  /// where their options allow it. Overlapping names have none.
+  /// Returns the communicators of the rank: one per distinct group of two or more members, and one
+  /// more for each key of GroupOptions::duplicates. Equal groups (the same ranks in the same order)
+  /// share one communicator if their options allow it. Overlapping families have no communicators.
   [[nodiscard]] std::vector<CommunicatorUse> communicators(Rank rank) const;
-  /// Whether creating this name's communicators takes a step of its own: some group of it has two
-  /// or more members and no earlier name serves it. The same answer on every rank.
+  /// Returns whether the communicators of a family need a creation step of their own: at least one
+  /// group has two or more members and is not served by an earlier family. The same on every rank.
   [[nodiscard]] bool needs_creation(std::size_t family) const;
-  /// Whether this name has communicators at all: groups of two or more that do not overlap.
+  /// Returns whether a family has communicators at all: its groups have two or more members and do
+  /// not overlap. The same on every rank.
   [[nodiscard]] bool has_communicators(std::size_t family) const;
 
-  /// The member that makes this group's NCCL unique ID: (sum of the coordinates that the group's
-  /// members share, in its view, + number of the name) mod size, so that leadership spreads over
-  /// the ranks; for explicit lists the group's index stands for the sum.
+  /// Returns the member that makes the NCCL unique ID of a group: (the sum of the coordinates that
+  /// all members share, in the view of the family, + the index of the family) mod size. This
+  /// spreads the leaders over the ranks. For explicit lists the number of the group takes the place
+  /// of the sum.
   [[nodiscard]] RankInGroup leader(std::size_t family, std::int64_t group) const;
-  /// How many unique IDs a communicator of so many ranks takes: none where it is split from
-  /// another.
+  /// Returns the number of unique IDs for a communicator of this many ranks: 0 if it is split from
+  /// another one.
   [[nodiscard]] std::int64_t unique_ids(std::size_t family, std::int64_t ranks) const;
 
-  /// Returns the place of this family's operations in a batch. The same answer on every rank.
-  /// @param family  index into families().
+  /// Returns the place of the operations of a family in a batch. The same on every rank.
   [[nodiscard]] BatchPlace batch_place(std::size_t family) const;
 
-  /// 128-bit hash of the layout alone: `rankmesh.plan/1`, the world size, each view with its
-  /// dimensions (name:size:stride), and each name with its groups as strides or lists; tables by
-  /// their ranks. The text that is hashed is canonical_text(); docs/design.md describes it.
+  /// Returns a 128-bit hash of canonical_text(). It covers the world size, the views and the
+  /// groups, but not the options. The same on every machine and in every release.
   [[nodiscard]] Hash128 digest() const;
+  /// Returns the text that digest() hashes: the line `rankmesh.plan/1`, the world size, one line
+  /// per view with its dimensions (name:size:stride), and one line per family with its groups as
+  /// strides or lists. Tables are represented by the hash of their ranks. docs/design.md describes
+  /// the format.
   [[nodiscard]] std::string canonical_text() const;
 
  private:
+  void validate_parent(std::size_t family, const std::string& parent_name) const;
+
   std::int64_t world_size_;
   std::vector<Layout> views_;
   std::vector<GroupFamily> families_;
   std::vector<GroupOptions> options_;  // per family
 };
 
-/// `tp` or `dp*cp` as its names, blanks removed.
+/// Splits a product such as `dp*cp` into its names, without blanks. A single name gives
+/// one element.
 RANKMESH_API std::vector<std::string> split_product(std::string_view product);
 
 }  // namespace rankmesh

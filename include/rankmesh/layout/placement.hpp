@@ -1,4 +1,4 @@
-// Which node each rank sits on.
+// The node of each rank.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,26 @@
 
 namespace rankmesh {
 
-/// Nodes are numbered in the order of their lowest rank. Memory: 8 bytes per rank.
+/// The node of each rank. Nodes are numbered in the order of their lowest rank. Memory: 8 bytes per
+/// rank. Immutable.
 class RANKMESH_API Placement {
  public:
   /// @param node_keys  one value per rank; ranks with the same value share a node.
   explicit Placement(const std::vector<std::int32_t>& node_keys);
 
+  /// Returns the number of ranks.
   [[nodiscard]] std::int64_t world_size() const { return static_cast<std::int64_t>(node_.size()); }
+  /// Returns the number of nodes.
   [[nodiscard]] std::int32_t node_count() const { return node_count_; }
+  /// Returns the node of a rank.
   [[nodiscard]] std::int32_t node(Rank rank) const {
     return node_.at(static_cast<std::size_t>(rank.value()));
   }
-  /// The rank's number among the ranks of its node, in rank order.
+  /// Returns the number of a rank among the ranks of its node, in the order of ranks.
   [[nodiscard]] std::int32_t local_rank(Rank rank) const {
     return local_rank_.at(static_cast<std::size_t>(rank.value()));
   }
-  /// How many nodes a group touches. O(size of the group).
+  /// Returns the number of nodes that have ranks of the group. O(size of the group).
   [[nodiscard]] std::int32_t nodes_of(const RankSet& group) const;
 
  private:

@@ -1,4 +1,4 @@
-// A mesh put on other ranks.
+// Moves a mesh to other ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,34 @@
 
 namespace rankmesh {
 
-/// Rank r becomes `ranks[r]`: how a mesh comes to lie on a part of the world, or on a permuted one.
-/// Arithmetic where the ranks follow one step (`8-31`, `0-120:8`); else through a table of all
-/// ranks, made once and shared by everything that is mapped.
+/// Maps rank r to `ranks[r]`. It moves a mesh that was planned on the ranks 0, 1, ... to a part of
+/// the world or to permuted ranks. Ranks with one constant step (`8-31`, `0-120:8`) are mapped by
+/// arithmetic. Other ranks need a table of all ranks, which is made once and shared by everything
+/// that is mapped.
+/// Not safe to use from several threads, since map() may create a table.
 class RANKMESH_API RankMap {
  public:
-  /// @throws SpecError where a table would be needed for more ranks than `max_table` (2^24).
+  /// @throws SpecError if a table would be needed for more than `max_table` ranks.
   explicit RankMap(RankSet ranks);
 
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
-  /// The same ranks in the same order, each mapped; likewise for layouts and names.
-  /// @throws UsageError where a rank lies outside 0 .. ranks().size()-1.
+  /// Returns the same ranks in the same order, each of them mapped.
+  /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] RankSet map(const RankSet& set);
-  /// @param prefix  put in front of every dimension's name.
+  /// Returns the layout on the mapped ranks.
+  /// @param prefix  precedes the name of every dimension.
+  /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] Layout map(const Layout& layout, std::string_view prefix = {});
-  /// @param prefix  put in front of the name and of its dimensions'.
+  /// Returns the family on the mapped ranks.
+  /// @param prefix  precedes the name of the family and of its dimensions.
+  /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] GroupFamily map(const GroupFamily& family, std::string_view prefix = {});
 
+  /// The largest number of ranks in a table.
   static constexpr std::int64_t max_table = std::int64_t{1} << 24;
 
  private:
-  // What becomes of positions: start + step x position, and the table behind them.
+  // Maps positions: the new position is start + step x position, in the new table.
   struct Positions {
     std::int64_t start, step;
     std::shared_ptr<const RankTable> table;
@@ -47,8 +54,8 @@ class RANKMESH_API RankMap {
 
   RankSet ranks_;
   bool is_stepped_;
-  std::map<std::shared_ptr<const RankTable>, std::shared_ptr<const RankTable>>
-      tables_;  // by the table before
+  // The new table by the old one.
+  std::map<std::shared_ptr<const RankTable>, std::shared_ptr<const RankTable>> tables_;
 };
 
 }  // namespace rankmesh

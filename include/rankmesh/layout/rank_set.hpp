@@ -1,4 +1,4 @@
-// An ordered set of ranks that is arithmetic, never a list.
+// An ordered set of ranks that is stored as strides instead of a list.
 #pragma once
 
 #include <array>
@@ -19,105 +19,116 @@
 
 namespace rankmesh {
 
-/// One level of a nested stride: `size` elements, `stride` apart (CuTe's shape:stride).
+/// One level of nested strides: `size` elements that are `stride` apart (shape:stride in CuTe).
 struct Mode {
   std::int64_t size = 1;
   std::int64_t stride = 1;
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// An ordered set of ranks: nested strided positions, seen through a table where the layout has
-/// one.
+/// An ordered set of ranks: nested strided positions. A position is a rank, or an index into a
+/// table of ranks if the layout has one.
 ///
-/// Element i is found by writing i in the mixed radix of the modes, the last mode varying fastest,
-/// and adding up digit x stride. Strides may be negative. A digit must outweigh all smaller ones
-/// together, so that an element has one index only. size, at, index_of and contains are O(number of
-/// modes) (index_of O(log n) more with a table) and nothing is stored per rank.
+/// To find element i, i is written in a mixed radix: one digit per mode, the last mode varying
+/// fastest. Its position is `start` plus the sum of digit x stride. Strides may be negative. The
+/// span of all smaller strides together must be below each stride, so that every element has one
+/// index. size, at, index_of and contains take O(number of modes) time; with a table, index_of
+/// takes O(log n) more. Nothing is stored per rank. Immutable, so several threads can
+/// use one set.
 class RANKMESH_API RankSet {
  public:
-  /// The empty set.
+  /// Creates the empty set.
   RankSet() = default;
-  /// The ranks first, first+1, ... .
+  /// Returns the ranks first, first+1, ... .
   static RankSet range(Rank first, std::int64_t count);
-  /// @param start  position of element 0.
-  /// @throws UsageError where a size is below 1, a position is negative or outside the table, or
-  /// two index
-  ///         tuples meet in one position.
+  /// Returns the set that the modes describe.
+  /// @param start  the position of element 0.
+  /// @param modes  outermost first.
+  /// @param table  the ranks by position; null if a position is a rank.
+  /// @throws UsageError if a size is below 1, a position is negative or outside the table, or
+  /// strides overlap.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
-  /// The compact form that to_string() prints: `0-3,8,16-120:8`, in this order; blanks are free.
-  /// @param most  ranks that may be listed by more than one item; one item alone is arithmetic, at
-  /// any size.
+  /// Reads the compact form of to_string(), for example `0-3,8,16-120:8`. The order is kept, and
+  /// blanks are ignored.
+  /// @param most  the largest number of ranks if there are several items. A single item is
+  /// arithmetic and has no limit.
   /// @throws SpecError with the position in the text.
   static RankSet parse(std::string_view text, std::int64_t most = std::int64_t{1} << 22);
-  /// One rank several times: no set, but what a ring of one member makes of "me and my neighbour".
-  /// Can be printed; index_of gives 0.
+  /// Returns a list that contains one rank several times: the pair of a rank and its neighbour in a
+  /// ring of one rank. It can be printed; index_of returns 0.
   static RankSet repeated(Rank rank, std::int64_t count);
-  /// The given ranks in their order: as strides where they follow some, else through a table of
-  /// their own.
-  /// @throws SpecError where a rank is negative or stands twice.
+  /// Returns the given ranks in their order: as strides if they follow any, otherwise with a table
+  /// of their own.
+  /// @throws SpecError if a rank is negative or repeated.
   static RankSet of(std::span<const Rank> ranks);
 
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  /// Element i. @throws UsageError outside 0 <= i < size().
+  /// Returns element i.
+  /// @throws UsageError unless 0 <= i < size().
   [[nodiscard]] Rank at(std::int64_t i) const;
-  /// Element i, unchecked.
+  /// Returns element i without a check.
   [[nodiscard]] Rank operator[](std::int64_t i) const {
     const std::int64_t position = position_at(i);
     return table_ ? table_->rank_at(position) : position;
   }
   [[nodiscard]] Rank front() const { return at(0); }
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
-  /// The highest rank in it, wherever it stands; -1 where the set is empty. O(1), O(size) with a
-  /// table.
+  /// Returns the highest rank, or -1 if the set is empty. O(1); O(size) with a table.
   [[nodiscard]] Rank highest() const;
-  /// The lowest; -1 where the set is empty.
+  /// Returns the lowest rank, or -1 if the set is empty. O(1); O(size) with a table.
   [[nodiscard]] Rank lowest() const;
+  /// Returns the index of a rank, if the set contains it.
   [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const {
     const std::int64_t index = find(rank);
     if (index < 0) return std::nullopt;
     return RankInGroup{index};
   }
-  /// The same as a plain number, -1 where the rank is not in it: it comes back in a register.
+  /// Returns the index of a rank, or -1 if the set does not contain it. Faster than index_of(),
+  /// because the result fits in a register.
   [[nodiscard]] std::int64_t find(Rank rank) const;
   [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
-  /// Position of element 0, and the modes in their shortest form (no mode of size 1, none that
-  /// continues the next): two sets over the same table are equal exactly where these are.
+  /// Returns the position of element 0.
   [[nodiscard]] std::int64_t start() const { return start_; }
+  /// Returns the modes in their shortest form: no mode has size 1, and no mode continues the next
+  /// one. Two sets over one table are equal if and only if their starts and modes are equal.
   [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
+  /// Returns the table of ranks, or null.
   [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
 
-  /// Modes of the same ranks in ascending order of position, in their shortest form.
+  /// Returns the modes of the same ranks in ascending order of position, in their shortest form.
   [[nodiscard]] std::vector<Mode> ascending_modes() const;
-  /// Whether both are the same ranks in whatever order, known by arithmetic alone. False where that
-  /// cannot be told at once: over different tables.
+  /// Returns whether both sets have the same ranks in any order, as far as arithmetic can tell.
+  /// False also means that the answer is not known, because the tables differ.
   [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
-  /// All ranks in order. O(size).
+  /// Returns all ranks in order. O(size).
   [[nodiscard]] std::vector<Rank> to_vector() const;
-  /// Calls `take(Rank)` for every rank in order. Counts like an odometer, where an iterator
-  /// divides.
+  /// Calls `take(Rank)` for every rank in order. Faster than the iterator, because it increments
+  /// digits instead of dividing.
   template <class Take>
   void for_each(Take&& take) const;
 
-  /// One item of the compact form: `first` alone (step 0), or `first-last` (step 1), or
-  /// `first-last:step`.
+  /// One item of the compact form: `first` alone (step 0), `first-last` (step 1),
+  /// or `first-last:step`.
   struct Item {
     std::int64_t first, last, step;
   };
-  /// The items in order, in constant memory, until `take` returns false.
+  /// Calls `take` for the items in order, until it returns false. Needs constant memory.
   void items(const std::function<bool(const Item&)>& take) const;
-  /// The compact form `0-3,8,16-120:8` piece by piece, in constant memory, until `take` returns
-  /// false.
+  /// Calls `take` for the pieces of the compact form `0-3,8,16-120:8`, until it returns false.
+  /// Needs constant memory.
   void write(const std::function<bool(std::string_view)>& take) const;
-  /// The same as a string; at most `limit` characters, then ",...".
+  /// Returns the compact form.
+  /// @param limit  the largest number of characters; a longer text ends in ",...".
   [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
 
-  /// The same ranks in the same order, however they are represented.
+  /// Returns whether both are the same ranks in the same order, in any representation.
   friend RANKMESH_API bool operator==(const RankSet& a, const RankSet& b);
 
+  /// Visits the ranks in order. Dereferencing takes O(number of modes) time.
   class Iterator {
    public:
     using difference_type = std::int64_t;
@@ -140,8 +151,8 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode as index_of needs it, counted from the lowest position: `weight` is what one step
-  // upwards adds to the index, negative where the stride is.
+  // A mode in the form that find() needs, counted from the lowest position. `weight` is the change
+  // of the index for one step upwards; it is negative if the stride is.
   struct Digit {
     std::int64_t size, step, weight;
     Divider by_step;
@@ -154,14 +165,14 @@ class RANKMESH_API RankSet {
   std::int64_t lowest_ = 0;  // the smallest position
   std::int64_t index_of_lowest_ = 0;
   std::vector<Mode> modes_;
-  std::vector<Digit> digits_;  // by falling step
+  std::vector<Digit> digits_;  // in descending order of step
   std::shared_ptr<const RankTable> table_;
 };
 
 template <class Take>
 void RankSet::for_each(Take&& take) const {
-  std::array<std::int64_t, 64>
-      digits;  // a mode has 2 elements or more, and their number fits 63 bits
+  // 64 digits suffice: each mode has 2 elements or more, and the size fits in 63 bits.
+  std::array<std::int64_t, 64> digits;
   for (std::size_t m = 0; m < modes_.size(); ++m) digits[m] = 0;
   std::int64_t position = start_;
   for (std::int64_t left = size_; left > 0; --left) {
@@ -177,7 +188,7 @@ void RankSet::for_each(Take&& take) const {
   }
 }
 
-/// The shortest list of modes with the same elements in the same order.
+/// Returns the shortest list of modes with the same elements in the same order.
 RANKMESH_API std::vector<Mode> coalesced(std::span<const Mode> modes);
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// A map from position to rank, for layouts that no arithmetic describes.
+// A table of ranks by position, for layouts that arithmetic cannot describe.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,38 @@
 
 namespace rankmesh {
 
-/// Position i holds rank `ranks[i]`. Shared by everything in a plan that needs it; immutable.
-/// Memory: 12 to 16 bytes per position where the ranks are dense (the highest below twice their
-/// number), else
-/// 24. Only layouts that a user or a preset permutes have one.
+/// A table of ranks by position. Everything in a plan that needs it shares it. Immutable, and safe
+/// to use from several threads. Memory: 12 to 16 bytes per position if the ranks are dense (the
+/// highest is below twice their number), else 24 bytes. Only layouts that a user or a preset
+/// permutes have a table.
 class RANKMESH_API RankTable {
  public:
-  /// @throws SpecError where a rank is negative or stands twice.
+  /// Creates the table in which position i holds `ranks[i]`.
+  /// @throws SpecError if a rank is negative or repeated.
   static std::shared_ptr<const RankTable> make(std::vector<std::int64_t> ranks);
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(ranks_.size()); }
+  /// Returns the rank at a position from 0 to size()-1. The position is not checked.
   [[nodiscard]] std::int64_t rank_at(std::int64_t position) const {
     return ranks_[static_cast<std::size_t>(position)];
   }
-  /// O(1) where the ranks are dense, else O(log size).
+  /// Returns the position of a rank, if the table contains it. O(1) if the ranks are dense, else
+  /// O(log size).
   [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
-  /// -1 where the table is empty.
+  /// Returns the highest rank, or -1 if the table is empty.
   [[nodiscard]] std::int64_t highest() const { return highest_; }
-  /// Of the ranks as decimal text, each followed by a comma. O(size) the first time; every name of
-  /// a plan asks.
+  /// Returns the hash of the ranks as decimal text, each followed by a comma. The first call takes
+  /// O(size) time and stores the hash, because every family of a plan asks for it.
   [[nodiscard]] Hash128 hash() const;
 
  private:
   std::vector<std::int64_t> ranks_;
   std::int64_t highest_ = -1;
-  std::vector<std::int32_t>
-      dense_;  // position by rank, -1 for none; empty where the ranks are not dense
-  std::vector<std::pair<std::int64_t, std::int64_t>>
-      positions_;  // (rank, position), by rank, where not
+  // If the ranks are dense: the position by rank, -1 for none.
+  std::vector<std::int32_t> dense_;
+  // Otherwise: (rank, position), sorted by rank.
+  std::vector<std::pair<std::int64_t, std::int64_t>> positions_;
   mutable std::once_flag hashed_;
   mutable Hash128 hash_;
 };

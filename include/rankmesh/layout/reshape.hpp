@@ -1,4 +1,4 @@
-// The same ranks in the same order, divided otherwise.
+// Divides an ordered set of ranks by other factors than its own dimensions.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,27 @@
 
 namespace rankmesh {
 
-/// An ordered set of ranks whose index is written in factors of the caller's choice: chunks of 6 of
-/// a stage of 4 x 3, say. Stays arithmetic where the factors meet the set's own modes, each
-/// boundary dividing the next; where one straddles the other, a table of all ranks is made, which
-/// the families share.
+/// Divides an ordered set of ranks by factors of the caller's choice, like a reshape of an array:
+/// for example a stage of 4 x 3 ranks into chunks of 6. The result is arithmetic as long as no
+/// chunk straddles a boundary of the dimensions of the set. Otherwise a table of all ranks is made,
+/// which the families share.
 class RANKMESH_API Reshape {
  public:
-  /// @param factors  outermost first; their product is the size of the set.
-  /// @throws UsageError where it is not; SpecError where a table would be needed for more ranks
-  /// than
-  ///         `max_table` (2^24).
+  /// @param order  the ranks in order.
+  /// @param factors  names and sizes, outermost first.
+  /// @throws UsageError unless the product of the factors is the size of the set; SpecError if a
+  /// table would be needed for more than `max_table` ranks.
   Reshape(const RankSet& order, std::span<const std::pair<std::string, std::int64_t>> factors);
 
-  /// Groups along `members`, listed along `listing`; the last varies fastest in both, each factor
-  /// once.
+  /// Returns the groups along `members`, listed along `listing`. Both name factors, the last
+  /// varying fastest; together they must name each factor once.
+  /// @throws UsageError for an unknown factor.
   [[nodiscard]] GroupFamily family(std::string name, std::span<const std::string_view> members,
                                    std::span<const std::string_view> listing) const;
+  /// Returns whether a table was needed.
   [[nodiscard]] bool has_table() const { return has_table_; }
 
+  /// The largest number of ranks in a table.
   static constexpr std::int64_t max_table = std::int64_t{1} << 24;
 
  private:

@@ -1,4 +1,4 @@
-// Which layers of a model each pipeline stage holds.
+// The layers of a model on each pipeline stage.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@
 
 namespace rankmesh {
 
-/// The layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage holds one run of
-/// layers. With V virtual stages (Megatron-LM's interleaved schedule) a stage holds V chunks, and
-/// the layers run through all stages V times: chunk v of stage s is run v * stages + s.
+/// Distributes the layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage has
+/// one run of consecutive layers. With V virtual stages (the interleaved schedule of Megatron-LM)
+/// every stage has V chunks, and the layers pass through all stages V times: chunk v of stage s is
+/// run v * stages + s. Immutable.
 class RANKMESH_API StageLayers {
  public:
-  /// A run of layers; `count` may be 0.
+  /// Consecutive layers. `count` may be 0.
   struct Run {
     std::int64_t first = 0;
     std::int64_t count = 0;
     [[nodiscard]] std::int64_t last() const { return first + count - 1; }
     friend bool operator==(const Run&, const Run&) = default;
   };
-  /// Where a layer is: `index` counts within its chunk.
+  /// The place of a layer. `index` is its number in the chunk.
   struct Place {
     Coordinate stage = 0;
     std::int64_t chunk = 0;
@@ -30,32 +31,37 @@ class RANKMESH_API StageLayers {
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  /// Equal chunks. @throws UsageError where a number is below 1 or the layers do not divide by
-  /// stages x chunks.
+  /// Creates chunks of equal size.
+  /// @throws UsageError if a number is below 1, or if stages x chunks does not divide the layers.
   static StageLayers even(std::int64_t layers, std::int64_t stages, std::int64_t chunks = 1);
-  /// The given numbers of layers, in the order of the layers: all stages of the first chunk, then
-  /// of the next.
-  /// @throws UsageError where there is none, one is negative, or their number does not divide by
-  /// `chunks`.
+  /// Creates chunks with the given numbers of layers.
+  /// @param counts  in the order of the layers: all stages of the first chunk, then all stages of
+  /// the next one.
+  /// @throws UsageError if there is no count, one is negative, or `chunks` does not divide
+  /// their number.
   static StageLayers given(std::span<const std::int64_t> counts, std::int64_t chunks = 1);
 
+  /// Returns the number of layers.
   [[nodiscard]] std::int64_t layers() const {
     return ends_.empty() ? each_ * stages_ * chunks_ : ends_.back();
   }
+  /// Returns the number of pipeline stages.
   [[nodiscard]] std::int64_t stages() const { return stages_; }
-  /// Chunks of each stage: the virtual stages.
+  /// Returns the number of chunks of each stage, which is the number of virtual stages.
   [[nodiscard]] std::int64_t chunks() const { return chunks_; }
-  /// @throws UsageError where there is no such stage or chunk.
+  /// Returns the layers of a chunk.
+  /// @throws UsageError if the stage or the chunk does not exist.
   [[nodiscard]] Run run(Coordinate stage, std::int64_t chunk = 0) const;
-  /// @throws UsageError where there is no such layer.
+  /// Returns the place of a layer.
+  /// @throws UsageError if the layer does not exist.
   [[nodiscard]] Place place(std::int64_t layer) const;
 
  private:
   StageLayers() = default;
   std::int64_t stages_ = 1;
   std::int64_t chunks_ = 1;
-  std::int64_t each_ = 0;           // layers of every chunk, where they are equal
-  std::vector<std::int64_t> ends_;  // else the layers up to and with each run
+  std::int64_t each_ = 0;           // layers of every chunk, if all are equal
+  std::vector<std::int64_t> ends_;  // otherwise the end of each run
 };
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// Which transport carries which operation: an ordered list of rules.
+// Rules that choose the transport of each operation.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
@@ -14,37 +15,24 @@
 
 namespace rankmesh {
 
-/// The kinds of element types that rules tell apart: int8 .. uint64; float32, float64; float16,
-/// bfloat16; the two of 8 bits. Spelled int, float, half, fp8.
+/// The classes of element types that rules distinguish: int8 to uint64; float32 and float64;
+/// float16 and bfloat16; the two 8-bit floats. Rules spell them int, float, half and fp8.
 enum class TypeClass : std::uint8_t { integer, floating, half, fp8 };
 inline constexpr std::size_t type_class_count = 4;
+/// Returns the spelling of a class in rules.
 RANKMESH_API std::string_view to_string(TypeClass type_class);
 
+/// Returns the class of an element type.
 constexpr TypeClass class_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::int64:
-    case DataType::uint64:
-      return TypeClass::integer;
-    case DataType::float32:
-    case DataType::float64:
-      return TypeClass::floating;
-    case DataType::float16:
-    case DataType::bfloat16:
-      return TypeClass::half;
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return TypeClass::fp8;
-  }
-  return TypeClass::integer;
+  return visit(type, []<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>) return TypeClass::integer;
+    if constexpr (std::is_floating_point_v<T>) return TypeClass::floating;
+    constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+    return is_half ? TypeClass::half : TypeClass::fp8;
+  });
 }
 
-/// Bytes from `begin` up to, not including, `end`.
+/// The sizes from `begin` up to, but not including, `end`, in bytes.
 struct ByteRange {
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
   std::int64_t begin = 0;
@@ -52,28 +40,29 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-/// Where a rule was written. What stands further up is asked first.
+/// The place where a rule was written. Rules of earlier places come first.
 enum class RouteSource : std::uint8_t {
   code,         ///< MeshOptions::routes
   environment,  ///< RANKMESH_ROUTES
   file,         ///< the mesh file
-  builtin,      ///< rankmesh's defaults
+  builtin,      ///< the defaults of rankmesh
 };
 
-/// A group, as far as rules tell groups apart.
+/// The properties of a group that rules can ask for.
 struct RouteScope {
-  /// As the plan has it; empty for dynamic and adopted groups, which rules for `*` alone match.
+  /// The name of the family. Empty for dynamic and adopted groups, which only rules for `*` match.
   std::string name;
   std::int64_t ranks = 2;
-  /// How many nodes the group touches; nothing where that is not known (offline).
+  /// The number of nodes that have ranks of the group. Empty if it is not known, which is the case
+  /// outside a job.
   std::optional<std::int32_t> nodes{};
 };
 
-/// One rule: conditions that all must hold, and the transport that then carries the operation.
-/// Conditions that are empty hold always.
+/// One rule: conditions, and the transport that carries the operation if all of them hold. A
+/// condition that is not set always holds.
 struct RANKMESH_API RouteRule {
-  std::string name;                      ///< of the group; empty: `*`
-  std::optional<Operation> operation{};  ///< nothing: `*`
+  std::string name;                      ///< name of the family; empty: `*`
+  std::optional<Operation> operation{};  ///< not set: `*`
   std::optional<MemoryKind> kind{};
   std::optional<ByteRange> bytes{};
   std::optional<TypeClass> type{};
@@ -84,76 +73,83 @@ struct RANKMESH_API RouteRule {
   std::string transport;
 
   RouteSource source = RouteSource::builtin;
-  std::string origin;  ///< of the text, for people: `RANKMESH_ROUTES`, `mesh.toml:4`, `default`
-  std::size_t position = 0;  ///< in the text
+  std::string origin;        ///< place for messages: `RANKMESH_ROUTES`, `mesh.toml:4`, `default`
+  std::size_t position = 0;  ///< in the text, in bytes
 
-  /// As it is written: `tp.all_reduce:host:0-32K=shm`.
+  /// Returns the rule as text, for example `tp.all_reduce:host:0-32K=shm`.
   [[nodiscard]] std::string to_string() const;
-  /// Whether name, size and place of a group let it hold; places that are not known do.
+  /// Returns whether the conditions on the name, the size and the nodes of a group hold. A
+  /// condition on unknown nodes holds.
   [[nodiscard]] bool fits(const RouteScope& scope) const;
 };
 
-/// What a rule is asked for besides the group.
+/// The properties of a call that rules can ask for, besides the group.
 struct RouteQuery {
   Operation operation = Operation::all_reduce;
   MemoryKind kind = MemoryKind::host;
-  /// Nothing where the counts of the members differ by contract, or nobody but the two ends knows
-  /// them (v-forms, objects, send and recv): rules with sizes do not match then.
+  /// The size as rules count it (docs/routes.md). Empty if the counts of the members may differ,
+  /// or if only two members know them: v-forms, objects, send and recv. Rules with sizes do not
+  /// match then.
   std::optional<std::int64_t> bytes{};
-  /// Nothing for barriers: rules with a type do not match.
+  /// The class of the element type. Empty for barriers; rules with a type do not match then.
   std::optional<TypeClass> type{};
   bool capture = false;
 };
 
-/// A stretch of sizes in which the same rules are asked in the same order.
+/// A range of sizes for which the same rules match in the same order.
 struct RouteSegment {
   ByteRange bytes;
-  std::vector<std::size_t>
-      rules;  ///< numbers in RouteTable::rules(); the first that can be served serves
+  /// Indices into RouteTable::rules(); the first whose transport can carry the call decides.
+  std::vector<std::size_t> rules;
 };
 
-/// Ordered rules; the first that matches and whose transport carries the call wins. Plain data:
-/// local, no MPI.
+/// Ordered rules. The first rule that matches, and whose transport can carry the call, decides.
+/// Plain data: local, no MPI.
 ///
-///     table     := rule { ';' rule }                          a line end separates too; # begins a
-///     comment rule      := name '.' operation { ':' condition } '=' transport name      := a name
-///     of the mesh | '*' operation := all_reduce | broadcast | ... | '*' condition := host | device
-///     kind of memory
-///                | from '-' to                                bytes, from <= bytes < to; K, M, G;
-///                to may be inf | int | float | half | fp8                   element type | ranks
-///                '(' least [ '-' most ] ')'           size of the group, both ends included |
-///                one_node | many_nodes where its members are | eager | capture device calls
-///                outside and inside a CUDA graph
+///     table     := rule { ';' rule }                 a line end also separates; # begins a comment
+///     rule      := name '.' operation { ':' condition } '=' transport
+///     name      := a name of the mesh | '*'
+///     operation := all_reduce | broadcast | ... | '*'
+///     condition := host | device                     memory kind
+///                | from '-' to                       from <= bytes < to; K, M, G; to may be inf
+///                | int | float | half | fp8          element type
+///                | ranks '(' least [ '-' most ] ')'  group size, both ends included
+///                | one_node | many_nodes             nodes of the members
+///                | eager | capture                   device calls outside and inside a CUDA graph
 ///     transport := mpi | shm | nccl
 ///
-/// docs/routes.md says what `bytes` counts for every operation.
+/// docs/routes.md defines the size in bytes for each operation.
 class RANKMESH_API RouteTable {
  public:
   RouteTable() = default;
-  /// @param origin  what to call the text in errors and explanations.
-  /// @throws SpecError with the position, the reason and a hint: what is not in the grammar, a
-  /// range without
-  ///         bytes, conditions that exclude each other, a rule that can never match.
+  /// Reads rules from text.
+  /// @param origin  the name of the text in errors and explanations.
+  /// @throws SpecError with the position, the reason and a hint: for a syntax error, an empty
+  /// range, conditions that exclude each other, or a rule that can never match.
   static RouteTable parse(std::string_view text, RouteSource source, std::string_view origin);
-  /// The text itself, or what the file holds where it is `@PATH`. @throws SpecError.
+  /// Reads rules from text, or from a file if the text is `@PATH`.
+  /// @throws SpecError as parse() does, or if the file cannot be read.
   static RouteTable read(std::string_view text_or_path, RouteSource source,
                          std::string_view origin);
-  /// What is asked last: every host and device call finds a rule there.
+  /// Returns the default rules. They match every call on host and device memory.
   static const RouteTable& defaults();
 
-  /// Asked after this one.
+  /// Adds rules behind the existing ones.
   void append(const RouteTable& later);
+  /// Returns the rules in order.
   [[nodiscard]] const std::vector<RouteRule>& rules() const { return rules_; }
+  /// Returns whether there are no rules.
   [[nodiscard]] bool empty() const { return rules_.empty(); }
-  /// The rules in their canonical form; parses back to the same rules.
+  /// Returns the rules in their canonical form, which parses back to the same rules.
   [[nodiscard]] std::string to_string() const;
 
-  /// @throws SpecError where a rule is for a name that is not among these.
+  /// Checks that each rule is for `*` or for one of the given names.
+  /// @throws SpecError for another name.
   void check_names(const std::vector<std::string>& names) const;
 
-  /// The stretches of sizes of one operation in one group, in order, from 0 to infinity. In each
-  /// the rules are listed up to the first whose transport carries everything of its kind.
-  /// `query.bytes` without a value gives one stretch.
+  /// Returns the ranges of sizes of one operation in one group, in order, from 0 to infinity. Each
+  /// range lists its rules up to the first one whose transport carries every call. A query without
+  /// `bytes` gives one range.
   [[nodiscard]] std::vector<RouteSegment> resolve(const RouteScope& scope,
                                                   const RouteQuery& query) const;
 
@@ -161,24 +157,24 @@ class RANKMESH_API RouteTable {
   std::vector<RouteRule> rules_;
 };
 
-/// Whether a transport of that name carries every call of its kind of memory, wherever the group's
-/// members are.
+/// Returns whether a transport carries every call on its kind of memory, on any nodes.
 RANKMESH_API bool carries_everything(std::string_view transport);
 
-/// Which transport serves, and why.
+/// The transport of a call, and the reason for it.
 struct RANKMESH_API RouteExplanation {
+  /// A rule that matches but whose transport cannot carry the call.
   struct Skipped {
     std::string rule;
     std::string origin;
     std::string why;
   };
   std::string question;          ///< `tp.all_reduce of 8 bytes on the host`
-  std::string transport;         ///< empty: none does
-  std::string rule;              ///< empty where no rule is asked (groups of one)
+  std::string transport;         ///< empty: none can carry the call
+  std::string rule;              ///< empty for groups of one rank, which need no rule
   std::string origin;            ///< of the rule
-  std::vector<Skipped> skipped;  ///< rules before it that match, and why they do not serve
+  std::vector<Skipped> skipped;  ///< matching rules before it
 
-  /// A line for the answer, and one for each rule that was skipped.
+  /// Returns one line for the answer, and one for each skipped rule.
   [[nodiscard]] std::string to_string() const;
 };
 

@@ -13,18 +13,20 @@
 
 namespace rankmesh {
 
-/// What one operation of one size took on each transport that carried it.
+/// The times of one operation at one size on each transport that carried it.
 struct RouteTiming {
-  std::int64_t bytes = 0;                   ///< as rules count them
-  std::map<std::string, double> seconds{};  ///< per call, the longest of all ranks; by transport
+  std::int64_t bytes = 0;                   ///< size as rules count it
+  std::map<std::string, double> seconds{};  ///< by transport: per call, the maximum over the ranks
 };
 
-/// The rules that follow for one name and operation: a transport other than `usual` gets the sizes
-/// at which it took less than `gain` of the usual one's time. Between two measured sizes the
-/// smaller one's answer holds; sizes above the largest are left to the rules that follow, those
-/// below the smallest go as the smallest.
-/// @param timings  in ascending order of bytes; one without a size (barriers) where `sized` is
-/// false.
+/// Returns the rules that follow from measurements of one family and operation: a transport gets
+/// the sizes at which it took less than `gain` times the time of the usual transport. The answer
+/// for a measured size holds up to the next measured size. Sizes below the smallest are treated
+/// like the smallest; sizes above the largest get no rule.
+/// @param name  the name of the family.
+/// @param timings  in ascending order of bytes; a single one without a size if `sized` is false.
+/// @param sized  false for barriers, whose rules have no sizes.
+/// @param usual  the transport that is used without a rule.
 RANKMESH_API std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
                                                 std::span<const RouteTiming> timings,
                                                 bool sized = true, const std::string& usual = "mpi",

@@ -1,4 +1,4 @@
-// What the user wrote: the mesh string, or a file that says the same and more.
+// A mesh as the user describes it: a mesh string, or a file that can say more.
 #pragma once
 
 #include <cstdint>
@@ -14,82 +14,93 @@
 
 namespace rankmesh {
 
-/// A parsed mesh description: a mesh string, or a TOML file (docs/mesh-file.md), which can also say
-/// on which ranks the mesh lies, several grids on one world, lists of groups, and how communicators
-/// are made. plan() settles what it leaves to the world.
+/// A parsed description of a mesh: a mesh string, or a TOML file (docs/mesh-file.md). A file can
+/// also say on which ranks the mesh lies, put several grids on one world, list groups, and set
+/// options and routes. plan() turns the description into a plan. Local, no MPI.
 class RANKMESH_API MeshSpec {
  public:
-  /// A mesh, and the ranks that it lies on.
+  /// A mesh and its ranks.
   struct Grid {
-    std::string
-        name;  ///< empty: the only one; else `encoder` puts `encoder.` in front of its names
+    /// Empty for the only grid. Otherwise the prefix of its families, such as `encoder.tp`.
+    std::string name;
     MeshString mesh;
-    std::optional<RankSet>
-        ranks;  ///< rank i of the mesh is ranks[i]; nothing: the ranks from `rank_offset` on
+    /// Rank i of the mesh is ranks[i]. Not set: the ranks from `rank_offset` on.
+    std::optional<RankSet> ranks;
     std::int64_t rank_offset = 0;
-    std::int64_t line = 0;  ///< in the file, for errors; likewise below
+    std::int64_t line = 0;  ///< line in the file, for errors
   };
-  /// A name whose groups are listed.
+  /// A family whose groups are listed.
   struct Lists {
     std::string name;
     std::vector<RankSet> groups;
     std::int64_t line = 0;
   };
+  /// The options of a family.
   struct Options {
     std::string name;
     GroupOptions options;
     std::int64_t line = 0;
   };
-  /// Where a published layout comes from; every field may be empty.
+  /// The origin of a published layout. Every field may be empty.
   struct Provenance {
     std::string source;                ///< the publication
     std::string locator;               ///< table or section in it
     std::vector<std::string> given;    ///< figures that the source states
-    std::vector<std::string> derived;  ///< figures that follow from those
-    std::vector<std::string> unknown;  ///< what the source does not say
+    std::vector<std::string> derived;  ///< figures that follow from the given ones
+    std::vector<std::string> unknown;  ///< figures that the source does not state
   };
 
-  /// A mesh string (grammar: MeshString), or a path ending in `.toml`, which is read.
+  /// Reads a mesh string (grammar: MeshString), or the file if the text is a path that ends
+  /// in `.toml`.
   /// @throws SpecError with the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
-  /// A mesh string alone, never a path.
+  /// Reads a mesh string, never a file.
+  /// @throws SpecError with the position, the reason and a hint.
   static MeshSpec parse_string(std::string_view text);
-  /// The TOML form; docs/mesh-file.md has every key. Other keys are refused.
-  /// @param origin  what to call the text in errors, usually the path.
+  /// Reads the TOML form. docs/mesh-file.md describes every key; other keys are errors.
+  /// @param origin  the name of the text in errors, usually the path.
   /// @throws SpecError with origin:line, the reason and a hint.
   static MeshSpec parse_toml(std::string_view text, std::string_view origin);
 
+  /// Returns the grids; a mesh string has one without a name.
   [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
+  /// Returns the families with listed groups.
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
+  /// Returns the options of families, in the order of the file.
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// As written: rules (RouteTable), which a file that is read has in their grammar, or `@PATH`.
+  /// Returns the routes as written: rules (see RouteTable), or `@PATH` of a file of rules.
   /// routes_of() reads them.
   [[nodiscard]] const std::string& routes() const { return routes_; }
+  /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
-  /// The file that was read, or what its text was called; empty for a mesh string.
+  /// Returns the path of the file, or the name of the text. Empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
-  /// `mesh.toml:4`: where its routes are.
+  /// Returns the place of the routes, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
-  /// How many ranks the description has by itself; nothing where it leaves that open (`auto`).
+  /// Returns the world size that the description itself determines. Nothing if it leaves the size
+  /// open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// The mesh on a world of this size (nothing: the description's own). Pure arithmetic, no cost
-  /// per rank but for what the file lists. A mesh that is stated to lie on given ranks leaves
-  /// others of the world in no group.
-  /// @throws SpecError where MeshString::plan() does, grids overlap, a rank lies outside the world,
-  /// a name stands
-  ///         twice, or options are for a name that is not there or mean nothing.
+  /// Plans the mesh. Pure arithmetic: the cost does not depend on the number of ranks, except for
+  /// listed ranks.
+  /// @param world_size  the number of ranks; not set: the size that the description determines. If
+  /// the description gives the ranks of the mesh, other ranks of the world are in no group.
+  /// @throws SpecError if the size is open, or if the description does not fit the world: for
+  /// example sizes do not multiply to it, grids overlap, a rank is outside the world, a name is
+  /// repeated, or options are invalid.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
-  /// Whether a mesh string can say it: no grids, ranks, lists, options or routes.
+  /// Returns whether a mesh string can express the description: it has no grids, ranks, lists,
+  /// options or routes.
   [[nodiscard]] bool fits_string() const;
-  /// The canonical mesh string: parses back to the same plan on the same world (a file's world_size
-  /// and provenance are no part of it). @throws UnsupportedError where no mesh string can say it.
+  /// Returns the canonical mesh string. It parses back to the same plan on the same world;
+  /// `world_size` and the provenance of a file are left out.
+  /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
-  /// The canonical TOML form, everything included: parses back to the same description.
+  /// Returns the canonical TOML form, which parses back to the same description.
   [[nodiscard]] std::string to_toml() const;
-  /// One line for messages and logs: the mesh string where there is one, else what comes close.
-  /// Never throws.
+  /// Returns one line for messages and logs: the mesh string, or a summary if a mesh string cannot
+  /// express the description. Does not throw.
   [[nodiscard]] std::string describe() const;
 
  private:

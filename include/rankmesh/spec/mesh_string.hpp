@@ -1,4 +1,4 @@
-// One mesh string: dimensions, or a preset, and the names derived from them.
+// The mesh string: dimensions or a preset, and products of dimensions.
 #pragma once
 
 #include <cstdint>
@@ -14,54 +14,62 @@
 
 namespace rankmesh {
 
-/// A parsed mesh string, on ranks 0, 1, ... . It may leave one size per view to the world (`auto`).
+/// A parsed mesh string, which describes a mesh on the ranks 0, 1, ... . One size per view may
+/// depend on the world (`auto`). Local, no MPI.
 ///
-///     mesh    := ( preset | views ) [ ';' derived { ',' derived } ]
+///     mesh    := ( preset | views ) [ ';' product { ',' product } ]
 ///     views   := view { '|' view }            factorisations of the same ranks
 ///     view    := dim { ',' dim }              outermost first, the last varies fastest
 ///     dim     := name '=' size                size: a whole number, or 'auto' once per view
-///     derived := name '=' name { '*' name }   product of dimensions of one view
+///     product := name '=' name { '*' name }   dimensions of one view
 ///     preset  := system ':' key '=' value { ',' key '=' value }
 ///     name    := [A-Za-z_][A-Za-z0-9_]*
 ///
-/// In the derived names of a preset a dimension may also be all digits (`0*2`).
-/// Blanks are free.
+/// In the products of a preset the name of a dimension may consist of digits (`0*2`). Blanks
+/// are ignored.
 class RANKMESH_API MeshString {
  public:
+  /// A dimension of a view.
   struct Dimension {
     std::string name;
-    std::optional<std::int64_t> size;  ///< nothing: auto
+    std::optional<std::int64_t> size;  ///< not set: auto
     std::size_t position = 0;          ///< byte in the text, for errors
   };
+  /// A factorisation of the ranks, outermost dimension first.
   using View = std::vector<Dimension>;
+  /// A product of dimensions of one view, such as `dp_cp=dp*cp`.
   struct Product {
     std::string name;
     std::vector<std::string> factors;
     std::size_t position = 0;
   };
-  /// What a plan is made of.
+  /// The parts of a plan.
   struct Parts {
     std::int64_t world_size = 0;
     std::vector<Layout> views;
     std::vector<GroupFamily> families;
   };
 
+  /// Reads a mesh string.
   /// @throws SpecError with the position, the reason and a hint.
   static MeshString parse(std::string_view text);
 
-  /// Parts as parsed. A preset has no views before plan().
+  /// Returns the preset as parsed, if there is one.
   [[nodiscard]] const std::optional<PresetCall>& preset() const { return preset_; }
+  /// Returns the views as parsed. The views of a preset exist only in its plan.
   [[nodiscard]] const std::vector<View>& views() const { return views_; }
+  /// Returns the products as parsed.
   [[nodiscard]] const std::vector<Product>& products() const { return products_; }
 
-  /// How many ranks the string has by itself; nothing where it leaves that open (`auto`).
+  /// Returns the world size that the string itself determines. Nothing if it leaves the size
+  /// open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// The mesh on a world of this size (nothing: its own). Pure arithmetic, no cost per rank.
-  /// @throws SpecError where the world is open, the sizes do not multiply to it, views disagree on
-  /// a shared
-  ///         dimension, or a product names what no single view has.
+  /// Plans the mesh. Pure arithmetic: the cost does not depend on the number of ranks.
+  /// @param world_size  the number of ranks; not set: the size that the string determines.
+  /// @throws SpecError if the size is open, the sizes do not multiply to it, two views have
+  /// different groups for one dimension, or no view has all dimensions of a product.
   [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
-  /// The canonical form, which parses back to the same parts on the same world.
+  /// Returns the canonical form, which parses back to the same parts on the same world.
   [[nodiscard]] std::string to_string() const;
 
  private:
@@ -69,7 +77,7 @@ class RANKMESH_API MeshString {
 
   [[nodiscard]] std::optional<std::int64_t> preset_world_size() const;
   void add_products(const std::vector<Layout>& layouts, std::vector<GroupFamily>& families) const;
-  [[nodiscard]] std::int64_t settle_world(std::optional<std::int64_t> world_size) const;
+  [[nodiscard]] std::int64_t resolve_world(std::optional<std::int64_t> world_size) const;
   [[nodiscard]] Layout layout_of(const View& view, std::int64_t world_size) const;
   [[noreturn]] void refuse(std::size_t position, std::string_view reason,
                            std::string_view hint) const;

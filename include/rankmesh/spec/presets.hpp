@@ -1,4 +1,4 @@
-// Presets: the layouts of established systems, by name.
+// Presets: the layouts of established systems.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace rankmesh {
 
-/// A preset as written: `megatron:tp=8,pp=16`.
+/// A preset as written, for example `megatron:tp=8,pp=16`.
 ///
 ///     preset := system ':' key '=' value { ',' key '=' value }
 ///     value  := a number, `true`, `false`, a word, numbers joined by `x`, or names joined by `.`
 struct PresetCall {
+  /// A key and its value.
   struct Argument {
     std::string key;
     std::string value;
@@ -29,22 +30,22 @@ struct PresetCall {
   friend bool operator==(const PresetCall&, const PresetCall&) = default;
 };
 
-/// One key that a preset takes.
+/// A key that a preset accepts.
 struct PresetKey {
   std::string_view name;
   std::string_view form;     ///< such as `size` or `sizes joined by x`
-  std::string_view meaning;  ///< one line, the default included
+  std::string_view meaning;  ///< one line, including the default
 };
 
-/// One system (or one kind of a system: `deepspeed:kind=grid`).
+/// One system, or one kind of a system (`deepspeed:kind=grid`).
 struct PresetInfo {
   std::string_view system;
-  std::string_view kind;        ///< empty where the system has one kind only
+  std::string_view kind;        ///< empty if the system has one kind only
   std::string_view convention;  ///< one line: which dimension varies fastest
-  std::vector<PresetKey> keys;  ///< `world_size` and `kind` aside
+  std::vector<PresetKey> keys;  ///< without `world_size` and `kind`
 };
 
-/// Everything that may stand in front of ':', for help texts.
+/// Returns all presets, for help texts.
 RANKMESH_API std::vector<PresetInfo> preset_catalogue();
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// The routes of a mesh, from all places where they can be written.
+// Collects the routes of a mesh from all places where they can be written.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,12 @@
 
 namespace rankmesh {
 
-/// The rules in the order in which they are asked: those of the program (`code`,
-/// MeshOptions::routes), of the environment variable RANKMESH_ROUTES, of the mesh file, the
-/// defaults. Each place may name a file instead, as `@PATH`; in a mesh file a relative path begins
-/// at its folder. Local; reads the environment.
-/// @throws SpecError where rules are bad, or are for names that the plan does not have.
+/// Returns the rules in the order in which they are tried: those of the program, of the environment
+/// variable RANKMESH_ROUTES, of the mesh file, and the defaults. Each place may name a file
+/// instead, as `@PATH`; a relative path in a mesh file is relative to its folder. Local; reads the
+/// environment and files.
+/// @param code  the rules of the program (MeshOptions::routes).
+/// @throws SpecError if a rule is invalid, or is for a name that the plan does not have.
 RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan,
                                   std::string_view code = {});
 

@@ -8,13 +8,15 @@
 
 namespace rankmesh::detail {
 
-/// A few characters around `position`, unprintable ones as '?', cut ends as '...'.
+/// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks
+/// an end that was cut.
 std::string excerpt(std::string_view text, std::size_t position);
 
-/// The candidate that is meant most likely (at most two edits away); empty where none is near.
+/// Returns the candidate that is probably meant: the nearest one with at most two edits. Empty if
+/// there is none.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// "did you mean 'x'? " or nothing, then "<label>: a, b, c".
+/// Returns "did you mean 'x'? " if a candidate is near, followed by "<label>: a, b, c".
 std::string suggest(std::string_view word, std::span<const std::string> candidates,
                     std::string_view label);
 

@@ -70,27 +70,13 @@ void run_on_host(const GatherRows& work) {
 }
 
 void run_on_host(const WeightedSum& work) {
-  switch (work.type) {
-    case DataType::float32:
-      return weighted_sum<float, float>(work);
-    case DataType::float64:
-      return weighted_sum<double, double>(work);
-    case DataType::float16:
-      return weighted_sum<Float16, float>(work);
-    case DataType::bfloat16:
-      return weighted_sum<BFloat16, float>(work);
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return;  // the dispatcher rejects other types
-  }
+  // The dispatcher rejects other types.
+  visit(work.type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      weighted_sum<T, T>(work);
+    else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+      weighted_sum<T, float>(work);
+  });
 }
 
 }  // namespace rankmesh::device

@@ -1,4 +1,4 @@
-// Refusals that say where in the file.
+// Adds the place in a file to errors.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rankmesh::detail {
 
-/// `mesh.toml:3`; the origin alone where the line is 0.
+/// Returns `mesh.toml:3`, or the origin alone if the line is 0.
 inline std::string place_of(std::string_view origin, std::int64_t line) {
   return line == 0 ? std::string{origin} : std::string{origin} + ":" + std::to_string(line);
 }
 
-/// Runs `work`; what it refuses as a SpecError or UsageError is refused as a SpecError with the
-/// place in front. An empty origin leaves SpecErrors as they are.
-/// @param hint  for errors that have none.
+/// Runs `work` and puts the place in front of the message of a SpecError or UsageError, which
+/// becomes a SpecError. With an empty origin SpecErrors stay as they are.
+/// @param hint  the hint of errors that have none.
 template <class Work>
 decltype(auto) located(std::string_view origin, std::int64_t line, std::string_view hint,
                        Work&& work) {

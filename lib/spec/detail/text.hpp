@@ -1,4 +1,4 @@
-// Errors about the mesh string.
+// Errors in mesh strings.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rankmesh::detail {
 
-/// @throws SpecError that shows the mesh string around `position`.
+/// Throws a SpecError that shows the mesh string around `position`.
 [[noreturn]] void refuse_at(std::string_view text, std::size_t position, std::string_view reason,
                             std::string_view hint);
 

@@ -1,4 +1,4 @@
-// The options of one name in a mesh file: a key per field of GroupOptions.
+// The options of a family in a mesh file: one key per field of GroupOptions.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace rankmesh::detail {
 
-/// What the options mean for a mesh is checked by MeshPlan::set_options().
+/// Reads the options. MeshPlan::set_options() checks their values.
 GroupOptions read_options(const TomlReader& table);
 
-/// A line per field that differs from the default.
+/// Returns one line per field that differs from the default.
 std::string options_as_toml(const GroupOptions& options);
 
-/// The text as a TOML string, quotes included.
+/// Returns the text as a TOML string with its quotes.
 std::string quoted(std::string_view text);
 
 }  // namespace rankmesh::detail

@@ -1,4 +1,4 @@
-// One table of a mesh file, read by type.
+// Reads one table of a mesh file by type.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rankmesh::detail {
 
-/// Whatever has the wrong type or value is refused at its line.
+/// Reads one table of a mesh file by type. A value of another type is an error at its line.
 class TomlReader {
  public:
   struct Entry {
@@ -27,21 +27,23 @@ class TomlReader {
 
   [[nodiscard]] const toml::node* find(std::string_view key) const { return table_.get(key); }
   [[nodiscard]] std::int64_t line(std::string_view key) const;
-  /// All keys in the order of the file (toml++ sorts them).
+  /// Returns all keys in the order of the file, because toml++ sorts them.
   [[nodiscard]] std::vector<Entry> entries() const;
-  void refuse_other_keys(std::span<const std::string> keys) const;
+  /// @throws SpecError at the line of the first key that is not among these.
+  void require_known_keys(std::span<const std::string> keys) const;
 
-  /// Empty, or nothing, where the key is not there.
+  /// These return an empty value if the key is missing.
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
   [[nodiscard]] bool flag(std::string_view key) const;
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view key, std::int64_t least,
                                                    std::int64_t most = INT64_MAX - 1) const;
-  /// The entries of the table `key`; none where there is no such key.
+  /// Returns the entries of the table `key`, none if the key is missing.
   [[nodiscard]] std::vector<Entry> entries_of(std::string_view key) const;
   [[nodiscard]] TomlReader table(const Entry& entry) const;
 
-  /// A list of numbers, or a text such as `0-3,8`; at most so many, unless they are one range.
+  /// Reads a list of numbers or a text such as `0-3,8`. A list has at most `most` ranks; a single
+  /// range may have any number.
   [[nodiscard]] RankSet ranks(std::string_view key, const toml::node& node,
                               std::int64_t most) const;
 

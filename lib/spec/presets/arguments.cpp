@@ -58,7 +58,7 @@ const PresetCall::Argument* Arguments::find(std::string_view key) const {
 
 const PresetCall::Argument& Arguments::require(std::string_view key, std::string_view hint) const {
   if (const auto* argument = find(key)) return *argument;
-  refuse(key, fmt::format("'{}' needs the key '{}'", call_.system, key), hint);
+  refuse(key, fmt::format("the preset '{}' needs the key '{}'", call_.system, key), hint);
 }
 
 void Arguments::refuse(std::string_view key, std::string_view reason, std::string_view hint) const {
@@ -71,7 +71,7 @@ std::int64_t Arguments::number(std::string_view key, std::int64_t fallback) cons
   const auto* argument = find(key);
   if (argument == nullptr) return fallback;
   if (const auto value = parse_number(argument->value)) return *value;
-  refuse(key, fmt::format("'{}' is no number of 64 bits", key), "use a smaller number");
+  refuse(key, fmt::format("'{}' overflows 64 bits", key), "use a smaller number");
 }
 
 bool Arguments::flag(std::string_view key, bool fallback) const {
@@ -87,20 +87,20 @@ std::string Arguments::word(std::string_view key, std::string_view fallback,
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   if (argument != nullptr && !allowed.empty() && std::ranges::find(allowed, value) == allowed.end())
     refuse(key, fmt::format("'{}' cannot be '{:.40}'", key, value),
-           detail::suggest(value, allowed, "values"));
+           detail::suggest(value, allowed, "the values are"));
   return value;
 }
 
 std::vector<std::int64_t> Arguments::numbers(std::string_view key) const {
   std::vector<std::int64_t> result;
   for (const std::string& part :
-       split(require(key, fmt::format("write {}=2x4, say", key)).value, 'x'))
+       split(require(key, fmt::format("write for example {}=2x4", key)).value, 'x'))
     if (const auto value = parse_number(part)) result.push_back(*value);
   return result;
 }
 
 std::vector<std::string> Arguments::names(std::string_view key) const {
-  return split(require(key, fmt::format("write {}=dp.tp, say", key)).value, '.');
+  return split(require(key, fmt::format("write for example {}=dp.tp", key)).value, '.');
 }
 
 std::optional<std::int64_t> Arguments::world() const {
@@ -111,16 +111,16 @@ std::optional<std::int64_t> Arguments::world() const {
 std::int64_t Arguments::required_world() const {
   open_ = !has("world_size");
   if (const auto value = world()) return *value;
-  refuse(
-      "world_size", fmt::format("'{}' needs the size of the world", call_.system),
-      "write world_size=N among its keys, or give the number of ranks (meshinfo: --world-size N)");
+  refuse("world_size", fmt::format("the preset '{}' needs the world size", call_.system),
+         "add world_size=N to its keys, or give the world size (meshinfo: --world-size N)");
 }
 
 std::int64_t Arguments::whole_world(std::int64_t product) const {
   if (has("world_size") && size("world_size") != product)
-    refuse("world_size",
-           fmt::format("the sizes multiply to {}, world_size is {}", product, size("world_size")),
-           fmt::format("write world_size={}, or leave it out", product));
+    refuse(
+        "world_size",
+        fmt::format("the sizes multiply to {}, but world_size is {}", product, size("world_size")),
+        fmt::format("write world_size={}, or remove it", product));
   return product;
 }
 
@@ -131,31 +131,31 @@ std::int64_t Arguments::free_size(std::string_view key, std::int64_t others) con
     return given;
   }
   open_ = !has("world_size");
-  return world() ? quotient(*world(), others, "world_size",
-                            fmt::format("the world of {} ranks", *world()),
-                            fmt::format("all sizes but '{}'", key))
-                 : 1;
+  return world()
+             ? quotient(*world(), others, "world_size", fmt::format("the world size {}", *world()),
+                        fmt::format("the product of all sizes except '{}'", key))
+             : 1;
 }
 
 std::int64_t Arguments::product(std::span<const std::int64_t> factors) const {
   std::int64_t result = 1;
   for (const std::int64_t factor : factors)
     if (__builtin_mul_overflow(result, factor, &result))
-      refuse("", "the sizes multiply to more than 64 bits hold", "use smaller sizes");
+      refuse("", "the product of the sizes overflows 64 bits", "use smaller sizes");
   return result;
 }
 
 std::int64_t Arguments::sum(std::int64_t a, std::int64_t b) const {
   std::int64_t result = 0;
   if (__builtin_add_overflow(a, b, &result))
-    refuse("", "the ranks go beyond what 64 bits hold", "use smaller numbers");
+    refuse("", "the ranks overflow 64 bits", "use smaller numbers");
   return result;
 }
 
 std::int64_t Arguments::quotient(std::int64_t a, std::int64_t b, std::string_view key,
-                                 std::string_view what, std::string_view by) const {
+                                 std::string_view dividend, std::string_view divisor) const {
   if (a % b == 0) return a / b;
-  refuse(key, fmt::format("{} cannot be divided by {} = {}", what, by, b),
+  refuse(key, fmt::format("{} is not divisible by {} = {}", dividend, divisor, b),
          "choose sizes that divide it");
 }
 

@@ -8,19 +8,20 @@ namespace rankmesh::presets {
 namespace {
 
 constexpr Key mesh_keys[] = {{"shape", Form::sizes, "the sizes of axes 0, 1, ..."}};
-constexpr Key hybrid_keys[] = {{"dp", Form::size, "data parallelism, what is left of the world"},
-                               {"pp", Form::size, "pipeline stages, 1"},
-                               {"tp", Form::size, "tensor parallelism, 1"},
-                               {"sp", Form::size, "sequence parallelism, 1"},
-                               {"dp_outside", Form::flag, "dp outside pp, true"},
-                               {"ring_attn", Form::flag, "ring attention: sp outside tp, false"}};
+constexpr Key hybrid_keys[] = {
+    {"dp", Form::size, "data parallelism, default: the rest of the world"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"sp", Form::size, "sequence parallelism, default 1"},
+    {"dp_outside", Form::flag, "dp outside pp, default true"},
+    {"ring_attn", Form::flag, "ring attention: sp outside tp, default false"}};
 constexpr Key moe_keys[] = {
-    {"moe_dp", Form::size, "data parallelism of the experts, the rest of the world"},
-    {"pp", Form::size, "pipeline stages, 1"},
-    {"ep", Form::size, "expert parallelism, 1"},
-    {"tp", Form::size, "tensor parallelism, 1"},
-    {"sp", Form::size, "sequence parallelism, 1"},
-    {"moe_dp_outside", Form::flag, "moe_dp outside pp, true"}};
+    {"moe_dp", Form::size, "data parallelism of the experts, default: the rest of the world"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"sp", Form::size, "sequence parallelism, default 1"},
+    {"moe_dp_outside", Form::flag, "moe_dp outside pp, default true"}};
 
 Blueprint in_order(const Arguments& in, std::span<const std::string> order, std::int64_t data,
                    std::span<const Row> derived) {
@@ -71,7 +72,7 @@ Blueprint build_moe(const Arguments& in) {
 const Preset colossalai_mesh{"colossalai", "mesh", "axes 0, 1, ...; the last varies fastest",
                              mesh_keys, build_mesh};
 const Preset colossalai_hybrid{"colossalai", "hybrid",
-                               "dp, pp, tp, sp; sp varies fastest, tp under ring attention",
+                               "dp, pp, tp, sp; sp varies fastest, or tp with ring_attn",
                                hybrid_keys, build_hybrid};
 const Preset colossalai_moe{"colossalai", "moe", "moe_dp, pp, ep, tp, sp; sp varies fastest",
                             moe_keys, build_moe};

@@ -1,5 +1,5 @@
-// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to lay experts over data
-// parallelism.
+// DeepSpeed: ProcessTopology, its pipeline grid, and three ways to place experts in the
+// data-parallel ranks.
 #include <array>
 
 #include <fmt/format.h>
@@ -13,29 +13,31 @@ namespace {
 
 constexpr Key topology_keys[] = {{"axes", Form::names, "the names, outermost first"},
                                  {"dims", Form::sizes, "the sizes, outermost first"}};
-constexpr Key grid_keys[] = {{"pp", Form::size, "axis pipe, 1"},
-                             {"dp", Form::size, "axis data, what is left of the world"},
-                             {"mp", Form::size, "axis model, 1"}};
-constexpr Key groups_keys[] = {{"ep", Form::size, "expert parallelism, 1"},
-                               {"pp", Form::size, "pipeline stages, 1"},
-                               {"mp", Form::size, "model parallelism, 1"},
-                               {"mp_mode", Form::word, "tp or sp: what mp is, tp"},
-                               {"use_data_before_expert", Form::flag, "only where mp is 1, false"}};
-constexpr Key ranks_keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                              {"ep", Form::size, "expert parallelism, 1"},
-                              {"pp", Form::size, "pipeline stages, 1"},
-                              {"use_data_before_expert", Form::flag, "data inside expert, false"}};
+constexpr Key grid_keys[] = {{"pp", Form::size, "axis pipe, default 1"},
+                             {"dp", Form::size, "axis data, default: the rest of the world"},
+                             {"mp", Form::size, "axis model, default 1"}};
+constexpr Key groups_keys[] = {
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"mp", Form::size, "model parallelism, default 1"},
+    {"mp_mode", Form::word, "kind of model parallelism, tp or sp, default tp"},
+    {"use_data_before_expert", Form::flag, "needs mp=1, default false"}};
+constexpr Key ranks_keys[] = {
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"use_data_before_expert", Form::flag, "data inside expert, default false"}};
 constexpr Key folding_keys[] = {
-    {"pp", Form::size, "pipeline stages, 1"},
-    {"tp", Form::size, "tensor parallelism, 1"},
-    {"ep", Form::size, "expert parallelism, 1"},
-    {"etp", Form::size, "tensor parallelism of the experts, checked only, 1"}};
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"etp", Form::size, "tensor parallelism of the experts, only checked, default 1"}};
 
 Blueprint build_topology(const Arguments& in) {
   const auto axes = in.names("axes");
   const auto dims = in.numbers("dims");
   if (axes.size() != dims.size())
-    in.refuse("dims", fmt::format("{} sizes for {} axes", dims.size(), axes.size()),
+    in.refuse("dims", fmt::format("got {} sizes for {} axes", dims.size(), axes.size()),
               "give one size per axis");
   Sizes sizes;
   for (std::size_t d = 0; d < axes.size(); ++d) sizes.emplace_back(axes[d], dims[d]);
@@ -59,11 +61,11 @@ Blueprint build_grid(const Arguments& in) {
 }
 
 std::int64_t stage_of(const Arguments& in, std::int64_t world) {
-  return in.quotient(world, in.size("pp"), "pp", fmt::format("the world of {} ranks", world), "pp");
+  return in.quotient(world, in.size("pp"), "pp", fmt::format("the world size {}", world), "pp");
 }
 
-// Without model parallelism, or inside one lane: experts are neighbours, or data where it comes
-// first.
+// The view of the experts without model parallelism, or within one lane. The ranks of an expert
+// group are neighbours; if data comes first, the ranks of an expert_data group are.
 Layout expert_view(const Arguments& in, std::int64_t lanes, std::int64_t lane_size) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t data =
@@ -99,13 +101,16 @@ Blueprint build_groups(const Arguments& in) {
     return out;
   }
   if (in.flag("use_data_before_expert", false))
-    in.refuse("use_data_before_expert", fmt::format("data before expert with mp={}", mp),
-              "it is defined without model parallelism only: leave it out, or write mp=1");
+    in.refuse("use_data_before_expert",
+              fmt::format("use_data_before_expert needs mp=1, got mp={}", mp),
+              "remove use_data_before_expert, or write mp=1");
   const std::int64_t data =
       in.quotient(stage, mp, "mp", fmt::format("the stage of {} ranks", stage), "mp");
   const std::int64_t chunks =
       in.quotient(stage, ep, "ep", fmt::format("the stage of {} ranks", stage), "ep");
-  // tp mode lists a stage lane by lane, sp mode as it is; both cut the list into chunks of EP.
+  // In tp mode a stage is listed lane by lane, in sp mode in the order of its ranks. Both
+  // divide the list into chunks of EP ranks. Such chunks can straddle lanes, so a Reshape
+  // makes the families.
   const Layout view = model_view(in.size("pp"), data, mp);
   const Mode lanes[] = {{in.size("pp"), stage}, {mp, 1}, {data, mp}};
   const RankSet order = by_lanes ? RankSet::strided(0, lanes) : view.ranks();
@@ -137,10 +142,13 @@ Blueprint build_folding(const Arguments& in) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t world = in.required_world();
   const std::int64_t stage = stage_of(in, world);
-  const std::string what = fmt::format("the stage of {} ranks", stage);
-  static_cast<void>(in.quotient(stage, in.product({ep, in.size("etp")}), "ep", what, "ep*etp"));
-  const Layout dense = Layout::row_major(Sizes{
-      {"pp", in.size("pp")}, {"dense_dp", in.quotient(stage, tp, "tp", what, "tp")}, {"tp", tp}});
+  const std::string stage_text = fmt::format("the stage of {} ranks", stage);
+  static_cast<void>(
+      in.quotient(stage, in.product({ep, in.size("etp")}), "ep", stage_text, "ep*etp"));
+  const Layout dense =
+      Layout::row_major(Sizes{{"pp", in.size("pp")},
+                              {"dense_dp", in.quotient(stage, tp, "tp", stage_text, "tp")},
+                              {"tp", tp}});
   const Layout folded =
       Layout::row_major(Sizes{{"pp", in.size("pp")}, {"edp", stage / ep}, {"ep", ep}});
   return {world,
@@ -151,18 +159,19 @@ Blueprint build_folding(const Arguments& in) {
 
 }  // namespace
 
-const Preset deepspeed_topology{"deepspeed", "topology", "as axes says; the last varies fastest",
-                                topology_keys, build_topology};
+const Preset deepspeed_topology{"deepspeed", "topology",
+                                "in the order of axes; the last varies fastest", topology_keys,
+                                build_topology};
 const Preset deepspeed_grid{"deepspeed", "grid", "pipe, data, model; model varies fastest",
                             grid_keys, build_grid};
 const Preset deepspeed_groups{"deepspeed", "groups",
-                              "stages of data and model; experts over a stage", groups_keys,
-                              build_groups};
+                              "pipe, data, model; expert groups divide a pipeline stage",
+                              groups_keys, build_groups};
 const Preset deepspeed_expert_ranks{"deepspeed", "expert_ranks",
-                                    "stages of lanes; experts inside a lane", ranks_keys,
-                                    build_expert_ranks};
+                                    "pipe, data, lanes; expert groups divide a lane of a stage",
+                                    ranks_keys, build_expert_ranks};
 const Preset deepspeed_folding{"deepspeed", "folding",
-                               "tp and ep both divide a stage; both vary fastest", folding_keys,
-                               build_folding};
+                               "tp and ep each divide a pipeline stage; both vary fastest",
+                               folding_keys, build_folding};
 
 }  // namespace rankmesh::presets

@@ -14,7 +14,9 @@ std::vector<std::size_t> indices(const Layout& layout, std::string_view names) {
   for (const std::string& name : split(names, ' ')) {
     const auto d = layout.find(name);
     if (!d)
-      throw UsageError{fmt::format("a preset's table names '{}', which its layout has not", name)};
+      throw UsageError{
+          fmt::format("internal error: the layout of a preset has no dimension '{}'", name),
+          "please report this"};
     result.push_back(*d);
   }
   return result;

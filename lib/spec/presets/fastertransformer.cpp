@@ -1,4 +1,4 @@
-// FasterTransformer's Cartesian grid: tp + TP*pp.
+// FasterTransformer's Cartesian grid: rank = tp + TP*pp.
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 
@@ -6,8 +6,8 @@ namespace rankmesh::presets {
 namespace {
 namespace fastertransformer_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"}};
 
 constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}};
 

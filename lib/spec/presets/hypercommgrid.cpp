@@ -12,13 +12,13 @@ namespace hypercommgrid_rules {
 
 constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, fastest first"},
                         {"dim_names", Form::names, "the names, fastest first"},
-                        {"rank_offset", Form::count, "the first rank of the grid, 0"}};
+                        {"rank_offset", Form::count, "the first rank of the grid, default 0"}};
 
 Blueprint build(const Arguments& in) {
   const auto shape = in.numbers("shape");
   const auto names = in.names("dim_names");
   if (shape.size() != names.size())
-    in.refuse("dim_names", fmt::format("{} names for {} sizes", names.size(), shape.size()),
+    in.refuse("dim_names", fmt::format("got {} names for {} sizes", names.size(), shape.size()),
               "give one name per size");
   const std::int64_t offset = in.number("rank_offset", 0);
   const std::int64_t world = in.whole_world(in.sum(offset, in.product(shape)));
@@ -33,7 +33,8 @@ Blueprint build(const Arguments& in) {
 }  // namespace hypercommgrid_rules
 }  // namespace
 
-const Preset hypercommgrid{"hypercommgrid", "", "as dim_names says; the first varies fastest",
+const Preset hypercommgrid{"hypercommgrid", "",
+                           "in the order of dim_names; the first varies fastest",
                            hypercommgrid_rules::keys, hypercommgrid_rules::build};
 
 }  // namespace rankmesh::presets

@@ -1,4 +1,5 @@
-// jax create_hybrid_device_mesh: axis i is dcn_i x ici_i, the data-center network's part outermost.
+// jax create_hybrid_device_mesh: axis i has dcn_i x ici_i ranks, the part across the data-center
+// network outermost.
 #include <map>
 
 #include <fmt/format.h>
@@ -11,22 +12,23 @@ namespace rankmesh::presets {
 namespace {
 namespace jax_rules {
 
-constexpr Key keys[] = {
-    {"mesh_shape", Form::sizes, "the sizes inside a granule (slice)"},
-    {"dcn_mesh_shape", Form::sizes, "granules along each axis, 1 each"},
-    {"granule_of_rank", Form::counts, "the granule of each rank, equal blocks in rank order"}};
+constexpr Key keys[] = {{"mesh_shape", Form::sizes, "the sizes inside one granule (slice)"},
+                        {"dcn_mesh_shape", Form::sizes, "granules along each axis, default 1 each"},
+                        {"granule_of_rank", Form::counts,
+                         "the granule of each rank, default: equal blocks in rank order"}};
 
 struct Shape {
   std::vector<std::int64_t> inner, outer;
   std::int64_t inside, granules, world;
 };
 
-Shape settle(const Arguments& in) {
+Shape shape_of(const Arguments& in) {
   Shape s{in.numbers("mesh_shape"), {}, 0, 0, 0};
   s.outer = in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape")
                                      : std::vector<std::int64_t>(s.inner.size(), 1);
   if (s.inner.size() != s.outer.size())
-    in.refuse("dcn_mesh_shape", fmt::format("{} sizes for {} axes", s.outer.size(), s.inner.size()),
+    in.refuse("dcn_mesh_shape",
+              fmt::format("got {} sizes for {} axes", s.outer.size(), s.inner.size()),
               "give one size per axis of mesh_shape");
   s.inside = in.product(s.inner);
   s.granules = in.product(s.outer);
@@ -34,34 +36,36 @@ Shape settle(const Arguments& in) {
   return s;
 }
 
-// The ranks of each granule, granules by their number, ranks ascending.
+// Returns the ranks granule by granule, in ascending order within a granule.
 std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
   const auto granule_of = in.numbers("granule_of_rank");
   if (static_cast<std::int64_t>(granule_of.size()) != s.world)
     in.refuse("granule_of_rank",
-              fmt::format("{} ranks are listed, the mesh has {}", granule_of.size(), s.world),
+              fmt::format("granule_of_rank lists {} ranks, but the mesh has {}", granule_of.size(),
+                          s.world),
               "list the granule of every rank");
   std::map<std::int64_t, std::vector<std::int64_t>> members;
   for (std::size_t r = 0; r < granule_of.size(); ++r)
     members[granule_of[r]].push_back(static_cast<std::int64_t>(r));
   if (static_cast<std::int64_t>(members.size()) != s.granules)
-    in.refuse(
-        "granule_of_rank",
-        fmt::format("{} granules are named, dcn_mesh_shape makes {}", members.size(), s.granules),
-        "name as many granules as dcn_mesh_shape multiplies to");
+    in.refuse("granule_of_rank",
+              fmt::format("granule_of_rank has {} granules, but dcn_mesh_shape multiplies to {}",
+                          members.size(), s.granules),
+              "use as many granules as dcn_mesh_shape multiplies to");
   std::vector<std::int64_t> ranks;
   for (const auto& [granule, list] : members) {
     if (static_cast<std::int64_t>(list.size()) != s.inside)
       in.refuse("granule_of_rank",
-                fmt::format("granule {} has {} ranks, mesh_shape makes {}", granule, list.size(),
-                            s.inside),
+                fmt::format("granule {} has {} ranks, but mesh_shape multiplies to {}", granule,
+                            list.size(), s.inside),
                 "give every granule the same number of ranks");
     ranks.insert(ranks.end(), list.begin(), list.end());
   }
   return ranks;
 }
 
-// Every axis as its two parts: where a rank's place in its granule's list lies in the mesh.
+// Returns each axis as two modes, across and inside granules. Their positions index the list
+// of by_granule().
 std::vector<Mode> places(const Shape& s) {
   std::vector<Mode> modes(2 * s.inner.size());
   std::int64_t inner = 1;
@@ -85,8 +89,8 @@ Layout view_of(const Arguments& in, const Shape& s) {
   bool in_blocks = true;
   for (std::size_t i = 0; i < lists.size(); ++i)
     in_blocks &= lists[i] == static_cast<std::int64_t>(i);
-  // An axis that is all inside a granule or all across them keeps one stride; any other needs the
-  // table.
+  // An axis that is entirely inside granules, or entirely across them, has one stride. Any other
+  // axis needs the table.
   if (in_blocks) {
     std::vector<Layout::Dimension> dimensions;
     const auto modes = places(s);
@@ -99,10 +103,10 @@ Layout view_of(const Arguments& in, const Shape& s) {
     if (dimensions.size() == sizes.size()) return {std::move(dimensions), 0, nullptr};
   }
   if (s.world > Reshape::max_table)
-    in.refuse(
-        "mesh_shape", fmt::format("this mesh needs a table of {} ranks", s.world),
-        fmt::format("at most {} are held; divide each axis wholly inside or wholly across granules",
-                    Reshape::max_table));
+    in.refuse("mesh_shape",
+              fmt::format("this mesh needs a table of {} ranks; at most {} are supported", s.world,
+                          Reshape::max_table),
+              "divide each axis entirely inside granules or entirely across them");
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(s.world));
   order.for_each([&](Rank place) {
@@ -112,7 +116,7 @@ Layout view_of(const Arguments& in, const Shape& s) {
 }
 
 Blueprint build(const Arguments& in) {
-  const Shape s = settle(in);
+  const Shape s = shape_of(in);
   const Layout view = view_of(in, s);
   std::vector<std::string> names;
   for (const auto& dimension : view.dimensions()) names.push_back(dimension.name);

@@ -1,5 +1,5 @@
-// Llama 3.1's order of parallelism: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
-// Models, 3.3.2).
+// The order of parallelism of Llama 3.1: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
+// Models, section 3.3.2).
 #include "detail/families.hpp"
 #include "detail/preset.hpp"
 
@@ -7,10 +7,10 @@ namespace rankmesh::presets {
 namespace {
 namespace llama3_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"dp", Form::size, "data parallelism, what is left of the world"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"cp", Form::size, "context parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"},
+                        {"dp", Form::size, "data parallelism, default: the rest of the world"}};
 
 Blueprint build(const Arguments& in) {
   const std::int64_t dp =

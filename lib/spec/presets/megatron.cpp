@@ -1,5 +1,4 @@
-// Megatron-LM's initialize_model_parallel: a dense and an expert factorisation out of one order
-// string.
+// Megatron-LM's initialize_model_parallel: one order string gives a dense and an expert view.
 #include <algorithm>
 #include <map>
 
@@ -15,16 +14,17 @@ namespace rankmesh::presets {
 namespace {
 namespace megatron_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"ep", Form::size, "expert parallelism, 1"},
-                        {"etp", Form::size, "tensor parallelism of the experts, as tp"},
-                        {"order", Form::word, "fastest first, tp-cp-ep-dp-pp"},
-                        {"num_dist_opt", Form::size, "instances of the distributed optimizer, 1"},
-                        {"rank_offset", Form::count, "the first rank of the mesh, 0"}};
+constexpr Key keys[] = {
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"cp", Form::size, "context parallelism, default 1"},
+    {"ep", Form::size, "expert parallelism, default 1"},
+    {"etp", Form::size, "tensor parallelism of the experts, default: tp"},
+    {"order", Form::word, "dimensions, fastest first, default tp-cp-ep-dp-pp"},
+    {"num_dist_opt", Form::size, "instances of the distributed optimizer, default 1"},
+    {"rank_offset", Form::count, "the first rank of the mesh, default 0"}};
 
-// The sizes that the tokens of the order string have in each factorisation.
+// The size of each token of the order string in one view.
 using Tokens = std::map<std::string, std::int64_t>;
 
 struct Shape {
@@ -38,46 +38,45 @@ std::int64_t own_world(const Arguments& in, std::int64_t offset) {
   if (in.has("world_size")) return world;
   if (world <= offset)
     in.refuse("rank_offset",
-              fmt::format("the world of {} ranks ends before rank {}", world, offset),
+              fmt::format("the mesh begins at rank {}, but the world has {} ranks", offset, world),
               "use a smaller offset or a larger world");
   return world - offset;
 }
 
-// The order as written, then what is not named: that must have size 1.
+// Reads the order. Tokens that it leaves out are appended; their size must be 1.
 void read_order(const Arguments& in, Shape& s) {
   const std::string text = in.word("order", "tp-cp-ep-dp-pp", {});
   const std::vector<std::string> known{"tp", "cp", "ep", "dp", "pp"};
   s.order = split(text, '-');
   for (const std::string& token : s.order)
     if (std::ranges::find(known, token) == known.end())
-      in.refuse("order", fmt::format("there is no dimension '{:.40}' to order", token),
-                "order names tp, cp, ep, dp and pp, fastest first, joined by '-'");
+      in.refuse("order", fmt::format("unknown dimension '{:.40}' in the order", token),
+                "join tp, cp, ep, dp and pp by '-', fastest first");
   for (const std::string& token : known) {
     const auto times = std::ranges::count(s.order, token);
     if (times > 1)
-      in.refuse("order", fmt::format("the order names '{}' {} times", token, times),
-                "name each once");
+      in.refuse("order", fmt::format("the order contains '{}' {} times", token, times),
+                "name each dimension once");
     if (times == 1) continue;
     const std::int64_t size = std::max(s.dense.at(token), s.expert.at(token));
     if (size > 1)
       in.refuse("order",
                 fmt::format("the order '{}' leaves out '{}', whose size is {}", text, token, size),
-                fmt::format("write order={}-{}, or put it where it belongs", text, token));
+                fmt::format("write order={}-{}, or add it at another place", text, token));
     s.order.push_back(token);
   }
   const std::int64_t dp = s.dense.at("dp");
   const std::int64_t edp = s.expert.at("dp");
   if (!text.ends_with("pp") && s.dense.at("pp") > 1 && edp != dp)
-    in.refuse(
-        "order",
-        fmt::format(
-            "'{}' does not end in pp: then dense and expert data parallelism must be equal, but "
-            "they are {} and {}",
-            text, dp, edp),
-        "end the order in pp, or choose ep and etp so that both are equal");
+    in.refuse("order",
+              fmt::format(
+                  "the order '{}' does not end in pp, so dense and expert data parallelism must be "
+                  "equal, but they are {} and {}",
+                  text, dp, edp),
+              "end the order in pp, or choose ep and etp so that both are equal");
 }
 
-Shape settle(const Arguments& in) {
+Shape shape_of(const Arguments& in) {
   const std::int64_t offset = in.number("rank_offset", 0);
   const std::int64_t world = own_world(in, offset);
   const std::int64_t tp = in.size("tp");
@@ -85,11 +84,11 @@ Shape settle(const Arguments& in) {
   const std::int64_t cp = in.size("cp");
   const std::int64_t ep = in.size("ep");
   const std::int64_t etp = in.number("etp", tp);
-  const std::string what = fmt::format("the mesh of {} ranks", world);
+  const std::string mesh = fmt::format("the mesh of {} ranks", world);
   const std::int64_t dp =
-      in.quotient(world, in.product({tp, cp, pp}), "world_size", what, "tp*cp*pp");
+      in.quotient(world, in.product({tp, cp, pp}), "world_size", mesh, "tp*cp*pp");
   const std::int64_t edp =
-      in.quotient(world, in.product({etp, ep, pp}), "world_size", what, "etp*ep*pp");
+      in.quotient(world, in.product({etp, ep, pp}), "world_size", mesh, "etp*ep*pp");
   Shape s{offset,
           world,
           in.size("num_dist_opt"),
@@ -100,7 +99,8 @@ Shape settle(const Arguments& in) {
   return s;
 }
 
-// Row-major means slowest first: the order string backwards. A token without a name is left out.
+// Row-major order is slowest first, which is the order string backwards. Tokens without a name in
+// `names` are left out.
 Layout view_of(const Shape& s, const Tokens& sizes,
                const std::map<std::string, std::string>& names) {
   Sizes dimensions;
@@ -122,14 +122,16 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
   const auto& a = dense.dimensions()[*dense.find("pp")];
   const auto& b = expert.dimensions()[*expert.find("pp")];
   if (a.size > 1 && a.stride != b.stride)
-    in.refuse("order",
-              fmt::format("pipeline stages are {} ranks apart in the dense factorisation and {} in "
-                          "the expert one",
-                          a.stride, b.stride),
-              "end the order in pp, or choose ep and etp so that both agree");
+    in.refuse(
+        "order",
+        fmt::format("pipeline stages are {} ranks apart in the dense view, but {} ranks apart in "
+                    "the expert view",
+                    a.stride, b.stride),
+        "end the order in pp, or choose ep and etp so that both agree");
 }
 
-// The first and the last stage of each pipeline, or the first alone: a part of the ranks.
+// Returns the groups of the first and the last stage of each pipeline, or of the first stage alone.
+// They are a part of the ranks.
 GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool both) {
   std::vector<Layout::Dimension> dimensions = dense.dimensions();
   Layout::Dimension& pp = dimensions[*dense.find("pp")];
@@ -140,7 +142,7 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
   return family(Layout{std::move(dimensions), dense.offset(), nullptr}, {name, "pp"});
 }
 
-// Every dp_cp group cut into as many contiguous chunks as there are optimizer instances.
+// Divides every dp_cp group into as many contiguous chunks as there are optimizer instances.
 GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
   const std::int64_t whole = s.dense.at("dp") * s.dense.at("cp");
   const std::int64_t chunk = in.quotient(whole, s.instances, "num_dist_opt",
@@ -159,7 +161,7 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
   return cut.family("intra_dp_cp", members, listing);
 }
 
-// expt_dp as instances (outer) of neighbours (inner).
+// Divides expt_dp into instances (outer) and neighbours (inner).
 void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
                    std::vector<GroupFamily>& out) {
   const std::int64_t inner =
@@ -175,7 +177,7 @@ void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
     out.push_back(family(split, {"intra_expt_dp", "neighbour", outside + " instance"}));
     out.push_back(family(split, {"inter_dist_opt", "instance", outside + " neighbour"}));
   }
-  // tp_ep_pp groups one after another, not sorted.
+  // The ranks of a group are tp_ep_pp groups one after another, as in Megatron-LM, and not sorted.
   out.push_back(family(split, {"intra_dist_opt", "neighbour " + outside, "instance"}));
 }
 
@@ -190,7 +192,7 @@ constexpr Row expert_rows[] = {{"ep", "ep"},
                                {"expt_dp", "expt_dp"}};
 
 Blueprint build(const Arguments& in) {
-  const Shape s = settle(in);
+  const Shape s = shape_of(in);
   const Layout dense = dense_view(s);
   const Layout expert = expert_view(s);
   check_stages(in, dense, expert);
@@ -209,7 +211,8 @@ Blueprint build(const Arguments& in) {
 }  // namespace megatron_rules
 }  // namespace
 
-const Preset megatron{"megatron", "", "as order says; its first token varies fastest",
+const Preset megatron{"megatron", "",
+                      "in the order of the key order; its first token varies fastest",
                       megatron_rules::keys, megatron_rules::build};
 
 }  // namespace rankmesh::presets

@@ -1,4 +1,4 @@
-// Which presets there are, and what holds for all of them.
+// The list of presets, and the checks that all of them share.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t max_list = 32;  // dimensions of one mesh
 
-// References would need a dynamic initialiser per file; pointers do not depend on the order of
-// files.
+// Pointers, because references would need a dynamic initialiser per file, whose order
+// is unspecified.
 constexpr const Preset* table[] = {&megatron,
                                    &hypercommgrid,
                                    &vllm,
@@ -81,31 +81,32 @@ const Preset& choose(std::string_view text, const PresetCall& call) {
     if (preset->system == call.system) kinds.emplace_back(preset->kind);
   }
   if (kinds.empty())
-    detail::refuse_at(text, call.position, fmt::format("there is no preset '{:.40}'", call.system),
-                      detail::suggest(call.system, systems, "presets"));
+    detail::refuse_at(text, call.position, fmt::format("unknown preset '{:.40}'", call.system),
+                      detail::suggest(call.system, systems, "the presets are"));
   const auto kind = std::ranges::find(call.arguments, "kind", &PresetCall::Argument::key);
   const bool is_asked = kind != call.arguments.end();
   if (!is_asked && kinds.size() > 1)
-    detail::refuse_at(text, call.position, fmt::format("'{}' needs the key 'kind'", call.system),
-                      detail::suggest("", kinds, "kinds"));
+    detail::refuse_at(text, call.position,
+                      fmt::format("the preset '{}' needs the key 'kind'", call.system),
+                      detail::suggest("", kinds, "the kinds are"));
   for (const Preset* preset : table)
     if (preset->system == call.system &&
         (!is_asked || kinds.front().empty() || preset->kind == kind->value))
       return *preset;
   detail::refuse_at(text, kind->value_position,
-                    fmt::format("'{}' has no kind '{:.40}'", call.system, kind->value),
-                    detail::suggest(kind->value, kinds, "kinds"));
+                    fmt::format("the preset '{}' has no kind '{:.40}'", call.system, kind->value),
+                    detail::suggest(kind->value, kinds, "the kinds are"));
 }
 
 void check_value(std::string_view text, const Key& key, const PresetCall::Argument& argument) {
   if (!fits(key.form, argument.value))
     detail::refuse_at(text, argument.value_position,
                       fmt::format("'{}' cannot be '{:.40}'", key.name, argument.value),
-                      fmt::format("it is {}", text_of(key.form)));
+                      fmt::format("write {}", text_of(key.form)));
   const bool is_shape = key.form == Form::sizes || key.form == Form::names;
   if (is_shape && split(argument.value, key.form == Form::sizes ? 'x' : '.').size() > max_list)
     detail::refuse_at(text, argument.value_position,
-                      fmt::format("more than {} dimensions", max_list), "use fewer");
+                      fmt::format("more than {} dimensions", max_list), "use fewer dimensions");
 }
 
 }  // namespace
@@ -120,9 +121,10 @@ void check(std::string_view text, const PresetCall& call) {
     if (key == keys.end()) {
       std::vector<std::string> names;
       for (const Key& known : keys) names.emplace_back(known.name);
-      detail::refuse_at(text, argument.key_position,
-                        fmt::format("'{}' has no key '{:.40}'", call.system, argument.key),
-                        detail::suggest(argument.key, names, "keys"));
+      detail::refuse_at(
+          text, argument.key_position,
+          fmt::format("the preset '{}' has no key '{:.40}'", call.system, argument.key),
+          detail::suggest(argument.key, names, "the keys are"));
     }
     check_value(text, *key, argument);
   }
@@ -137,7 +139,7 @@ Blueprint build(std::string_view text, const PresetCall& call, std::optional<std
     if (job && *job != blueprint.world_size && !(blueprint.is_part && *job > blueprint.world_size))
       detail::refuse_at(
           text, call.position,
-          fmt::format("the preset describes {} rank{}, the world has {}", blueprint.world_size,
+          fmt::format("the preset describes {} rank{}, but the world has {}", blueprint.world_size,
                       blueprint.world_size == 1 ? "" : "s", *job),
           fmt::format("start {} ranks, or change the sizes", blueprint.world_size));
     if (job) blueprint.world_size = *job;
@@ -145,8 +147,8 @@ Blueprint build(std::string_view text, const PresetCall& call, std::optional<std
   } catch (const SpecError& error) {
     if (error.position()) throw;
     detail::refuse_at(text, call.position, error.message(), error.hint());
-  } catch (const UsageError& error) {  // the layout's own checks, such as overflow
-    detail::refuse_at(text, call.position, error.message(), "use other sizes");
+  } catch (const UsageError& error) {  // checks of the layout, for example overflow
+    detail::refuse_at(text, call.position, error.message(), "choose other sizes");
   }
 }
 

@@ -1,5 +1,4 @@
-// SGLang: pp outside tp, and two more factorisations of each tp group, for attention and for
-// experts.
+// SGLang: pp outside tp, and two factorisations of each tp group, for attention and for experts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,37 +10,37 @@ namespace rankmesh::presets {
 namespace {
 namespace sglang_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"attn_dp", Form::size, "data parallelism of attention, 1"},
-                        {"attn_cp", Form::size, "context parallelism of attention, 1"},
-                        {"moe_ep", Form::size, "expert parallelism, 1"},
-                        {"moe_dp", Form::size, "data parallelism of the experts, 1"}};
+constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
+                        {"pp", Form::size, "pipeline stages, default 1"},
+                        {"attn_dp", Form::size, "data parallelism of attention, default 1"},
+                        {"attn_cp", Form::size, "context parallelism of attention, default 1"},
+                        {"moe_ep", Form::size, "expert parallelism, default 1"},
+                        {"moe_dp", Form::size, "data parallelism of the experts, default 1"}};
 
-// Sizes of the two factorisations of a tp group.
+// The sizes of the two factorisations of a tp group.
 struct Inside {
   std::int64_t tp, pp, attn_dp, attn_cp, attn_tp, moe_dp, moe_ep, moe_tp;
 };
 
-Inside settle(const Arguments& in) {
+Inside sizes_of(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t attention = in.product({in.size("attn_dp"), in.size("attn_cp")});
   const std::int64_t experts = in.product({in.size("moe_dp"), in.size("moe_ep")});
-  const std::string what = fmt::format("tp={}", tp);
+  const std::string whole = fmt::format("tp={}", tp);
   return {tp,
           in.size("pp"),
           in.size("attn_dp"),
           in.size("attn_cp"),
-          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", what,
+          in.quotient(tp, attention, in.has("attn_dp") ? "attn_dp" : "attn_cp", whole,
                       "attn_dp*attn_cp"),
           in.size("moe_dp"),
           in.size("moe_ep"),
-          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", what, "moe_dp*moe_ep")};
+          in.quotient(tp, experts, in.has("moe_ep") ? "moe_ep" : "moe_dp", whole, "moe_dp*moe_ep")};
 }
 
 Blueprint build(const Arguments& in) {
-  const Inside s = settle(in);
-  // Where attn_cp is larger than moe_dp, the name moe_dp stands for the groups of attn_cp.
+  const Inside s = sizes_of(in);
+  // SGLang uses the attn_cp groups as moe_dp if attn_cp is larger than moe_dp.
   const bool borrows = s.attn_cp > s.moe_dp;
   const Layout base = Layout::row_major(Sizes{{"pp", s.pp}, {"tp", s.tp}});
   const Layout attention = Layout::row_major(
@@ -50,7 +49,7 @@ Blueprint build(const Arguments& in) {
                                                  {borrows ? "moe_data" : "moe_dp", s.moe_dp},
                                                  {"moe_ep", s.moe_ep},
                                                  {"moe_tp", s.moe_tp}});
-  // A name whose groups are another's comes after those that have groups of their own.
+  // SGLang creates a family that has the groups of another one after all others.
   struct Entry {
     std::string_view name;
     const Layout& layout;

@@ -8,22 +8,24 @@ namespace rankmesh::presets {
 namespace {
 namespace tensorrt_llm_rules {
 
-constexpr Key keys[] = {{"layout", Form::word, "tp_fastest, cp_fastest, or any where cp is 1; any"},
-                        {"tp", Form::size, "tensor parallelism, 1"},
-                        {"pp", Form::size, "pipeline stages, 1"},
-                        {"cp", Form::size, "context parallelism, 1"},
-                        {"moe_tp", Form::default_size, "tensor parallelism of the experts, -1"},
-                        {"moe_ep", Form::default_size, "expert parallelism, -1"},
-                        {"moe_cluster", Form::default_size, "expert clusters, -1"},
-                        {"cp_type", Form::word, "ULYSSES, STAR, RING or HELIX; ULYSSES"}};
+constexpr Key keys[] = {
+    {"layout", Form::word, "tp_fastest, cp_fastest, or any if cp is 1, default any"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"cp", Form::size, "context parallelism, default 1"},
+    {"moe_tp", Form::default_size,
+     "tensor parallelism of the experts, default -1 (docs/presets.md)"},
+    {"moe_ep", Form::default_size, "expert parallelism, default -1 (docs/presets.md)"},
+    {"moe_cluster", Form::default_size, "expert clusters, default -1 (one)"},
+    {"cp_type", Form::word, "ULYSSES, STAR, RING or HELIX, default ULYSSES"}};
 
 struct Moe {
   std::int64_t tp, ep, cluster;
 };
 
-// -1 is the default: EP 1, and the rest is moe_tp; where one of the two is given, the other is the
-// rest.
-Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
+// -1 is the default: EP is 1, and moe_tp is the rest. If one of the two is given, the other is
+// the rest.
+Moe moe_sizes(const Arguments& in, std::int64_t moe_world) {
   const auto given = [&](std::string_view key) -> std::optional<std::int64_t> {
     const std::int64_t value = in.number(key, -1);
     return value < 1 ? std::nullopt : std::optional{value};
@@ -37,20 +39,21 @@ Moe settle_moe(const Arguments& in, std::int64_t moe_world) {
   if (tp && !ep) moe.ep = rest / *tp;
   if (moe.cluster > 1 && moe.ep > 1)
     in.refuse("moe_cluster",
-              fmt::format("{} clusters with expert parallelism of {}", moe.cluster, moe.ep),
-              "clusters divide the experts already: write moe_ep=1");
+              fmt::format("moe_cluster={} cannot be combined with expert parallelism of {}",
+                          moe.cluster, moe.ep),
+              "write moe_ep=1: clusters already divide the experts");
   const std::string_view culprit = ep ? "moe_ep" : tp ? "moe_tp" : "moe_cluster";
   if (in.product({moe.tp, moe.ep, moe.cluster}) != moe_world)
     in.refuse(
         culprit,
-        fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} are {}, the experts have {} ranks",
+        fmt::format("moe_tp={} * moe_ep={} * moe_cluster={} is {}, but the experts have {} ranks",
                     moe.tp, moe.ep, moe.cluster, moe.tp * moe.ep * moe.cluster, moe_world),
         fmt::format("choose sizes that multiply to {}", moe_world));
   return moe;
 }
 
-// Which names of the experts Mapping derives the same on every rank; it contradicts itself on the
-// others.
+// Adds the expert families that Mapping derives consistently on all ranks; it contradicts itself on
+// the others.
 void add_experts(std::vector<GroupFamily>& out, const Layout& stage, bool with_tp, bool with_ep) {
   if (with_tp) out.push_back(family(stage, {"moe_tp", "moe_tp"}));
   if (with_ep) out.push_back(family(stage, {"moe_cluster", "cluster moe_ep"}));
@@ -66,16 +69,17 @@ Blueprint build(const Arguments& in) {
   const std::int64_t pp = in.size("pp");
   const std::int64_t cp = in.size("cp");
   if (layout == "any" && cp > 1)
-    in.refuse("layout", fmt::format("the layout is left open with cp={}", cp),
+    in.refuse("layout", fmt::format("cp={} needs the key 'layout'", cp),
               "write layout=cp_fastest, or layout=tp_fastest for releases before the change of "
               "convention");
   const std::int64_t world = in.whole_world(in.product({tp, pp, cp}));
   const std::int64_t stage = world / pp;
   const bool helix = type == "helix";
-  const Moe moe = settle_moe(in, type == "ulysses" ? tp : stage);
+  const Moe moe = moe_sizes(in, type == "ulysses" ? tp : stage);
   if (cp > 1 && !helix && moe.ep > 1)
     in.refuse(in.has("moe_ep") ? "moe_ep" : "moe_tp",
-              fmt::format("expert parallelism of {} with cp={} under {}", moe.ep, cp, type),
+              fmt::format("expert parallelism of {} cannot be combined with cp={} under {}", moe.ep,
+                          cp, type),
               "write cp_type=HELIX, or moe_ep=1, or cp=1");
 
   const bool cp_fastest = layout == "cp_fastest";
@@ -84,7 +88,7 @@ Blueprint build(const Arguments& in) {
   constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}, {"cp", "cp"}};
   Blueprint out{world, {view}, {}};
   append(out.families, view, rows);
-  if (cp > 1 && type == "ulysses") return out;  // the experts' ranks cover no whole stage
+  if (cp > 1 && type == "ulysses") return out;  // the experts do not cover a whole stage
 
   const Layout experts = Layout::row_major(
       Sizes{{"pp", pp}, {"moe_tp", moe.tp}, {"cluster", moe.cluster}, {"moe_ep", moe.ep}});
@@ -92,7 +96,7 @@ Blueprint build(const Arguments& in) {
   add_experts(out.families, experts, cp == 1 || moe.ep == 1 || (!cp_fastest && tp % moe.ep == 0),
               cp == 1 || moe.ep == stage);
   if (cp > 1 && helix && cp_fastest) {
-    // FFN and experts see a second mapping with tp = TP*CP and cp = 1.
+    // The feed-forward layers and experts use a second mapping with tp = TP*CP and cp = 1.
     constexpr Row second[] = {{"helix_ffn_tp", "moe_tp cluster moe_ep"},
                               {"helix_moe_tp", "moe_tp"},
                               {"helix_moe_ep", "moe_ep"}};

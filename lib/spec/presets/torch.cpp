@@ -1,4 +1,4 @@
-// torch DeviceMesh: row-major, over ranks 0.. or over the ranks that rank_map lists.
+// torch DeviceMesh: row-major, on the ranks 0, 1, ... or on the ranks of rank_map.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -10,18 +10,21 @@ namespace rankmesh::presets {
 namespace {
 namespace torch_rules {
 
-constexpr Key keys[] = {{"shape", Form::sizes, "the sizes, outermost first"},
-                        {"dim_names", Form::names, "the names, outermost first"},
-                        {"rank_map", Form::counts, "the ranks in row-major order, 0x1x2..."}};
+constexpr Key keys[] = {
+    {"shape", Form::sizes, "the sizes, outermost first"},
+    {"dim_names", Form::names, "the names, outermost first"},
+    {"rank_map", Form::counts, "the ranks in row-major order, default 0x1x2..."}};
 
-// The ranks listed may leave others of the world outside: world_size is then at least the highest
+// rank_map may leave out ranks of the world, so world_size must be at least the highest listed rank
 // + 1.
 std::int64_t world_of(const Arguments& in, std::int64_t product, const RankTable* table) {
   if (table == nullptr) return in.whole_world(product);
   const std::int64_t least = in.sum(std::ranges::max(table->ranks()), 1);
   if (!in.has("world_size")) return least;
   if (in.size("world_size") < least)
-    in.refuse("world_size", fmt::format("rank_map names rank {}", least - 1),
+    in.refuse("world_size",
+              fmt::format("rank_map contains rank {}, but world_size is {}", least - 1,
+                          in.size("world_size")),
               fmt::format("write world_size={} or more", least));
   return in.size("world_size");
 }
@@ -30,7 +33,7 @@ Blueprint build(const Arguments& in) {
   const auto shape = in.numbers("shape");
   const auto names = in.names("dim_names");
   if (shape.size() != names.size())
-    in.refuse("dim_names", fmt::format("{} names for {} sizes", names.size(), shape.size()),
+    in.refuse("dim_names", fmt::format("got {} names for {} sizes", names.size(), shape.size()),
               "give one name per size");
   const std::int64_t product = in.product(shape);
   std::shared_ptr<const RankTable> table;
@@ -38,7 +41,7 @@ Blueprint build(const Arguments& in) {
     auto ranks = in.numbers("rank_map");
     if (static_cast<std::int64_t>(ranks.size()) != product)
       in.refuse("rank_map",
-                fmt::format("{} ranks are listed for a mesh of {}", ranks.size(), product),
+                fmt::format("rank_map lists {} ranks, but the mesh has {}", ranks.size(), product),
                 "list each rank of the mesh once");
     table = RankTable::make(std::move(ranks));
   }
@@ -54,7 +57,7 @@ Blueprint build(const Arguments& in) {
 }  // namespace torch_rules
 }  // namespace
 
-const Preset torch{"torch", "", "as dim_names says; the last varies fastest", torch_rules::keys,
-                   torch_rules::build};
+const Preset torch{"torch", "", "in the order of dim_names; the last varies fastest",
+                   torch_rules::keys, torch_rules::build};
 
 }  // namespace rankmesh::presets

@@ -10,26 +10,25 @@ namespace {
 namespace vllm_rules {
 
 constexpr Key keys[] = {
-    {"external_dp", Form::size, "independent copies of the engine, 1; never inferred"},
-    {"dp", Form::size, "data parallelism, what is left of the world"},
-    {"pp", Form::size, "pipeline stages, 1"},
-    {"pcp", Form::size, "prefill context parallelism, 1"},
-    {"tp", Form::size, "tensor parallelism, 1"},
-    {"dcp", Form::size, "decode context parallelism, divides tp, 1"}};
+    {"external_dp", Form::size, "independent copies of the engine, never inferred, default 1"},
+    {"dp", Form::size, "data parallelism, default: the rest of the world"},
+    {"pp", Form::size, "pipeline stages, default 1"},
+    {"pcp", Form::size, "prefill context parallelism, default 1"},
+    {"tp", Form::size, "tensor parallelism, default 1"},
+    {"dcp", Form::size, "decode context parallelism, divides tp, default 1"}};
 
-// EP fixes external_dp and pp. Where groups are listed otherwise than the view runs, the row says
-// how.
+// EP groups share external_dp and pp. vLLM lists some groups in another order than the view;
+// `listing` gives that order.
 constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
                         {"pp", "pp", "external_dp dp tp pcp"},
                         {"dp", "dp", "external_dp tp pp pcp"},
                         {"ep", "dp pcp tp", "external_dp pp"}};
 
-// vLLM takes whatever is left of the world for independent copies of the engine; here that must be
-// said.
+// vLLM fills the rest of the world with further engines. rankmesh requires external_dp for them.
 void check_external(const Arguments& in, std::int64_t ranks) {
   if (!in.has("dp") || !in.world() || *in.world() == ranks || *in.world() % ranks != 0) return;
   in.refuse("world_size",
-            fmt::format("the sizes make {} ranks, the world has {}", ranks, *in.world()),
+            fmt::format("the sizes multiply to {}, but the world has {} ranks", ranks, *in.world()),
             fmt::format("write external_dp={} if that many engines run side by side",
                         *in.world() / ranks * in.size("external_dp")));
 }
@@ -38,8 +37,8 @@ Blueprint build(const Arguments& in) {
   const std::int64_t tp = in.size("tp");
   const std::int64_t dcp = in.size("dcp");
   if (tp % dcp != 0)
-    in.refuse("dcp", fmt::format("decode context parallelism of {} does not divide tp={}", dcp, tp),
-              "it reuses the ranks of a tp group: choose a divisor of tp");
+    in.refuse("dcp", fmt::format("dcp={} does not divide tp={}", dcp, tp),
+              "choose a divisor of tp: decode context parallelism reuses the ranks of a tp group");
   check_external(
       in, in.product({in.size("external_dp"), in.size("dp"), in.size("pp"), in.size("pcp"), tp}));
   const std::int64_t dp =

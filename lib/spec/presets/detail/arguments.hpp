@@ -1,4 +1,4 @@
-// The arguments of a preset, read by type.
+// Reads the arguments of a preset by type.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace rankmesh::presets {
 
-/// The forms that a value can have.
+/// The forms of a value.
 enum class Form : std::uint8_t {
-  size,          ///< 1 up
-  count,         ///< 0 up
-  default_size,  ///< 1 up, or -1 for the system's default
+  size,          ///< from 1 up
+  count,         ///< from 0 up
+  default_size,  ///< from 1 up, or -1 for the system's default
   flag,          ///< true or false
   word,          ///< letters, digits, '_' and '-'
   sizes,         ///< sizes joined by x
@@ -33,8 +33,8 @@ struct Key {
   std::string_view meaning;
 };
 
-/// What a preset was called with, and the world that it meets. Every number is within 64 bits and
-/// every product checked; whatever is wrong is refused at its place in the text.
+/// The arguments of a preset, and the size of the job. Numbers fit in 64 bits, and products are
+/// checked for overflow. Errors show their place in the text.
 class Arguments {
  public:
   Arguments(std::string_view text, const PresetCall& call, std::optional<std::int64_t> job)
@@ -44,25 +44,26 @@ class Arguments {
   [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t fallback) const;
   [[nodiscard]] std::int64_t size(std::string_view key) const { return number(key, 1); }
   [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
-  /// The word in lower case; one of `allowed` where that is not empty.
+  /// Returns the word in lower case. It must be one of `allowed` unless that is empty.
   [[nodiscard]] std::string word(std::string_view key, std::string_view fallback,
                                  std::span<const std::string> allowed) const;
-  /// Required, joined by x.
+  /// Returns the numbers of a required key, joined by x.
   [[nodiscard]] std::vector<std::int64_t> numbers(std::string_view key) const;
-  /// Required, joined by '.'.
+  /// Returns the names of a required key, joined by '.'.
   [[nodiscard]] std::vector<std::string> names(std::string_view key) const;
 
-  /// `world_size` as stated, else the job's; nothing where neither is there.
+  /// Returns `world_size` if it is given, else the size of the job if it is known.
   [[nodiscard]] std::optional<std::int64_t> world() const;
-  /// The same where there must be one.
+  /// Returns the world size.
+  /// @throws SpecError if it is not known.
   [[nodiscard]] std::int64_t required_world() const;
-  /// For systems whose sizes make the world: `product`, refused where the text states another
-  /// `world_size`.
+  /// Returns `product`, for systems whose sizes determine the world.
+  /// @throws SpecError if `world_size` is given and differs.
   [[nodiscard]] std::int64_t whole_world(std::int64_t product) const;
-  /// The size of the data dimension: as given and checked, else what `others` leave of the world,
-  /// else 1.
+  /// Returns the size of the data dimension: the given size, else the rest of the world after
+  /// `others`, else 1.
   [[nodiscard]] std::int64_t free_size(std::string_view key, std::int64_t others) const;
-  /// Whether the job's size decides about a dimension.
+  /// Returns whether a dimension depends on the size of the job.
   [[nodiscard]] bool is_open() const { return open_; }
 
   [[nodiscard]] std::int64_t product(std::span<const std::int64_t> factors) const;
@@ -70,11 +71,13 @@ class Arguments {
     return product(std::span{factors.begin(), factors.size()});
   }
   [[nodiscard]] std::int64_t sum(std::int64_t a, std::int64_t b) const;
-  /// a / b where that leaves no rest. The message reads "`what` cannot be divided by `by` = b".
+  /// Returns a / b.
+  /// @throws SpecError at `key` if b does not divide a: "`dividend` is not divisible by
+  /// `divisor` = b".
   [[nodiscard]] std::int64_t quotient(std::int64_t a, std::int64_t b, std::string_view key,
-                                      std::string_view what, std::string_view by) const;
+                                      std::string_view dividend, std::string_view divisor) const;
 
-  /// Refuses at the value of `key`, or at the system where the key was left out.
+  /// Throws a SpecError at the value of `key`, or at the system if the key was left out.
   [[noreturn]] void refuse(std::string_view key, std::string_view reason,
                            std::string_view hint) const;
 
@@ -89,10 +92,10 @@ class Arguments {
   mutable bool open_ = false;
 };
 
-/// The parts of a text between separators; an empty text has one empty part.
+/// Returns the parts of a text between separators. An empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// A whole number in 64 bits, or nothing.
+/// Returns the whole number that the text contains, if it fits in 64 bits.
 std::optional<std::int64_t> parse_number(std::string_view text);
 
 }  // namespace rankmesh::presets

@@ -1,4 +1,4 @@
-// Rows of a preset's table of names.
+// Tables of the families of a preset.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@ namespace rankmesh::presets {
 
 using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// A name, the dimensions that its groups run along, and those along which its groups are listed,
-/// outermost first and separated by blanks. An empty `listing` leaves both to the order of the
-/// layout.
+/// One family: its name, the dimensions that its groups run along, and the dimensions along which
+/// the groups are listed. Dimensions are separated by blanks, outermost first. An empty `listing`
+/// takes both orders from the layout.
 struct Row {
   std::string_view name;
   std::string_view members;
@@ -24,7 +24,7 @@ struct Row {
 
 GroupFamily family(const Layout& layout, const Row& row);
 void append(std::vector<GroupFamily>& families, const Layout& layout, std::span<const Row> rows);
-/// One name per dimension, in the order given.
+/// Adds one family per dimension, in the given order.
 void append(std::vector<GroupFamily>& families, const Layout& layout,
             std::span<const std::string> names);
 

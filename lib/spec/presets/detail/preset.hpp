@@ -1,4 +1,4 @@
-// What a preset's file says about it.
+// The description of a preset.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace rankmesh::presets {
 
-/// What the arguments of a preset come to.
+/// The result of a preset.
 struct Blueprint {
-  std::int64_t world_size = 0;  ///< one more than the highest rank, or as stated
+  std::int64_t world_size = 0;  ///< the highest rank + 1, or the given size
   std::vector<Layout> views;
   std::vector<GroupFamily> families;
-  bool is_part = false;  ///< stated to lie on a part of the world, which may be larger
+  bool is_part = false;  ///< the world may be larger
 };
 
 /// One system, or one kind of it.
 struct Preset {
   std::string_view system;
-  std::string_view kind;  ///< empty where there is one kind only
+  std::string_view kind;  ///< empty if there is one kind only
   std::string_view convention;
   std::span<const Key> keys;
   Blueprint (*build)(const Arguments&);
@@ -38,8 +38,8 @@ extern const Preset colossalai_mesh, colossalai_hybrid, colossalai_moe;
 /// @throws SpecError with the position.
 void check(std::string_view text, const PresetCall& call);
 
-/// The preset on a world of `job` ranks (nothing: its own). `is_open` tells whether its size
-/// follows the job.
+/// Builds the preset on a world of `job` ranks, or of its own size if `job` is not set. `is_open`
+/// tells whether the size depends on the job.
 /// @throws SpecError with the position, the reason and a hint.
 Blueprint build(std::string_view text, const PresetCall& call, std::optional<std::int64_t> job,
                 bool& is_open);
