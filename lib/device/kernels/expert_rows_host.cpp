@@ -1,4 +1,4 @@
-// Rows of expert dispatchers on host memory.
+// The work of expert dispatchers on rows in host memory.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,8 +20,8 @@ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_
                             : work.other + (index - work.split) * row_bytes;
 }
 
-// Sums of Value in Sum: in their place where these are one type, else in stretches that stay in the
-// nearest cache.
+// Adds rows of Value in the type Sum. If the types are equal, it adds in place; otherwise in pieces
+// that fit in the nearest cache.
 template <class Value, class Sum>
 void weighted_sum(const WeightedSum& work) {
   constexpr std::int64_t stretch = 512;
@@ -70,7 +70,7 @@ void run_on_host(const GatherRows& work) {
 }
 
 void run_on_host(const WeightedSum& work) {
-  // The dispatcher refuses the other types.
+  // The dispatcher rejects other types.
   visit(work.type, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_floating_point_v<T>)
       weighted_sum<T, T>(work);
