@@ -1,11 +1,11 @@
-// The control queue against MPI_Bcast of the same bytes on an equal communicator.
+// Compares the control queue with MPI_Bcast of the same bytes on an equal communicator.
 //
 //   scripts/run-mpi 2 build-bench/benchmarks/control_queue_benchmark [PAIRS]
 //
-// Both run in turn, in one job, PAIRS times (default 30); a run is a number of messages from rank 0
-// to all others, and lasts until the last rank has the last one. "stream": one message after the
-// other. "step": a barrier after each, which both sides pay, as where an engine waits for its
-// workers before the next step.
+// Both run alternately in one job, PAIRS times (default 30). A run sends a number of messages from
+// rank 0 to all others and ends when the last rank has the last message. In the mode "stream",
+// messages follow each other. In the mode "step", both sides have a barrier after each message, as
+// in an engine that waits for its workers before the next step.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Seconds until all ranks are through.
+// Returns the seconds until all ranks have finished.
 double timed(MPI_Comm comm, const std::function<void()>& run) {
   MPI_Barrier(comm);
   const double begin = MPI_Wtime();
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
         by_queue();
         by_mpi();
         for (int pair = 0; pair < pairs; ++pair) {
-          const bool first = pair % 2 == 0;  // neither is always the one that comes after the other
+          const bool first = pair % 2 == 0;  // the two sides begin alternately
           if (first) queue_times.push_back(timed(comm, by_queue) / count);
           mpi_times.push_back(timed(comm, by_mpi) / count);
           if (!first) queue_times.push_back(timed(comm, by_queue) / count);

@@ -1,8 +1,10 @@
-// dispatch_benchmark [TOKENS [WIDTH [TOP_K [EXPERTS_PER_RANK [PAIRS]]]]]: one step of expert
-// dispatch and combine, by ExpertDispatcher and by hand with MPI alone, in turn, on every rank of
-// the job. TOKENS is of each rank (4096 x 1024 floats, top-2, 4 experts per rank, 30 pairs). Prints
-// each one's median, least and most milliseconds (the slowest rank's) and the ratios of the pairs.
-// The results are compared first.
+// dispatch_benchmark [TOKENS [WIDTH [TOP_K [EXPERTS_PER_RANK [PAIRS]]]]]
+//
+// Measures one step of expert dispatch and combine, alternately by ExpertDispatcher and by
+// hand-written MPI code. TOKENS is the number per rank. The defaults are 4096 tokens of 1024
+// floats, top-2, 4 experts per rank, 30 pairs. First it compares the results. Then it prints the
+// median, the minimum and the maximum of the slowest rank's milliseconds for both, and the ratios
+// of the pairs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,8 +30,8 @@ struct Step {
   std::vector<float> in, weights, out;
 };
 
-// What a program would write for itself: a counting sort of the choices by expert, counts and rows
-// by MPI, rows grouped by local expert, all buffers kept between steps.
+// The hand-written step: a counting sort of the choices by expert, an exchange of counts and rows
+// by MPI, rows ordered by local expert, and all buffers kept between steps.
 class ByHand {
  public:
   ByHand(MPI_Comm comm, std::int64_t experts) : comm_{comm}, experts_{experts} {
@@ -40,7 +42,7 @@ class ByHand {
   void operator()(Step& step) {
     const std::int64_t choices = step.tokens * step.top_k;
     const std::size_t row_bytes = at(step.width) * sizeof(float);
-    // The permutation, by expert and therefore by rank.
+    // Sort the choices by expert, which also sorts them by rank.
     send_counts_.assign(at(experts_), 0);
     for (const std::int32_t e : step.ids) ++send_counts_[at(e)];
     next_.resize(at(experts_));
@@ -52,7 +54,7 @@ class ByHand {
       std::memcpy(&sent_[at(place_[at(i)] * step.width)], &step.in[at(i / step.top_k * step.width)],
                   row_bytes);
     }
-    // Counts, then rows.
+    // Exchange the counts, then the rows.
     received_counts_.resize(at(experts_));
     const int n = static_cast<int>(local_);
     MPI_Alltoall(send_counts_.data(), n, MPI_INT, received_counts_.data(), n, MPI_INT, comm_);
@@ -70,7 +72,7 @@ class ByHand {
       std::memcpy(&grouped_[at(out * step.width)], &received_[at(in * step.width)],
                   at(count) * row_bytes);
     });
-    // Here the experts would work. The way back.
+    // The experts would compute here. Send the rows back.
     for_each_block([&](std::int64_t in, std::int64_t out, std::int64_t count) {
       std::memcpy(&received_[at(in * step.width)], &grouped_[at(out * step.width)],
                   at(count) * row_bytes);
@@ -97,7 +99,8 @@ class ByHand {
     for (std::int64_t e = 0; e < experts_; ++e) counts[at(e / local_)] += by_expert[at(e)];
     std::exclusive_scan(counts.begin(), counts.end(), places.begin(), 0);
   }
-  // Blocks of received rows, by rank and expert, and their places by expert and rank.
+  // Blocks of received rows, ordered by rank and expert, and their places ordered by expert
+  // and rank.
   template <class Use>
   void for_each_block(Use&& use) const {
     std::int64_t out = 0;
@@ -138,20 +141,38 @@ class ByRankmesh {
   std::vector<float> rows_;
 };
 
-template <class Way>
-double milliseconds(Way& way, Step& step) {
+template <class Side>
+double milliseconds(Side& side, Step& step) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
-  way(step);
+  side(step);
   double time = (MPI_Wtime() - start) * 1e3;
   MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return time;
 }
 
-void print(const char* what, std::vector<double> values) {
+void print(const char* label, std::vector<double> values) {
   std::ranges::sort(values);
-  std::printf("%-22s %8.2f (%.2f .. %.2f)\n", what, values[values.size() / 2], values.front(),
+  std::printf("%-22s %8.2f (%.2f .. %.2f)\n", label, values[values.size() / 2], values.front(),
               values.back());
+}
+
+// Chooses experts, weights and tokens at random.
+void fill(Step& step, unsigned seed) {
+  // A token's choices are different experts, as a router chooses them.
+  std::mt19937 random{seed};
+  for (std::int64_t t = 0; t < step.tokens; ++t) {
+    std::int32_t e = static_cast<std::int32_t>(random() % static_cast<unsigned>(step.experts));
+    for (std::int64_t j = 0; j < step.top_k; ++j) {
+      step.ids.push_back(e);
+      step.weights.push_back(static_cast<float>(random() % 100) / 100);
+      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) %
+                                    step.experts);
+    }
+  }
+  for (std::int64_t i = 0; i < step.tokens * step.width; ++i)
+    step.in.push_back(static_cast<float>(random() % 1000));
+  step.out.resize(step.in.size());
 }
 
 int run(int argc, char** argv) {
@@ -172,20 +193,7 @@ int run(int argc, char** argv) {
             {}};
   const auto pairs = argument(5, 30);
 
-  // Choices of one token are different experts, as a router's are.
-  std::mt19937 random{static_cast<unsigned>(mesh.rank().value())};
-  for (std::int64_t t = 0; t < step.tokens; ++t) {
-    std::int32_t e = static_cast<std::int32_t>(random() % static_cast<unsigned>(step.experts));
-    for (std::int64_t j = 0; j < step.top_k; ++j) {
-      step.ids.push_back(e);
-      step.weights.push_back(static_cast<float>(random() % 100) / 100);
-      e = static_cast<std::int32_t>((e + 1 + static_cast<std::int32_t>(random() % 3)) %
-                                    step.experts);
-    }
-  }
-  for (std::int64_t i = 0; i < step.tokens * step.width; ++i)
-    step.in.push_back(static_cast<float>(random() % 1000));
-  step.out.resize(step.in.size());
+  fill(step, static_cast<unsigned>(mesh.rank().value()));
 
   ByHand by_hand{ep.native_mpi(), step.experts};
   ByRankmesh by_rankmesh{ep, step.experts};
@@ -197,7 +205,7 @@ int run(int argc, char** argv) {
 
   std::vector<double> hand, ours, ratios;
   for (std::int64_t i = 0; i < pairs; ++i) {
-    // Who begins takes turns too.
+    // The two sides begin alternately.
     if (i % 2 == 0) hand.push_back(milliseconds(by_hand, step));
     ours.push_back(milliseconds(by_rankmesh, step));
     if (i % 2 != 0) hand.push_back(milliseconds(by_hand, step));

@@ -1,11 +1,11 @@
-// Two models share one world, on even and odd ranks; the even one grows from 2 to 4 ranks and
-// shrinks again while the odd one goes on working.
+// Two models share one world, one on even ranks, one on odd ranks. The even model grows from 2 to 4
+// ranks and shrinks again while the odd model keeps running.
 //
 //   mpirun -n 8 growing_model [host|device]
 //
-// The even model averages its ranks' contributions into a state, step by step. Ranks that join are
-// given the state by the first; ranks that leave are done. Only the even ranks that change take
-// part in the change: the odd ones do not even know of it.
+// In each step, the even model adds the average of its ranks' contributions to a state. Ranks that
+// join receive the state from the first rank; ranks that leave are done. Only the members of the
+// old and the new group take part in a change; the odd ranks are not involved.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -20,14 +20,14 @@ using rankmesh::Rank;
 
 constexpr int steps = 12;
 
-// How many ranks the even model has in a step: 2, then 4, then 2 again.
+// The number of ranks of the even model in a step: 2, then 4, then 2 again.
 std::int64_t ranks_in(int step) { return step >= 4 && step < 8 ? 4 : 2; }
 
 float contribution(std::int64_t member, int step) {
   return static_cast<float>(1 + member * 3 + step % 5);
 }
 
-// What the even model comes to, computed by one process.
+// The final state of the even model, computed in one process.
 float expected_state() {
   float state = 0;
   for (int step = 0; step < steps; ++step) {
@@ -39,7 +39,8 @@ float expected_state() {
   return state;
 }
 
-// The even ranks: groups of the first 2 or 4 of them, made and closed as the model changes.
+// Runs the even model: a group of its first 2 or 4 ranks, which is replaced when the
+// number changes.
 float run_even(rankmesh::Mesh& world, const Wire& wire) {
   const std::int64_t member = world.rank().value() / 2;
   std::shared_ptr<rankmesh::GroupCoordinator> group;
@@ -48,13 +49,13 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
     const std::int64_t now = ranks_in(step);
     const std::int64_t before = step == 0 ? 0 : ranks_in(step - 1);
     if (now != before) {
-      if (group) world.close(*group);  // collective over its members: those who leave take part
+      if (group) world.close(*group);  // collective over its members, also those that leave
       group.reset();
       if (member < now) {
         std::vector<Rank> ranks;
         for (std::int64_t m = 0; m < now; ++m) ranks.emplace_back(2 * m);
         group = world.new_group(ranks, "even model of " + std::to_string(now));
-        wire.broadcast(*group, state, 0);  // who joins gets the state
+        wire.broadcast(*group, state, 0);  // gives the state to ranks that join
         if (world.rank() == Rank{0})
           std::printf("step %2d: the even model has %lld ranks\n", step,
                       static_cast<long long>(now));
@@ -69,7 +70,7 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
   return state[0];
 }
 
-// The odd ranks: one group from the first step to the last.
+// Runs the odd model: one group for all steps.
 float run_odd(rankmesh::Mesh& world, const Wire& wire) {
   std::vector<Rank> ranks;
   for (std::int64_t r = 1; r < world.size(); r += 2) ranks.emplace_back(r);
@@ -89,7 +90,7 @@ int run(bool on_devices) {
   options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
   rankmesh::Mesh world{MPI_COMM_WORLD, "rank=auto", options};
   if (world.size() < 8)
-    throw rankmesh::UsageError{"the even model grows to 4 ranks", "start at least 8 ranks"};
+    throw rankmesh::UsageError{"the even model needs 4 even ranks", "start at least 8 ranks"};
   const Wire wire{on_devices};
   const std::int64_t rank = world.rank().value();
   const bool is_even = rank % 2 == 0;
@@ -101,7 +102,7 @@ int run(bool on_devices) {
   world["rank"].all_reduce(wrong, rankmesh::ReduceOp::max);
   if (rank == 0)
     std::printf(
-        "even model %.6f, by one process %.6f; largest relative difference of both %.1e\nverdict: "
+        "even model %.6f, in one process %.6f; largest relative difference of both %.1e\nverdict: "
         "%s\n",
         static_cast<double>(state), static_cast<double>(expected), static_cast<double>(wrong[0]),
         wrong[0] <= 1e-5F ? "agrees" : "DIFFERS");
@@ -117,6 +118,6 @@ int main(int argc, char** argv) {
     return run(argc > 1 && std::strcmp(argv[1], "device") == 0);
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "growing_model: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
   }
 }

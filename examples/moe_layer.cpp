@@ -1,11 +1,11 @@
-// A mixture-of-experts layer, forward and backward, checked against one process.
+// A mixture-of-experts layer, forward and backward. The result is compared with one process.
 //
 //   mpirun -n 8 moe_layer "dp=4,tp=2 | ep=8"
 //
-// Every rank of dp x tp holds its own tokens (sequence parallelism: tp divides them too) and some
-// of the experts, over ep. A router chooses two experts for each token and weighs them. y = sum of
-// weight x expert(x), where expert e is x -> relu(x A_e) B_e. The same program on a mesh of one
-// rank has all tokens and all experts.
+// Every rank of dp x tp holds different tokens (tp divides them, too: sequence parallelism). The
+// experts are divided over ep. A router chooses two experts for each token, with weights. The
+// result is y = sum of weight x expert(x), where expert e is x -> relu(x A_e) B_e. The same code on
+// a mesh of one rank, which has all tokens and all experts, computes the reference.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ constexpr int tokens = 48, width = 8, hidden = 12, experts = 6, top_k = 2;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// The same numbers on every rank: -0.7 .. 0.7 and irregular.
+// Irregular numbers between -0.7 and 0.7, the same on every rank.
 float number(int which, std::int64_t i) {
   return std::sin(static_cast<float>(1 + which * 919) + static_cast<float>(i) * 1.7F) * 0.7F;
 }
@@ -37,14 +37,14 @@ Values numbers(int which, std::int64_t first, std::int64_t count) {
   return values;
 }
 
-// y += x M or, transposed, x M^T, for one row; M is rows x columns.
+// Adds x M to y, or x M^T if transposed, for one row; M is rows x columns.
 void multiply(const float* x, const Values& m, int rows, int columns, bool transposed, float* y) {
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < columns; ++c)
       y[transposed ? r : c] += x[transposed ? c : r] * m[at(r * columns + c)];
 }
 
-// One expert's weights and their gradients; an empty slot has number -1.
+// The weights of an expert and their gradients. An empty slot has the number -1.
 struct Expert {
   int number;
   Values a, b, da = Values(width * hidden), db = Values(hidden * width);
@@ -63,7 +63,7 @@ struct Expert {
     std::fill_n(y, width, 0.0F);
     multiply(z.data(), b, hidden, width, false, y);
   }
-  // From the gradient of its result to that of x; adds to da and db.
+  // Computes the gradient of x from the gradient of the result; adds to da and db.
   void backward(const float* x, const float* dy, float* dx) {
     const auto z = before_relu(x);
     std::array<float, hidden> dz{};
@@ -82,16 +82,15 @@ struct Expert {
 struct Result {
   std::int64_t first_token = 0;
   Values y, dx;
-  std::vector<Expert> weights;  // of this rank's slots
+  std::vector<Expert> weights;  // one per slot of this rank
 };
 
 Result layer(rankmesh::GroupCoordinator& ep) {
   const std::int64_t own = tokens / ep.size(), first = ep.rank_in_group().value() * own;
   const Values x = numbers(100, first * width, own * width);
-  const Values dy =
-      numbers(101, first * width, own * width);  // the gradient that comes from behind
+  const Values dy = numbers(101, first * width, own * width);  // the gradient of y
 
-  // The router: the two experts with the highest scores, weighted by softmax.
+  // The router chooses the two experts with the highest scores; softmax gives their weights.
   std::vector<std::int32_t> ids;
   Values weights;
   for (std::int64_t t = 0; t < own; ++t) {
@@ -111,21 +110,21 @@ Result layer(rankmesh::GroupCoordinator& ep) {
   const ExpertRoute route = dispatcher.route(ids, top_k);
   Result result{first, Values(x.size()), Values(x.size()), {}};
   for (const std::int32_t e : route.experts()) result.weights.emplace_back(e);
-  // Calls use(expert, where its row begins) for all rows of this rank, padding left out.
+  // Calls use(expert, first element of the row) for all rows of this rank except padding.
   const auto for_each_row = [&](auto&& use) {
     for (std::size_t slot = 0; slot < result.weights.size(); ++slot)
       for (std::int64_t i = 0; i < route.counts()[slot]; ++i)
         use(result.weights[slot], at((route.offsets()[slot] + i) * width));
   };
 
-  // Forward: rows to the experts, their results back.
+  // Forward: send the rows to the experts and the results back.
   Values rows(at(route.rows() * width)), results(rows.size());
   dispatcher.dispatch(route, x, rows);
   for_each_row([&](Expert& expert, std::size_t i) { expert.forward(&rows[i], &results[i]); });
   dispatcher.combine(route, results, weights, result.y);
 
-  // Backward: a choice's gradient is its weight x that of y; it takes the same route, and so does
-  // that of x.
+  // Backward: the gradient of a choice's result is its weight x the gradient of y. It uses the same
+  // route, and so does the gradient of x.
   Values scaled;
   for (std::int64_t choice = 0; choice < own * top_k; ++choice)
     for (std::int64_t i = 0; i < width; ++i)
@@ -138,12 +137,12 @@ Result layer(rankmesh::GroupCoordinator& ep) {
   return result;
 }
 
-// The larger one; what is no number counts as infinite, so that it cannot pass for agreement.
+// Returns the larger one. NaN counts as infinite, so that it is never taken for agreement.
 float worse(float a, float b) {
   return std::isfinite(b) ? std::max(a, b) : std::numeric_limits<float>::infinity();
 }
 
-// Largest difference to the stretch of the whole that begins at `first`.
+// Returns the largest difference to the part of `whole` that begins at `first`.
 float difference(const Values& mine, const Values& whole, std::int64_t first) {
   float most = 0;
   for (std::size_t i = 0; i < mine.size(); ++i)
@@ -162,7 +161,7 @@ int run(const char* layout) {
   const Result whole = layer(one["ep"]);
   one.close();
 
-  // Of the results, of the gradients of tokens and weights.
+  // The differences of the results, of the gradients of tokens, and of the gradients of weights.
   Values worst{difference(mine.y, whole.y, mine.first_token * width),
                difference(mine.dx, whole.dx, mine.first_token * width), 0};
   for (const Expert& expert : mine.weights) {
@@ -196,6 +195,6 @@ int main(int argc, char** argv) {
     return run(argc > 1 ? argv[1] : "dp=4,tp=2 | ep=8");
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "moe_layer: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
   }
 }

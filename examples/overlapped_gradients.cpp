@@ -1,12 +1,12 @@
-// Data-parallel training whose gradients are reduced while the backward pass goes on, checked
-// against one process.
+// Data-parallel training that reduces gradients during the backward pass. The result is compared
+// with one process.
 //
 //   mpirun -n 4 overlapped_gradients ["dp=4"] [host|device]
 //
-// Eight layers y = tanh(x W), a batch of 24 rows. The backward pass ends with the first layer; each
-// layer's gradient goes into a bucket as soon as it is there, and a full bucket is under way while
-// the layers before it still compute. The same program on a mesh of one rank computes the
-// reference.
+// The model has eight layers y = tanh(x W); the batch has 24 rows. The backward pass runs from the
+// last layer to the first and adds the gradient of each layer to a bucket. A full bucket is reduced
+// while the backward pass computes the next layers. The same code on a mesh of one rank computes
+// the reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,8 +36,7 @@ std::size_t at(int r, int c) { return static_cast<std::size_t>(r * width + c); }
 struct Layer {
   Values w, x{}, y{};
   Values dw = Values(width * width);
-  rankmesh::device::DeviceBuffer<double>
-      on_device{};  // of dw, where gradients are reduced on devices
+  rankmesh::device::DeviceBuffer<double> on_device{};  // a copy of dw, if devices reduce it
 
   const Values& forward(const Values& input) {
     x = input;
@@ -66,8 +65,7 @@ struct Layer {
 
 struct Result {
   std::vector<Layer> layers;
-  std::int64_t early =
-      0;  // collectives that were under way before the backward pass ended, per step
+  std::int64_t early = 0;  // collectives per step that began before the backward pass ended
 };
 
 Result train(rankmesh::Mesh& mesh, bool on_devices) {
@@ -81,8 +79,8 @@ Result train(rankmesh::Mesh& mesh, bool on_devices) {
     if (on_devices)
       result.layers.back().on_device = rankmesh::device::DeviceBuffer<double>{width * width};
   }
-  // Two layers fill a bucket. The rows of all ranks count alike: the average is the batch's
-  // gradient.
+  // Two layers fill a bucket. Every rank has the same number of rows, so the average over the ranks
+  // is the gradient of the batch.
   rankmesh::exchange::Bucket bucket{dp,
                                     {.bytes = 2 * width * width * sizeof(double),
                                      .op = rankmesh::ReduceOp::avg,
@@ -102,7 +100,7 @@ Result train(rankmesh::Mesh& mesh, bool on_devices) {
       } else {
         bucket.add(layer->dw);
       }
-      mesh.progress();  // moves what is under way on the host
+      mesh.progress();  // lets operations on host memory proceed
     }
     bucket.wait();
     for (Layer& layer : result.layers) {
@@ -118,7 +116,8 @@ int run(const char* layout, bool on_devices) {
   options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
   if (batch % mesh["dp"].size() != 0)
-    throw rankmesh::UsageError{"24 rows cannot be divided evenly"};
+    throw rankmesh::UsageError{"the ranks of dp cannot divide 24 rows evenly",
+                               "use 1, 2, 3, 4, 6, 8, 12 or 24 of them"};
   const Result mine = train(mesh, on_devices);
   options.devices = rankmesh::DeviceUse::off;
   rankmesh::Mesh one{MPI_COMM_SELF, "dp=1", options};
@@ -135,7 +134,7 @@ int run(const char* layout, bool on_devices) {
   const bool agrees = worst[0] < 1e-12 && mine.early == layers / 2 - 1;
   if (mesh.rank() == rankmesh::Rank{0}) {
     std::printf(
-        "%d layers, %d rows on %s, %d steps: %lld of %d collectives under way before the backward "
+        "%d layers, %d rows on %s, %d steps: %lld of %d collectives began before the backward "
         "pass ended\n",
         layers, batch, layout, steps, static_cast<long long>(mine.early), layers / 2);
     std::printf("largest difference of a weight %.1e: %s (limit 1e-12)\n", worst[0],
@@ -153,6 +152,6 @@ int main(int argc, char** argv) {
     return run(argc > 1 ? argv[1] : "dp=auto", argc > 2 && std::strcmp(argv[2], "device") == 0);
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "overlapped_gradients: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
   }
 }

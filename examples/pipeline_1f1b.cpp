@@ -1,12 +1,13 @@
-// A pipeline with the 1F1B schedule, data-parallel, checked against one process.
+// A data-parallel pipeline with the 1F1B schedule. The result is compared with one process.
 //
 //   mpirun -n 8 pipeline_1f1b "pp=4,dp=2"
 //
-// Twelve layers y = tanh(x W) are spread over the stages of `pp`, twelve microbatches over `dp`.
-// Each stage first runs as many forward passes as stages follow it (warm-up), then one forward and
-// one backward pass in turn (steady), then what backward passes are left (cool-down). So it holds
-// the activations of at most pp microbatches, where all forward passes first would hold those of
-// all. The same program on a mesh of one rank computes the reference.
+// Twelve layers y = tanh(x W) are divided over the stages of `pp`, twelve microbatches over `dp`.
+// Each stage first runs as many forward passes as there are later stages (warm-up). Then it
+// alternates forward and backward passes (steady state), and at the end it runs the remaining
+// backward passes (cool-down). It holds the activations of at most pp microbatches; if all forward
+// passes came first, it would hold those of all microbatches. The same code on a mesh of one rank
+// computes the reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +24,7 @@ constexpr double learning_rate = 0.05;
 
 using Values = std::vector<double>;  // of a matrix, row-major
 
-// The same numbers on every rank, -0.7 .. 0.7 and irregular.
+// Irregular numbers between -0.7 and 0.7, the same on every rank.
 Values numbers(int which, int n) {
   Values values;
   for (int i = 0; i < n; ++i) values.push_back(0.7 * std::sin(1.0 + which * 919 + i * 131));
@@ -33,7 +34,7 @@ Values numbers(int which, int n) {
 struct Layer {
   Values w, dw = Values(width * width);
   std::deque<std::pair<Values, Values>>
-      saved{};  // x and y of microbatches whose backward pass is to come
+      saved{};  // x and y of the microbatches that still need a backward pass
 
   Values forward(const Values& x) {
     Values y(rows * width);
@@ -83,7 +84,7 @@ struct Stage {
   [[nodiscard]] Values input(int microbatch) const {
     return numbers(100 + first_microbatch + microbatch, rows * width);
   }
-  // The gradient of the mean squared error over all microbatches, at the last stage.
+  // Returns the gradient of the mean squared error over all microbatches; for the last stage.
   Values loss_gradient(const Values& y, int microbatch) {
     Values dy = numbers(200 + first_microbatch + microbatch, rows * width);  // the targets
     constexpr double n = microbatches * rows * width;
@@ -96,8 +97,9 @@ struct Stage {
   }
 };
 
-// All forward and backward passes of one step. At the ends of the pipeline the moves that would
-// leave it do nothing: the first stage keeps its input, the last one the gradient of its loss.
+// Runs all forward and backward passes of one step. At the ends of the pipeline, moves that
+// would leave it do nothing: the first stage keeps its input, the last stage keeps the gradient
+// of the loss.
 void one_f_one_b(rankmesh::GroupCoordinator& pp, Stage& stage, int count) {
   rankmesh::exchange::StageExchange neighbours{pp};
   const int following = static_cast<int>(pp.size() - 1 - pp.rank_in_group().value());
@@ -169,7 +171,8 @@ int run(const char* layout) {
   options.devices = rankmesh::DeviceUse::off;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
   if (layers % mesh["pp"].size() != 0 || microbatches % mesh["dp"].size() != 0)
-    throw rankmesh::UsageError{"12 layers or 12 microbatches cannot be divided evenly"};
+    throw rankmesh::UsageError{"pp must divide 12 layers, and dp 12 microbatches",
+                               "use sizes of 1, 2, 3, 4, 6 or 12"};
   const Result mine = train(mesh);
   rankmesh::Mesh one{MPI_COMM_SELF, "pp=1,dp=1", options};
   const Result whole = train(one);
@@ -195,7 +198,7 @@ int run(const char* layout) {
                 layout);
     for (std::size_t s = 0; s < losses.size(); ++s)
       std::printf("  step %zu   loss %.12f   one process %.12f\n", s, losses[s], whole.losses[s]);
-    std::printf("the first stage held the activations of %zu microbatches at most\n",
+    std::printf("the first stage held the activations of at most %zu microbatches\n",
                 mine.most_saved);
     std::printf("largest difference %.1e: %s (limit 1e-12)\n", worst[0],
                 agrees ? "agrees with the single process" : "DIFFERS from the single process");
@@ -212,6 +215,6 @@ int main(int argc, char** argv) {
     return run(argc > 1 ? argv[1] : "pp=4,dp=2");
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "pipeline_1f1b: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
   }
 }

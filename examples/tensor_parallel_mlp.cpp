@@ -1,11 +1,12 @@
-// A pipeline of tensor-parallel MLPs with data-parallel gradients, checked against one process.
+// A pipeline of tensor-parallel MLPs with data parallelism. The result is compared with
+// one process.
 //
 //   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device]
 //
-// The model is a chain of blocks y = relu(x W1) W2. W1 is split by columns and W2 by rows over
-// `tp`, so a block's forward and backward pass each end in one all_reduce. The blocks are spread
-// over `pp`, the batch over `dp`, whose ranks average their gradients. The same program on a mesh
-// of one rank computes the reference.
+// The model is a chain of blocks y = relu(x W1) W2. W1 is divided by columns and W2 by rows over
+// `tp`, so the forward pass and the backward pass of a block each end with one all_reduce. The
+// blocks are divided over `pp`, and the batch over `dp`, whose ranks average their gradients. The
+// same code on a mesh of one rank computes the reference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +21,7 @@ namespace {
 constexpr int blocks = 2, batch = 16, width = 8, hidden = 16, steps = 8;
 constexpr float learning_rate = 0.3F;
 
-// Rows x columns, row-major.
+// A matrix of rows x columns, row-major.
 struct Matrix {
   int rows = 0, columns = 0;
   std::vector<float> values =
@@ -44,12 +45,12 @@ Matrix operator*(const Matrix& a, const Matrix& b) {
   return product;
 }
 
-// The same numbers on every rank: entry (r, c) of matrix `which`, -0.7 .. 0.7 and irregular.
+// Entry (r, c) of matrix `which`: irregular numbers between -0.7 and 0.7, the same on every rank.
 float number(int which, int r, int c) {
   return std::sin(static_cast<float>(1 + which * 919 + r * 131 + c * 17 + r * c * 29)) * 0.7F;
 }
 
-// Rows first_row.. and columns first_column.. of the whole matrix `which`.
+// The part of matrix `which` that begins at (first_row, first_column).
 Matrix part(int which, int first_row, int rows, int first_column, int columns) {
   Matrix m{rows, columns};
   for (int r = 0; r < rows; ++r)
@@ -57,7 +58,7 @@ Matrix part(int which, int first_row, int rows, int first_column, int columns) {
   return m;
 }
 
-// One block's part on this rank: columns of W1, rows of W2.
+// This rank's part of a block: columns of W1, rows of W2.
 struct Block {
   Matrix w1, w2, dw1, dw2, x, z;
 
@@ -65,7 +66,8 @@ struct Block {
     x = input;
     z = x * w1;
     Matrix y = relu(z) * w2;
-    wire.all_reduce(tp, y.values);  // each rank has the sum over its part of the hidden layer
+    wire.all_reduce(tp,
+                    y.values);  // each rank has computed the sum over its part of the hidden layer
     return y;
   }
 
@@ -148,12 +150,13 @@ Result train(rankmesh::Mesh& mesh, const Wire& wire) {
   return result;
 }
 
-// The larger one; what is no number counts as infinite, so that it cannot pass for agreement.
+// Returns the larger one. NaN counts as infinite, so that it is never taken for agreement.
 float worse(float a, float b) {
   return std::isfinite(b) ? std::max(a, b) : std::numeric_limits<float>::infinity();
 }
 
-// Largest difference of a part to its place in the whole, relative to the whole's largest entry.
+// Returns the largest difference of a part to its place in the whole matrix, relative to the
+// largest entry of the whole.
 float difference(const Matrix& mine, const Matrix& whole, int first_row, int first_column) {
   float most = 0, scale = 0;
   for (const float v : whole.values) scale = std::max(scale, std::abs(v));
@@ -181,7 +184,7 @@ int run(const char* layout, bool on_devices) {
   const auto stage = static_cast<std::size_t>(mesh.coordinate("pp").value());
   const int first = static_cast<int>(mesh.coordinate("tp").value()) *
                     (hidden / static_cast<int>(mesh["tp"].size()));
-  std::vector<float> worst{0, 0};  // of the losses, of the weights
+  std::vector<float> worst{0, 0};  // the differences of the losses and of the weights
   for (std::size_t i = 0; i < mine.losses.size(); ++i)
     worst[0] = worse(worst[0], std::abs(mine.losses[i] - whole.losses[i]) / whole.losses[i]);
   for (std::size_t b = 0; b < mine.blocks.size(); ++b) {
@@ -189,7 +192,7 @@ int run(const char* layout, bool on_devices) {
     worst[1] = worse(worst[1], difference(mine.blocks[b].w1, reference.w1, 0, first));
     worst[1] = worse(worst[1], difference(mine.blocks[b].w2, reference.w2, first, 0));
   }
-  // One reduction per dimension reaches every rank.
+  // One reduction along each dimension gives every rank the maximum.
   for (const char* name : {"tp", "dp", "pp"}) mesh[name].all_reduce(worst, rankmesh::ReduceOp::max);
 
   const bool agrees = worst[0] <= 1e-5F && worst[1] <= 1e-5F;
@@ -222,6 +225,6 @@ int main(int argc, char** argv) {
                argc > 2 && std::strcmp(argv[2], "device") == 0);
   } catch (const rankmesh::Error& error) {
     std::fprintf(stderr, "tensor_parallel_mlp: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this one
+    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
   }
 }

@@ -1,4 +1,4 @@
-// How the examples communicate: straight from host memory, or through device memory and NCCL.
+// Lets the examples communicate either from host memory or from device memory by NCCL.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-/// The arithmetic of the examples runs on the host. On devices the values are copied to and fro
-/// around each operation, where a real program's kernels would have left them.
+/// The examples compute on the host. With devices, each operation first copies its values to the
+/// device and then copies the results back. A real program would compute on the device.
 class Wire {
  public:
   explicit Wire(bool on_devices) : on_devices_{on_devices} {}
@@ -32,7 +32,7 @@ class Wire {
     if (!on_devices_) return group.send(values, to);
     const Buffer buffer{std::span<const float>{values}};
     group.send(buffer.span(), to, 0, group.stream());
-    (void)buffer.download(group.stream());  // the buffer must live until it is sent
+    (void)buffer.download(group.stream());  // waits: the buffer must exist until it is sent
   }
   void recv(rankmesh::GroupCoordinator& group, std::vector<float>& values,
             rankmesh::Peer from) const {

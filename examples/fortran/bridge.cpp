@@ -1,5 +1,4 @@
-// The C++ side of a Fortran (or C) program: it receives the caller's communicator and builds a mesh
-// on it.
+// The C++ part of a Fortran or C program. It builds a mesh on the communicator of the caller.
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -8,10 +7,10 @@
 
 namespace {
 
-// The library keeps the mesh, since its callers have no objects.
+// Fortran has no C++ objects, so this file keeps the mesh.
 std::optional<rankmesh::Mesh> model;
 
-// No exception may cross into Fortran.
+// Exceptions must not leave C++, so they become a status.
 template <class Action>
 int guarded(Action&& action) {
   try {

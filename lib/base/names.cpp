@@ -1,4 +1,6 @@
 // The spelling of the enumerations of base/.
+#include <iterator>
+
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/log.hpp"
@@ -8,37 +10,12 @@
 namespace rankmesh {
 
 std::string_view to_string(DataType type) {
-  switch (type) {
-    case DataType::int8:
-      return "int8";
-    case DataType::uint8:
-      return "uint8";
-    case DataType::int16:
-      return "int16";
-    case DataType::uint16:
-      return "uint16";
-    case DataType::int32:
-      return "int32";
-    case DataType::uint32:
-      return "uint32";
-    case DataType::int64:
-      return "int64";
-    case DataType::uint64:
-      return "uint64";
-    case DataType::float16:
-      return "float16";
-    case DataType::bfloat16:
-      return "bfloat16";
-    case DataType::float32:
-      return "float32";
-    case DataType::float64:
-      return "float64";
-    case DataType::float8_e4m3:
-      return "float8_e4m3";
-    case DataType::float8_e5m2:
-      return "float8_e5m2";
-  }
-  return "?";
+  constexpr std::string_view names[] = {
+      // in the order of DataType
+      "int8",   "uint8",   "int16",    "uint16",  "int32",   "uint32",      "int64",
+      "uint64", "float16", "bfloat16", "float32", "float64", "float8_e4m3", "float8_e5m2"};
+  const auto index = static_cast<std::size_t>(type);
+  return index < std::size(names) ? names[index] : "?";
 }
 
 std::string_view to_string(ReduceOp op) {

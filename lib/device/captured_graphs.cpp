@@ -9,11 +9,12 @@
 namespace rankmesh::device {
 
 struct CapturedGraphs::State {
-  std::mutex mutex;  // CUDA calls back from a thread of its own
+  std::mutex mutex;  // CUDA calls release() from one of its threads
   std::condition_variable changed;
   std::map<std::string, int> alive;
 
-  // What hangs on a graph.
+  // The user object of a capture. CUDA owns it and calls release() when the last graph
+  // is destroyed.
   struct Token {
     std::shared_ptr<State> state;
     std::string name;
@@ -72,7 +73,7 @@ void CapturedGraphs::note(StreamRef stream, const std::string& name) {
     const std::lock_guard lock{state_->mutex};
     ++state_->alive[name];
   }
-  (void)token.release();  // NOLINT: CUDA's now
+  (void)token.release();  // NOLINT: CUDA owns it now
   const cudaError_t retained =
       cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
   if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);

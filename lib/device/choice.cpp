@@ -11,7 +11,7 @@
 namespace rankmesh::device {
 namespace {
 
-// The one thing that meshes of a process must share without knowing each other.
+// Meshes do not know each other, but all meshes of a process must use the same device.
 struct Claimed {
   std::mutex mutex;
   std::weak_ptr<detail::ClaimedDevice> device;
@@ -29,9 +29,9 @@ Claim::Claim(int device) {
   device_ = process().device.lock();
   if (device_ && device_->number != device)
     throw UsageError{
-        fmt::format("device {} is wanted, another mesh of this process drives device {}", device,
-                    device_->number),
-        "use one device per rank: close the other mesh first, or give both the same"};
+        fmt::format("device {} was requested, but another mesh of this process uses device {}",
+                    device, device_->number),
+        "use one device per rank: close the other mesh first, or request the same device for both"};
   if (device_ == nullptr) {
     device_ = std::make_shared<detail::ClaimedDevice>(device);
     process().device = device_;
@@ -42,8 +42,8 @@ Claim::Issuing::Issuing(const Claim& claim) : device_{claim.device_} {
   if (device_->issuing.test_and_set(std::memory_order_acquire))
     throw UsageError{fmt::format("two threads issue NCCL operations on device {} at the same time",
                                  device_->number),
-                     "issue from one thread for all meshes of the process: NCCL is not safe with "
-                     "several on one device"};
+                     "issue the operations of all meshes of the process from one thread: NCCL does "
+                     "not support several threads on one device"};
 }
 
 std::optional<int> claimed() {
@@ -57,14 +57,14 @@ void require_current(int device) {
   check(cudaGetDevice(&current), "cudaGetDevice");
   if (current != device)
     throw UsageError{
-        fmt::format("device {} is current, the mesh drives device {}", current, device),
-        fmt::format("call cudaSetDevice({}) before", device)};
+        fmt::format("device {} is current, but the mesh uses device {}", current, device),
+        fmt::format("call cudaSetDevice({}) first", device)};
 }
 
 Claim choose(std::optional<int> wanted, int local_rank, int visible) {
   if (wanted && (*wanted < 0 || *wanted >= visible))
-    throw UsageError{fmt::format("device {} is wanted, {} are visible", *wanted, visible),
-                     "look at CUDA_VISIBLE_DEVICES"};
+    throw UsageError{fmt::format("device {} was requested, but {} are visible", *wanted, visible),
+                     "check CUDA_VISIBLE_DEVICES"};
   int device = 0;
   if (const auto other = claimed(); !wanted && other) {
     device = *other;
@@ -98,10 +98,9 @@ std::string shared_device(std::span<const std::int32_t> nodes,
     const auto [first, is_new] = owner.try_emplace({nodes[r], uuid}, r);
     if (!is_new)
       return fmt::format(
-          "ranks {} and {} are on one device ({} of node {}): give each rank its own (srun "
-          "--gpus-per-task=1, mpirun with one "
-          "rank per device, CUDA_VISIBLE_DEVICES per rank), or allow it with "
-          "MeshOptions::share_devices",
+          "ranks {} and {} share one device ({} of node {}): give each rank its own device (srun "
+          "--gpus-per-task=1, mpirun with one rank per device, or CUDA_VISIBLE_DEVICES for each "
+          "rank), or set MeshOptions::share_devices",
           first->second, r, identities[r].bus_id, nodes[r]);
   }
   return {};

@@ -5,7 +5,7 @@
 namespace rankmesh::device {
 
 void detail::fail(cudaError_t code, const char* function, const std::source_location& where) {
-  (void)cudaGetLastError();  // else the next check would find this error again
+  (void)cudaGetLastError();  // resets the error: the next check must not find it again
   throw CudaError{code, fmt::format("{} failed: {}: {} (code {}, {}:{})", function,
                                     cudaGetErrorName(code), cudaGetErrorString(code),
                                     static_cast<int>(code), where.file_name(), where.line())};
@@ -14,8 +14,8 @@ void detail::fail(cudaError_t code, const char* function, const std::source_loca
 CudaVersions cuda_versions() noexcept {
   CudaVersions versions;
   if (cudaRuntimeGetVersion(&versions.runtime) != cudaSuccess) versions.runtime = 0;
-  // The best probe: without a driver it succeeds and says 0, while cudaGetDeviceCount leaves its
-  // output untouched.
+  // Without a driver this function succeeds with version 0, whereas cudaGetDeviceCount fails and
+  // does not set its output.
   if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
   int devices = 0;
   if (versions.driver > 0 && cudaGetDeviceCount(&devices) == cudaSuccess)

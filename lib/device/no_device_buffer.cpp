@@ -1,12 +1,13 @@
-// DeviceBuffer where the headers of CUDA are missing.
+// DeviceBuffer for builds without the headers of CUDA.
 #include "rankmesh/device/device_buffer.hpp"
 
 namespace rankmesh::device::detail {
 namespace {
 
 [[noreturn]] void fail() {
-  throw NoDeviceError{"device memory: this rankmesh was built without the headers of CUDA and NCCL",
-                      "use host memory, or build rankmesh where they are"};
+  throw NoDeviceError{
+      "device memory is not available: rankmesh was built without the headers of CUDA and NCCL",
+      "use host memory, or build rankmesh on a machine with these headers"};
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void Stream::wait(const Deadline& deadline) const {
   if (!poll_until([&] { return query(); }, deadline))
     throw TimeoutError{
         fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
-        "a kernel or a collective on it waits: look at what its peers do",
+        "a kernel or a collective on it waits: check what the other members do",
         {}};
 }
 
@@ -53,7 +53,7 @@ void drain(const Deadline& deadline) {
   if (result.wait_for(deadline.left()) != std::future_status::ready)
     throw TimeoutError{
         fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
-        "a kernel or a collective on it waits: look at what its peers do",
+        "a kernel or a collective on it waits: check what the other members do",
         {}};
   check(result.get(), "cudaDeviceSynchronize");
 }

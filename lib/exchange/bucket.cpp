@@ -33,70 +33,74 @@ Hash128 contents_of(const std::vector<Buffer>& buffers) {
 
 Bucket::Bucket(GroupCoordinator& group, BucketOptions options) : group_{group}, options_{options} {
   if (options.bytes < 1)
-    throw UsageError{fmt::format("a bucket of {} bytes", options.bytes), "give it 1 byte or more"};
+    throw UsageError{fmt::format("a bucket cannot have {} bytes", options.bytes),
+                     "use 1 byte or more"};
 }
 
 bool Bucket::fits(const Buffer& buffer) const {
-  if (gathered_.empty()) return true;
-  const Buffer& first = gathered_.front();
+  if (added_.empty()) return true;
+  const Buffer& first = added_.front();
   return buffer.type == first.type && buffer.kind == first.kind &&
-         (gathered_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <=
+         (added_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <=
              options_.bytes;
 }
 
 void Bucket::add_buffer(const Buffer& buffer) {
   if (!fits(buffer)) flush();
-  gathered_.push_back(buffer);
-  gathered_count_ += buffer.count;
-  if (gathered_count_ * static_cast<std::int64_t>(size_of(buffer.type)) >= options_.bytes) flush();
+  added_.push_back(buffer);
+  added_count_ += buffer.count;
+  if (added_count_ * static_cast<std::int64_t>(size_of(buffer.type)) >= options_.bytes) flush();
 }
 
-// The members hold the same, or all of them learn that they do not.
+// First round: compares the contents on all members, so that all throw the same error. Later
+// rounds: compares them with the first round, which is local.
 void Bucket::agree(const Hash128& contents) {
-  const std::size_t number = flying_.size();
+  const std::size_t number = issued_.size();
   if (!is_first_round_) {
     if (number >= first_round_.size() || contents != first_round_[number])
       throw UsageError{
           fmt::format("collective {} of a bucket over '{}' holds other buffers than in the "
                       "first round",
                       number, group_.name()),
-          "add the same buffers in the same order each time; make another Bucket for others"};
+          "add the same buffers in the same order in each round; use another Bucket for other "
+          "buffers"};
     return;
   }
   std::uint64_t values[] = {contents.low, ~contents.low};
   group_.all_reduce(values, ReduceOp::max);
   if (values[0] != ~values[1])
     throw MismatchError{
-        fmt::format("collective {} of a bucket over '{}' holds other buffers on other ranks",
-                    number, group_.name()),
-        "add buffers of the same counts and types in the same order on all ranks", true};
+        fmt::format(
+            "collective {} of a bucket over '{}' holds different buffers on different ranks",
+            number, group_.name()),
+        "add buffers of the same counts and types in the same order on every rank", true};
   first_round_.push_back(contents);
 }
 
-// The flat memory of a collective, which every round has alike.
+// Returns the flat memory of a collective; all rounds use the same.
 const std::shared_ptr<Tensor>& Bucket::flat(std::size_t collective, const Buffer& like) {
   if (collective >= flat_.size()) flat_.resize(collective + 1);
   if (flat_[collective] == nullptr)
     flat_[collective] =
-        std::make_shared<Tensor>(Tensor::allocate(like.type, {gathered_count_}, like.kind));
+        std::make_shared<Tensor>(Tensor::allocate(like.type, {added_count_}, like.kind));
   return flat_[collective];
 }
 
 void Bucket::flush() {
-  if (gathered_.empty()) return;
-  agree(contents_of(gathered_));
-  Buffer whole = gathered_.front();
+  if (added_.empty()) return;
+  agree(contents_of(added_));
+  Buffer whole = added_.front();
   std::shared_ptr<Tensor> kept;
-  if (gathered_.size() > 1) {  // one alone is reduced where it is
-    kept = flat(flying_.size(), whole);
+  if (added_.size() > 1) {  // a single buffer is reduced in place
+    kept = flat(issued_.size(), whole);
     whole = kept->buffer();
     std::int64_t offset = 0;
-    for (const Buffer& part : gathered_) {
+    for (const Buffer& part : added_) {
       copy(whole.slice(offset, 0).data, part.data, part, options_.stream);
       offset += part.count;
     }
   } else {
-    gathered_.clear();
+    added_.clear();
   }
   Work work = GroupAccess::start(group_,
                                  {.operation = Operation::all_reduce,
@@ -105,27 +109,27 @@ void Bucket::flush() {
                                   .out = whole,
                                   .stream = options_.stream},
                                  kept);
-  flying_.push_back({std::exchange(gathered_, {}), std::move(work)});
-  gathered_count_ = 0;
+  issued_.push_back({std::exchange(added_, {}), std::move(work)});
+  added_count_ = 0;
 }
 
 void Bucket::wait() {
   flush();
-  if (flying_.empty()) return;
-  if (!is_first_round_ && flying_.size() != first_round_.size())
+  if (issued_.empty()) return;
+  if (!is_first_round_ && issued_.size() != first_round_.size())
     throw UsageError{
-        fmt::format("a round of a bucket over '{}' has {} collectives, the first one had {}",
-                    group_.name(), flying_.size(), first_round_.size()),
-        "add the same buffers in the same order each time"};
-  for (std::size_t i = 0; i < flying_.size(); ++i) {
-    flying_[i].work.wait();
+        fmt::format("a round of a bucket over '{}' has {} collectives, the first round had {}",
+                    group_.name(), issued_.size(), first_round_.size()),
+        "add the same buffers in the same order in each round"};
+  for (std::size_t i = 0; i < issued_.size(); ++i) {
+    issued_[i].work.wait();
     std::int64_t offset = 0;
-    for (const Buffer& part : flying_[i].parts) {
+    for (const Buffer& part : issued_[i].parts) {
       copy(part.data, flat_[i]->buffer().slice(offset, 0).data, part, options_.stream);
       offset += part.count;
     }
   }
-  flying_.clear();
+  issued_.clear();
   is_first_round_ = false;
 }
 

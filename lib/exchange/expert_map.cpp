@@ -10,8 +10,9 @@ namespace rankmesh::exchange {
 
 ExpertMap ExpertMap::contiguous(std::int64_t experts, std::int64_t ranks) {
   if (experts < 1 || ranks < 1)
-    throw UsageError{fmt::format("{} experts on {} ranks", experts, ranks),
-                     "there is at least one of each"};
+    throw UsageError{
+        fmt::format("an expert map cannot have {} experts on {} ranks", experts, ranks),
+        "use at least one expert and one rank"};
   const std::int64_t per_rank = (experts + ranks - 1) / ranks;
   std::vector<std::int32_t> slots(static_cast<std::size_t>(per_rank * ranks), empty);
   for (std::int64_t e = 0; e < experts; ++e)
@@ -23,20 +24,22 @@ ExpertMap::ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t
                      std::int64_t ranks)
     : logical_{std::move(physical_to_logical)}, ranks_{ranks} {
   if (experts < 1 || ranks < 1 || experts > std::numeric_limits<std::int32_t>::max())
-    throw UsageError{fmt::format("an expert map of {} experts on {} ranks", experts, ranks),
-                     "there is at least one of each, and at most 2^31-1 experts"};
+    throw UsageError{
+        fmt::format("an expert map cannot have {} experts on {} ranks", experts, ranks),
+        "use at least one of each, and at most 2^31-1 experts"};
   if (logical_.size() % static_cast<std::size_t>(ranks) != 0)
-    throw UsageError{fmt::format("an expert map of {} slots, which {} ranks cannot share",
+    throw UsageError{fmt::format("{} slots of an expert map cannot be divided by {} ranks",
                                  logical_.size(), ranks),
-                     "give every rank the same number of slots; -1 is an empty one"};
-  // A counting sort: how many slots each expert has, where they begin, which they are.
+                     "give every rank the same number of slots; -1 is an empty slot"};
+  // A counting sort of the slots by expert: count them, find where each expert begins, list them.
   first_.resize(static_cast<std::size_t>(experts) + 1);
   for (std::size_t p = 0; p < logical_.size(); ++p) {
     const std::int32_t e = logical_[p];
     if (e == empty) continue;
     if (e < 0 || e >= experts)
-      throw UsageError{fmt::format("slot {} of an expert map holds expert {}", p, e),
-                       fmt::format("experts run from 0 to {}; -1 is an empty slot", experts - 1)};
+      throw UsageError{
+          fmt::format("slot {} of an expert map holds expert {}", p, e),
+          fmt::format("use experts from 0 to {}, or -1 for an empty slot", experts - 1)};
     ++first_[static_cast<std::size_t>(e) + 1];
   }
   for (std::size_t e = 0; e < static_cast<std::size_t>(experts); ++e) {

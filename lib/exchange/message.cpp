@@ -36,36 +36,38 @@ FirstPart first_part_of(std::span<const std::byte> message, Kind kind) {
   return part;
 }
 
-[[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from, std::string_view what) {
-  throw DataError{fmt::format("{}: what came from rank {} is no message: {}", group.name(),
-                              group.ranks().at(from.value()).value(), what),
-                  "let both ends call the matching functions in the same order; plain send and "
-                  "recv need a tag of their own"};
+[[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from,
+                         std::string_view problem) {
+  throw DataError{fmt::format("{}: rank {} sent bytes that are not a message of rankmesh: {}",
+                              group.name(), group.ranks().at(from.value()).value(), problem),
+                  "call the matching functions in the same order at both ends; use another tag for "
+                  "plain send and recv"};
 }
 
-// The header, once it can be believed.
+// Returns the header after validating it: the bytes may come from any other function.
 Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPart& part,
                  std::uint64_t limit) {
   Header header;
   std::memcpy(&header, part.data(), sizeof header);
   if (header.mark_ != mark || (header.kind != Kind::message && header.kind != Kind::failure))
-    refuse(group, from, "it does not begin as one");
+    refuse(group, from, "they do not begin with its mark");
   if (header.bytes > limit)
     refuse(group, from,
-           fmt::format("it is to have {} bytes, the limit is {}", header.bytes, limit));
+           fmt::format("they announce {} bytes, the limit is {}", header.bytes, limit));
   return header;
 }
 
 [[noreturn]] void fail_as_sender(const GroupCoordinator& group, RankInGroup from,
                                  std::span<const std::byte> text) {
   throw DataError{
-      fmt::format("{}: rank {} could not make its message: {}", group.name(),
+      fmt::format("{}: rank {} could not create its message: {}", group.name(),
                   group.ranks().at(from.value()).value(),
                   std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
-      "mend what that rank says"};
+      "fix the error that this rank reports"};
 }
 
-// A message as its first part, and a buffer of its whole length into which the rest goes.
+// Returns a buffer of the whole length that begins with the first part; the rest is received
+// into it.
 Bytes begin_of(const FirstPart& part, std::uint64_t bytes) {
   Bytes message(bytes);
   const std::size_t begins = std::min<std::size_t>(bytes, short_message);
@@ -78,7 +80,7 @@ std::span<Byte> rest_of(std::span<Byte> message) {
   return message.subspan(std::min(message.size(), short_message));
 }
 
-// Lengths of all members, and who failed.
+// The lengths of all members' messages, and whether a member failed.
 struct Lengths {
   std::vector<std::int64_t> counts;
   bool failed = false;
@@ -107,7 +109,7 @@ std::vector<Bytes> divided(std::span<const std::byte> all,
   return messages;
 }
 
-// Where a member could not make its message all of them learn that, and which.
+// If a member could not create its message, throws the same error on all of them.
 void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failure* failure) {
   if (!lengths.failed) return;
   const std::string text = failure == nullptr ? "" : failure->text.substr(0, 200);

@@ -12,7 +12,7 @@ namespace {
 
 using rankmesh::detail::GroupAccess;
 
-constexpr int highest_tag = 16382;  // the backward direction has the one above
+constexpr int highest_tag = 16382;  // the backward direction uses the tag above
 
 bool is_on_device(const StageMove& move) {
   return (move.is_sent ? move.in.kind : move.out.kind) == MemoryKind::device;
@@ -23,11 +23,12 @@ bool is_on_device(const StageMove& move) {
 StageExchange::StageExchange(GroupCoordinator& stages, StageExchangeOptions options)
     : stages_{stages}, options_{options} {
   if (options.ring && stages.size() == 1)
-    throw UsageError{fmt::format("a ring of the one stage of '{}'", stages.name()),
-                     "keep the values where they are, or use more stages"};
+    throw UsageError{fmt::format("'{}' has one stage, and a ring needs two", stages.name()),
+                     "keep the values on the stage, or use more stages"};
   if (options.tag < 0 || options.tag > highest_tag)
-    throw UsageError{fmt::format("the tag of a stage exchange is {}", options.tag),
-                     fmt::format("tags run from 0 to {}; two are used", highest_tag)};
+    throw UsageError{
+        fmt::format("the tag of a stage exchange is {}", options.tag),
+        fmt::format("use a tag from 0 to {}; the exchange uses it and the next one", highest_tag)};
 }
 
 bool StageExchange::leaves_pipeline(const StageMove& move) const {
@@ -54,7 +55,8 @@ Call StageExchange::call_of(const StageMove& move, StreamRef stream) const {
 
 WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
   WorkList works;
-  for (const bool is_sent : {false, true})  // receives first: what comes finds its place
+  // Receives first, so that messages that arrive find their buffers.
+  for (const bool is_sent : {false, true})
     for (const StageMove& move : moves)
       if (move.is_sent == is_sent && !is_on_device(move) && !leaves_pipeline(move))
         works.add(GroupAccess::start(stages_, call_of(move, stream)));
@@ -64,8 +66,8 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   };
   if (std::ranges::none_of(moves, on_device)) return works;
   rankmesh::detail::FusedCalls together{stages_};
-  // NCCL pairs sends and receives of two ranks by their order: in a ring of two stages both
-  // directions lead to the same one.
+  // NCCL matches the sends and receives of two ranks by their order. In a ring of two stages, the
+  // next stage is also the previous one, so the order of both directions must be fixed.
   for (const bool is_forward : {true, false})
     for (const StageMove& move : moves)
       if (move.is_forward == is_forward && on_device(move))

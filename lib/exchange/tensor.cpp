@@ -10,7 +10,7 @@
 namespace rankmesh::exchange {
 namespace {
 
-// Elements of an array of that shape, whose bytes an int64 holds.
+// Returns the number of elements, or -1 if a size is negative or the bytes overflow an int64.
 std::int64_t count_of(DataType type, const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   std::int64_t bytes = static_cast<std::int64_t>(size_of(type));
@@ -27,8 +27,8 @@ std::int64_t count_of(DataType type, const std::vector<std::int64_t>& shape) {
 std::int64_t checked_count(DataType type, const std::vector<std::int64_t>& shape) {
   const std::int64_t count = count_of(type, shape);
   if (count < 0)
-    throw UsageError{fmt::format("a tensor of shape [{}]", fmt::join(shape, ", ")),
-                     "sizes are 0 or more, and their product fits 63 bits"};
+    throw UsageError{fmt::format("a tensor cannot have the shape [{}]", fmt::join(shape, ", ")),
+                     "use sizes of 0 or more whose product is below 2^63"};
   return count;
 }
 
@@ -58,22 +58,22 @@ Tensor::Tensor(Buffer buffer, std::vector<std::int64_t> shape)
   if (count != buffer.count)
     throw UsageError{fmt::format("a tensor of shape [{}] has {} elements, the memory has {}",
                                  fmt::join(shape_, ", "), count, buffer.count),
-                     "give a shape whose sizes multiply to the number of elements"};
+                     "pass a shape whose sizes multiply to the number of elements"};
 }
 
 void Tensor::require(DataType type, MemoryKind kind) const {
   if (type != buffer_.type || kind != buffer_.kind)
     throw UsageError{
-        fmt::format("a tensor of {} in {} memory is asked for {} in {} memory",
+        fmt::format("a tensor holds {} in {} memory, but {} in {} memory was requested",
                     to_string(buffer_.type), buffer_.kind == MemoryKind::host ? "host" : "device",
                     to_string(type), kind == MemoryKind::host ? "host" : "device"),
-        "ask type() and kind() first"};
+        "check type() and kind() first"};
 }
 
 Tensor& TensorDict::add(std::string name, Tensor tensor) {
   if (find(name) != nullptr)
-    throw UsageError{fmt::format("the dictionary has a tensor '{}' already", name),
-                     "give each tensor a name of its own"};
+    throw UsageError{fmt::format("the dictionary already has a tensor '{}'", name),
+                     "give each tensor its own name"};
   return entries_.emplace_back(std::move(name), std::move(tensor)).tensor;
 }
 

@@ -33,33 +33,37 @@ DictMetadata metadata_of(const TensorDict& tensors, const TensorDictOptions& opt
   return metadata;
 }
 
-// The tensors that will come, in their order: those of the dictionary that fit, else new ones.
+// Returns the tensors to receive into, in the order of the metadata. A tensor of the dictionary is
+// reused if it fits.
 TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
   TensorDict tensors;
-  for (const TensorMetadata& coming : metadata.tensors) {
-    Tensor* there = old.find(coming.name);
-    const bool fits = there != nullptr && there->type() == coming.type &&
-                      there->kind() == coming.kind && there->shape() == coming.shape;
+  for (const TensorMetadata& incoming : metadata.tensors) {
+    Tensor* there = old.find(incoming.name);
+    const bool fits = there != nullptr && there->type() == incoming.type &&
+                      there->kind() == incoming.kind && there->shape() == incoming.shape;
     try {
-      tensors.add(coming.name, fits ? std::move(*there)
-                                    : Tensor::allocate(coming.type, coming.shape, coming.kind));
-    } catch (const UsageError& error) {  // a shape or a name that no sender has
-      throw DataError{fmt::format("what came is no tensor '{}': {}", coming.name, error.message()),
-                      "use one version of rankmesh at both ends"};
+      tensors.add(incoming.name,
+                  fits ? std::move(*there)
+                       : Tensor::allocate(incoming.type, incoming.shape, incoming.kind));
+    } catch (const UsageError& error) {  // no sender can have such a shape or name
+      throw DataError{fmt::format("the received description of tensor '{}' is invalid: {}",
+                                  incoming.name, error.message()),
+                      "use the same version of rankmesh at both ends"};
     } catch (const std::bad_alloc&) {
       throw DataError{
-          fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
-          "send it in parts"};
+          fmt::format("there is not enough memory to receive the tensor '{}'", incoming.name),
+          "send the tensor in parts"};
     } catch (const std::length_error&) {
       throw DataError{
-          fmt::format("there is no memory for the tensor '{}' that is to come", coming.name),
-          "send it in parts"};
+          fmt::format("there is not enough memory to receive the tensor '{}'", incoming.name),
+          "send the tensor in parts"};
     }
   }
   return tensors;
 }
 
-// Host memory: all at once, then waits; device memory: one batch.
+// Runs the calls: on host memory all of them are started and then waited for; on device memory they
+// are one batch.
 void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   const auto on_device = [](const Call& call) {
     return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;
@@ -76,14 +80,14 @@ void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   works.wait();
 }
 
-// This rank's part of what is sent of a tensor.
+// Returns the part of a tensor that this rank sends or receives.
 Buffer part_of(const Buffer& buffer, bool is_sliced, const TensorDictOptions& options) {
   if (!is_sliced) return buffer;
   const std::int64_t n = buffer.count / options.all_gather->size();
   return buffer.slice(options.all_gather->rank_in_group().value() * n, n);
 }
 
-// Empty tensors are all in their metadata.
+// Returns the call for each tensor that has elements; the metadata is all there is of the others.
 template <class CallOf>
 std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
   std::vector<Call> calls;
@@ -128,15 +132,16 @@ void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
   const DictMetadata metadata = detail::metadata_from(recv_message(group, from, options.tag));
   const std::int64_t slices = options.all_gather == nullptr ? 1 : options.all_gather->size();
   if (metadata.slices != slices)
-    throw DataError{fmt::format("the sender's tensors are in {} slices, this rank gathers {}",
-                                metadata.slices, slices),
-                    "give TensorDictOptions::all_gather at both ends, groups of one size"};
+    throw DataError{
+        fmt::format("the sender divides tensors into {} slices, this rank gathers {}",
+                    metadata.slices, slices),
+        "pass TensorDictOptions::all_gather at both ends, with groups of the same size"};
   tensors = prepared(tensors, metadata);
   const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
   std::vector<Call> gathers;
   run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
             const Buffer part = part_of(buffer, metadata.tensors[i].is_sliced, options);
-            if (metadata.tensors[i].is_sliced)  // the own block is in place
+            if (metadata.tensors[i].is_sliced)  // this rank's slice is received in place
               gathers.push_back({.operation = Operation::all_gather,
                                  .in = part.as_input(),
                                  .out = buffer,

@@ -19,8 +19,8 @@ class Writer {
 };
 
 [[noreturn]] void refuse() {
-  throw DataError{"what came is no description of a tensor dictionary",
-                  "let both ends call the matching functions in the same order"};
+  throw DataError{"the received bytes do not describe a tensor dictionary",
+                  "call the matching functions in the same order at both ends"};
 }
 
 class Reader {

@@ -7,7 +7,7 @@
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
-#include "rankmesh/mpi/environment.hpp"
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
 
 namespace rankmesh {

@@ -7,7 +7,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-// Runs inside MPI_Finalize, while MPI still works.
+// MPI calls it at the start of MPI_Finalize, when communicators can still be freed.
 int free_at_finalize(MPI_Comm, int, void* attribute, void*) {
   auto* comm = static_cast<MPI_Comm*>(attribute);
   const int code = MPI_Comm_free(comm);
@@ -39,9 +39,10 @@ CommunicatorView::CommunicatorView(MPI_Comm native) : native_{native} {
   if (!is_active())
     throw UsageError{
         "MPI is not active",
-        "initialise MPI first (rankmesh::mpi::Environment), and do not use it after MPI_Finalize"};
+        "create a rankmesh::mpi::Environment first, and do not use MPI after MPI_Finalize"};
   if (native == MPI_COMM_NULL)
-    throw UsageError{"the communicator is MPI_COMM_NULL", "pass one that this rank is a member of"};
+    throw UsageError{"the communicator is MPI_COMM_NULL",
+                     "pass a communicator that this rank is a member of"};
   int is_inter = 0;
   check(MPI_Comm_test_inter(native, &is_inter), "MPI_Comm_test_inter");
   if (is_inter != 0)
@@ -65,7 +66,8 @@ void Communicator::free() {
 
 void Communicator::abandon() noexcept {
   if (!view_ || !is_active()) return;
-  // One key per handle needs no global; the attribute keeps the freed key alive.
+  // Each handle has its own key, so no global variable is needed. The attribute keeps the key alive
+  // after it is freed.
   int key = MPI_KEYVAL_INVALID;
   if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS)
     return;

@@ -7,7 +7,7 @@
 namespace rankmesh::mpi {
 
 MPI_Datatype native(DataType type) {
-  // In the order of DataType; looked up, since every call asks.
+  // In the order of DataType. A table and not a switch, because every operation needs it.
   static const MPI_Datatype types[] = {MPI_INT8_T,   MPI_UINT8_T,  MPI_INT16_T, MPI_UINT16_T,
                                        MPI_INT32_T,  MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T,
                                        MPI_UINT16_T, MPI_UINT16_T, MPI_FLOAT,   MPI_DOUBLE,
@@ -17,7 +17,7 @@ MPI_Datatype native(DataType type) {
 
 MPI_Datatype native_for_reduction(DataType type) {
   if (is_narrow_float(type))
-    throw UnsupportedError{"MPI does no arithmetic on " + std::string{to_string(type)},
+    throw UnsupportedError{"MPI cannot reduce elements of type " + std::string{to_string(type)},
                            "reduce float32 on the host, or reduce on devices"};
   return native(type);
 }
@@ -58,7 +58,7 @@ void CountedType::derive(std::int64_t count, std::size_t bytes_each, std::int64_
   check(MPI_Type_commit(&type_), "MPI_Type_commit");
 }
 
-// MPI keeps the type alive for operations that are under way.
+// MPI keeps the type alive for operations that are in progress.
 void CountedType::free() noexcept { MPI_Type_free(&type_); }
 
 }  // namespace rankmesh::mpi

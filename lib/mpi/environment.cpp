@@ -36,7 +36,7 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
   int finalised = 0;
   check(MPI_Finalized(&finalised), "MPI_Finalized");
   if (finalised != 0)
-    throw UsageError{"MPI was finalised already", "make one Environment at the top of main"};
+    throw UsageError{"MPI has already been finalised", "create one Environment at the top of main"};
   int initialised = 0;
   check(MPI_Initialized(&initialised), "MPI_Initialized");
   int level = 0;
@@ -51,8 +51,8 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
   if (level_ < wanted) {
     if (initialised_here_) MPI_Finalize();
     throw UsageError{
-        fmt::format("MPI offers {}, {} is wanted", to_string(level_), to_string(wanted)),
-        "initialise MPI with MPI_Init_thread, or ask for a lower level"};
+        fmt::format("MPI offers {}, but {} was requested", to_string(level_), to_string(wanted)),
+        "initialise MPI with MPI_Init_thread, or request a lower level"};
   }
 }
 

@@ -12,7 +12,8 @@ namespace rankmesh::mpi {
 
 namespace {
 
-// All cores that some rank of the node may run on: ranks may be bound to one each, or all to a few.
+// Counts the cores on which at least one rank of the node may run. The launcher may bind each rank
+// to one core, or all ranks to a few.
 int count_cores(const CommunicatorView& node) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
@@ -31,7 +32,7 @@ Placement discover_nodes(const CommunicatorView& comm, Node* own) {
       MPI_Comm_split_type(comm.native(), MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &native),
       "MPI_Comm_split_type");
   Communicator node{native};
-  // Ordered by world rank, so member 0 has the node's lowest.
+  // Ranks keep their order, so member 0 has the lowest rank of the node.
   std::int32_t lowest = comm.rank();
   check(MPI_Bcast(&lowest, 1, MPI_INT32_T, 0, node.view().native()), "MPI_Bcast");
   if (own != nullptr) {

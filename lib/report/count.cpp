@@ -3,16 +3,14 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "detail/table.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
 namespace {
 
 std::string number(std::int64_t value) {
-  // The layout room saturates there.
+  // The layout module saturates there.
   return value == std::numeric_limits<std::int64_t>::max() ? ">= 9223372036854775807"
                                                            : fmt::format("{}", value);
 }
@@ -33,79 +31,82 @@ std::int64_t in_all(std::int64_t per_rank, std::int64_t world_size) {
              : result;
 }
 
-detail::Table figures(const PlanCounts& counts) {
-  using enum detail::Table::Align;
-  detail::Table table{
-      {{"figure", left}, {"rankmesh", right}, {"every group on every rank", right}}};
+Table figures(const PlanCounts& counts) {
+  using enum Table::Align;
+  Table table{
+      .columns = {{"figure", left}, {"rankmesh", right}, {"every group on every rank", right}}};
   const std::string groups = number(counts.groups);
-  table.add({"creations that each rank issues", number(counts.splits),
-             number(counts.naive_creations_per_rank())});
-  table.add({"creations in all", number(in_all(counts.splits, counts.world_size)),
-             number(counts.naive_creations())});
-  table.add({fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
-             range(counts.communicators_per_rank), range(counts.groups_per_rank)});
-  table.add({"communicators in all", number(counts.communicators), groups});
-  table.add({"unique IDs", number(counts.unique_ids), groups});
-  table.add({"broadcasts of an ID", number(counts.broadcasts()), groups});
+  const auto add = [&](std::string figure, std::string ours, std::string naive) {
+    table.rows.push_back({std::move(figure), std::move(ours), std::move(naive)});
+  };
+  add("creations that each rank issues", number(counts.splits),
+      number(counts.naive_creations_per_rank()));
+  add("creations in all", number(in_all(counts.splits, counts.world_size)),
+      number(counts.naive_creations()));
+  add(fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
+      range(counts.communicators_per_rank), range(counts.groups_per_rank));
+  add("communicators in all", number(counts.communicators), groups);
+  add("unique IDs", number(counts.unique_ids), groups);
+  add("broadcasts of an ID", number(counts.broadcasts()), groups);
   return table;
 }
 
-nlohmann::ordered_json json_of(const PlanCounts::PerRank& figure) {
-  nlohmann::ordered_json json{{"least", figure.least}, {"most", figure.most}};
+Value json_of(const PlanCounts::PerRank& figure) {
+  Value json{{"least", figure.least}, {"most", figure.most}};
   if (!figure.covers_all) json["rank"] = 0;
   return json;
 }
 
+Value count_fields(const MeshPlan& plan, const PlanCounts& counts) {
+  return {{"mesh", views_text(plan)},
+          {"world_size", counts.world_size},
+          {"names", counts.names},
+          {"groups", counts.groups},
+          {"distinct_groups", counts.distinct_groups},
+          {"repeated_groups", counts.repeated_groups()},
+          {"groups_of_one", counts.groups_of_one},
+          {"overlapping_groups", counts.overlapping_groups},
+          {"groups_per_rank", json_of(counts.groups_per_rank)},
+          {"creations_per_rank", counts.splits},
+          {"creations", in_all(counts.splits, counts.world_size)},
+          {"communicators_per_rank", json_of(counts.communicators_per_rank)},
+          {"communicators", counts.communicators},
+          {"unique_ids", counts.unique_ids},
+          {"broadcasts", counts.broadcasts()},
+          {"every_group_on_every_rank",
+           Value{{"creations_per_rank", counts.naive_creations_per_rank()},
+                 {"creations", counts.naive_creations()},
+                 {"communicators_per_rank", json_of(counts.groups_per_rank)},
+                 {"communicators", counts.groups},
+                 {"unique_ids", counts.groups},
+                 {"broadcasts", counts.groups}}}};
+}
+
 }  // namespace
 
-std::string count_text(const MeshPlan& plan, const PlanCounts& counts, bool colour) {
+Document count(const MeshPlan& plan, const PlanCounts& counts) {
+  Document document{
+      .schema = "rankmesh.count/1", .fields = count_fields(plan, counts), .table = figures(counts)};
   std::string views = views_text(plan);
   if (views.size() > 400) {
     views.resize(400);
     views += "...";
   }
-  std::string text = fmt::format("{}  {}   {} rank{}\n\n", detail::bold("count", colour), views,
-                                 counts.world_size, counts.world_size == 1 ? "" : "s");
-  text +=
+  document.add_bold("count");
+  document.add(fmt::format("  {}   {} rank{}\n\n", views, counts.world_size,
+                           counts.world_size == 1 ? "" : "s"));
+  document.add(
       fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
                   counts.names, number(counts.groups), number(counts.distinct_groups),
-                  counts.repeated_groups(), number(counts.groups_of_one));
-  text += fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
-                      range(counts.groups_per_rank));
+                  counts.repeated_groups(), number(counts.groups_of_one)));
+  document.add(fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
+                           range(counts.groups_per_rank)));
   if (counts.overlapping_groups > 0)
-    text += fmt::format("  {} groups are of overlapping names, which have no communicators\n",
-                        number(counts.overlapping_groups));
-  return text + "\n" + figures(counts).to_string(colour);
+    document.add(fmt::format("  {} groups are of overlapping names, which have no communicators\n",
+                             number(counts.overlapping_groups)));
+  document.add("\n");
+  document.text.emplace_back(TableHere{});
+  return document;
 }
-
-std::string count_json(const MeshPlan& plan, const PlanCounts& counts) {
-  const nlohmann::ordered_json json{
-      {"schema", "rankmesh.count/1"},
-      {"mesh", views_text(plan)},
-      {"world_size", counts.world_size},
-      {"names", counts.names},
-      {"groups", counts.groups},
-      {"distinct_groups", counts.distinct_groups},
-      {"repeated_groups", counts.repeated_groups()},
-      {"groups_of_one", counts.groups_of_one},
-      {"overlapping_groups", counts.overlapping_groups},
-      {"groups_per_rank", json_of(counts.groups_per_rank)},
-      {"creations_per_rank", counts.splits},
-      {"creations", in_all(counts.splits, counts.world_size)},
-      {"communicators_per_rank", json_of(counts.communicators_per_rank)},
-      {"communicators", counts.communicators},
-      {"unique_ids", counts.unique_ids},
-      {"broadcasts", counts.broadcasts()},
-      {"every_group_on_every_rank",
-       {{"creations_per_rank", counts.naive_creations_per_rank()},
-        {"creations", counts.naive_creations()},
-        {"communicators_per_rank", json_of(counts.groups_per_rank)},
-        {"communicators", counts.groups},
-        {"unique_ids", counts.groups},
-        {"broadcasts", counts.groups}}}};
-  return json.dump(2) + "\n";
-}
-
-std::string count_csv(const PlanCounts& counts) { return figures(counts).to_csv(); }
 
 }  // namespace rankmesh::report

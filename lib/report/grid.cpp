@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "detail/grid.hpp"
-#include "detail/table.hpp"
 
 namespace rankmesh::report::detail {
 namespace {
@@ -60,44 +59,59 @@ std::size_t grid_lines(const Layout& view, const LiveFacts* live) {
   return width > max_width ? 0 : static_cast<std::size_t>(shape.rows) + 1;
 }
 
-std::string grid_text(const Layout& view, const LiveFacts* live, bool colour) {
-  const Shape shape = shape_of(view, live);
+namespace {
+
+// The coordinates in front of a row, without those that repeat the row above.
+std::string row_label(const Layout& view, const std::vector<Coordinate>& coordinates,
+                      const std::vector<Coordinate>& previous) {
   const auto& dimensions = view.dimensions();
-  const std::size_t outer = column_dimension(view);
+  std::string label;
+  bool changed = previous.empty();
+  for (std::size_t d = 0; d < column_dimension(view); ++d) {
+    const std::string part = fmt::format("  {} {:>{}}", dimensions[d].name, coordinates[d].value(),
+                                         fmt::format("{}", dimensions[d].size - 1).size());
+    changed = changed || coordinates[d] != previous[d];
+    label += changed ? part : std::string(part.size(), ' ');
+  }
+  return label;
+}
+
+// Goes on to the next row; the last of the outer dimensions varies fastest.
+void next_row(const Layout& view, std::vector<Coordinate>& coordinates) {
+  for (std::size_t d = column_dimension(view); d-- > 0;) {
+    coordinates[d] = (coordinates[d].value() + 1) % view.dimensions()[d].size;
+    if (coordinates[d] != Coordinate{0}) break;
+  }
+}
+
+}  // namespace
+
+void add_grid(const Layout& view, const LiveFacts* live, Document& document) {
+  const Shape shape = shape_of(view, live);
+  const std::size_t column = column_dimension(view);
   const std::size_t first_width = std::max(head_width(view) - 1, shape.cell_width) + 2;
 
   std::string head(shape.label_width, ' ');
   for (std::int64_t c = 0; c < shape.columns; ++c)
-    head += c == 0 ? fmt::format("{:>{}}", dimensions[outer].name + " 0", first_width + 1)
+    head += c == 0 ? fmt::format("{:>{}}", view.dimensions()[column].name + " 0", first_width + 1)
                    : fmt::format("{:>{}}", c, shape.cell_width + 2);
-  std::string text = bold(head, colour) + "\n";
+  document.add_bold(head);
+  document.add("\n");
 
-  std::vector<Coordinate> coordinates(dimensions.size(), Coordinate{0});
+  std::vector<Coordinate> coordinates(view.dimensions().size(), Coordinate{0});
   std::vector<Coordinate> previous;
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    std::string label;
-    bool changed = previous.empty();
-    for (std::size_t d = 0; d < outer; ++d) {
-      const std::string part =
-          fmt::format("  {} {:>{}}", dimensions[d].name, coordinates[d].value(),
-                      fmt::format("{}", dimensions[d].size - 1).size());
-      changed = changed || coordinates[d] != previous[d];
-      label += changed ? part : std::string(part.size(), ' ');
-    }
-    text += bold(label, colour);
+    document.add_bold(row_label(view, coordinates, previous));
+    std::string cells;
     for (std::int64_t c = 0; c < shape.columns; ++c) {
-      coordinates[outer] = c;
-      text += fmt::format("{:>{}}", cell(view.rank(coordinates), live),
-                          c == 0 ? first_width + 1 : shape.cell_width + 2);
+      coordinates[column] = c;
+      cells += fmt::format("{:>{}}", cell(view.rank(coordinates), live),
+                           c == 0 ? first_width + 1 : shape.cell_width + 2);
     }
-    text += '\n';
+    document.add(cells + "\n");
     previous = coordinates;
-    for (std::size_t d = outer; d-- > 0;) {  // the next row's coordinates
-      coordinates[d] = (coordinates[d].value() + 1) % dimensions[d].size;
-      if (coordinates[d] != Coordinate{0}) break;
-    }
+    next_row(view, coordinates);
   }
-  return text;
 }
 
 }  // namespace rankmesh::report::detail

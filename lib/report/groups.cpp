@@ -1,55 +1,22 @@
 #include "rankmesh/report/groups.hpp"
 
-#include <charconv>
-#include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "detail/table.hpp"
+#include "detail/writer.hpp"
 
 namespace rankmesh::report {
+namespace detail {
 namespace {
-
-// Gathers pieces, so that the sink is called per 64 KiB and not per number.
-class Writer {
- public:
-  explicit Writer(const Sink& sink) : sink_{sink}, buffer_(capacity, '\0') {}
-  void text(std::string_view piece) {
-    if (piece.size() > capacity - size_) flush();
-    if (piece.size() > capacity) return sink_(piece);
-    std::memcpy(buffer_.data() + size_, piece.data(), piece.size());
-    size_ += piece.size();
-  }
-  void character(char c) {
-    if (size_ == capacity) flush();
-    buffer_[size_++] = c;
-  }
-  void number(std::int64_t value) {
-    if (capacity - size_ < 24) flush();
-    char* const begin = buffer_.data() + size_;
-    size_ += static_cast<std::size_t>(std::to_chars(begin, begin + 24, value).ptr - begin);
-  }
-  void flush() {
-    if (size_ > 0) sink_(std::string_view{buffer_}.substr(0, size_));
-    size_ = 0;
-  }
-
- private:
-  static constexpr std::size_t capacity = 65536;
-  const Sink& sink_;
-  std::string buffer_;
-  std::size_t size_ = 0;
-};
 
 using Items = std::vector<RankSet::Item>;
 
-// How the groups look in text, where all look alike: the items of a group that would begin at 0.
-// Nothing where the groups are no translates of one another, or where it would be long: then each
-// is worked out.
+// Returns the items of a group that begins at 0, if all groups are translates of it and it has few
+// items. Then a group is written without computing its ranks.
 std::optional<Items> common_items(const GroupFamily& family) {
   constexpr std::size_t most = 64;
   if (family.first_ranks() == nullptr) return std::nullopt;
@@ -99,7 +66,7 @@ bool has_comma(const RankSet& ranks) {
   return items > 1;
 }
 
-// Calls line(group, has a comma, size, writes the ranks) for every group.
+// Calls line(group, has a comma, size, function that writes the ranks) for every group.
 template <class Line>
 void for_each_group(Writer& out, const GroupFamily& family, Line&& line) {
   if (const auto items = common_items(family)) {
@@ -116,7 +83,7 @@ void for_each_group(Writer& out, const GroupFamily& family, Line&& line) {
   }
 }
 
-// A list of lists, of groups or of chunks of a sequence.
+// A list of lists. A strided family is one sequence that is cut into groups.
 void json_lists(Writer& out, const GroupFamily& family) {
   if (const RankSet* all = family.in_sequence()) {
     std::int64_t left = 0;  // in this group
@@ -146,25 +113,23 @@ void json_lists(Writer& out, const GroupFamily& family) {
   }
 }
 
-void write_json(std::int64_t world_size, std::span<const NamedFamily> families, Writer& out) {
-  out.text("{\"schema\":\"rankmesh.groups/1\",\"world_size\":");
-  out.number(world_size);
-  out.text(",\"groups\":{");
-  for (std::size_t f = 0; f < families.size(); ++f) {
-    const auto& [key, family] = families[f];
-    if (f > 0) out.text(",");
-    out.text(nlohmann::json(key).dump());
+}  // namespace
+
+void write_group_lists(const std::vector<NamedFamily>& families, Writer& out) {
+  out.character('{');
+  for (const auto& [key, family] : families) {
+    if (&key != &families.front().first) out.character(',');
+    out.text(json_string(key));
     out.text(":[");
     json_lists(out, family);
-    out.text("]");
+    out.character(']');
   }
-  out.text("}}\n");
+  out.character('}');
 }
 
-void write_text(std::span<const NamedFamily> families, Writer& out) {
-  for (std::size_t f = 0; f < families.size(); ++f) {
-    const auto& [key, family] = families[f];
-    if (f > 0) out.text("\n");
+void write_group_lines(const std::vector<NamedFamily>& families, Writer& out) {
+  for (const auto& [key, family] : families) {
+    if (&key != &families.front().first) out.character('\n');
     out.text(fmt::format("{}  {} group{} of {}{}\n", key, family.group_count(),
                          family.group_count() == 1 ? "" : "s", family.is_uniform() ? "" : "up to ",
                          family.group_size()));
@@ -184,10 +149,10 @@ void write_text(std::span<const NamedFamily> families, Writer& out) {
   }
 }
 
-void write_csv(std::span<const NamedFamily> families, Writer& out) {
+void write_group_rows(const std::vector<NamedFamily>& families, Writer& out) {
   out.text("name,group,size,ranks\n");
   for (const auto& [key, family] : families) {
-    const std::string name = detail::csv_field(key) + ",";
+    const std::string name = csv_field(key) + ",";
     for_each_group(out, family, [&](std::int64_t g, bool quoted, std::int64_t size, auto&& ranks) {
       const std::string_view quote = quoted ? "\"" : "";
       out.text(name);
@@ -203,23 +168,13 @@ void write_csv(std::span<const NamedFamily> families, Writer& out) {
   }
 }
 
-}  // namespace
+}  // namespace detail
 
-void write_groups(std::int64_t world_size, std::span<const NamedFamily> families, Format format,
-                  const Sink& sink) {
-  Writer out{sink};
-  switch (format) {
-    case Format::json:
-      write_json(world_size, families, out);
-      break;
-    case Format::text:
-      write_text(families, out);
-      break;
-    case Format::csv:
-      write_csv(families, out);
-      break;
-  }
-  out.flush();
+Document groups(std::int64_t world_size, std::vector<NamedFamily> families) {
+  return {.schema = "rankmesh.groups/1",
+          .fields = {{"world_size", world_size}},
+          .table = {},
+          .groups = std::move(families)};
 }
 
 }  // namespace rankmesh::report

@@ -1,4 +1,3 @@
-// What only a running job knows, as text.
 #include <algorithm>
 #include <vector>
 
@@ -22,7 +21,7 @@ std::string devices_text(const LiveFacts& live, const std::vector<Rank>& ranks) 
   return fmt::format(", devices {}{}", fmt::join(devices, ","), is_cut ? ",..." : "");
 }
 
-// How NCCL was started, or why not.
+// How long NCCL took to start, or why there are no devices.
 std::string phases_text(const LiveFacts& live) {
   if (!live.phases)
     return live.why_no_devices.empty() ? ""
@@ -30,15 +29,14 @@ std::string phases_text(const LiveFacts& live) {
   const LiveFacts::Phases& p = *live.phases;
   return fmt::format(
       "  NCCL was started in {:.1f} ms: unique IDs {:.1f}, broadcasts {:.1f}, barriers {:.1f}, "
-      "inits {:.1f}, "
-      "splits {:.1f}\n",
+      "inits {:.1f}, splits {:.1f}\n",
       1e3 * (p.unique_ids + p.broadcasts + p.barriers + p.inits + p.splits), 1e3 * p.unique_ids,
       1e3 * p.broadcasts, 1e3 * p.barriers, 1e3 * p.inits, 1e3 * p.splits);
 }
 
 }  // namespace
 
-// Per node its ranks and their processes, both in the order of the local ranks.
+// Ranks and processes are in the order of the local ranks.
 std::string detail::nodes_text(const LiveFacts& live) {
   std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
   std::vector<std::vector<Rank>> processes(ranks.size());

@@ -4,21 +4,19 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include "detail/table.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
 namespace {
 
-// What stands in the column of bytes for calls without a size, where sizes matter to others.
+// The text in the column of bytes for calls without a size, if other calls are routed by size.
 constexpr const char* without_size = "v-forms";
 
 // One stretch of sizes of one operation, type and kind of memory.
 struct Stretch {
   std::optional<ByteRange> bytes;  // nothing: calls without a size
-  bool is_all = false;             // sizes do not matter
+  bool is_all = false;             // the size does not matter
   std::vector<std::size_t> rules;
   friend bool operator==(const Stretch&, const Stretch&) = default;
 };
@@ -121,7 +119,8 @@ struct Memory {
   const char* text;
 };
 
-// Device calls inside and outside of CUDA graphs are listed apart where a rule tells them apart.
+// Device calls inside and outside of CUDA graphs have rows of their own if a rule distinguishes
+// them.
 std::vector<Memory> memories_of(const RouteTable& routes) {
   if (std::ranges::any_of(routes.rules(),
                           [](const RouteRule& rule) { return rule.capture.has_value(); }))
@@ -131,7 +130,7 @@ std::vector<Memory> memories_of(const RouteTable& routes) {
   return {{MemoryKind::host, false, "host"}, {MemoryKind::device, false, "device"}};
 }
 
-// How many nodes the groups of a name touch; nothing where that is not known, or differs.
+// Returns how many nodes the groups of a name span; nothing if that is unknown or differs.
 std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts* live) {
   if (live == nullptr) return std::nullopt;
   std::optional<std::int32_t> nodes;
@@ -143,46 +142,59 @@ std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts
   return nodes;
 }
 
-// Calls `row` for every stretch of every name: what is routed alike once.
-template <class Row>
-void for_each_row(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live,
-                  Row&& row) {
+// One row of the report: the calls of a name that are routed alike.
+struct RouteRow {
+  RouteScope scope;
+  Memory memory;
+  Entry entry;
+  Stretch stretch;
+  std::optional<RouteExplanation> answer;
+};
+
+// The answer of the live mesh for the smallest call of a row.
+std::optional<RouteExplanation> answer_of(const RouteFacts* live, const std::string& name,
+                                          const Memory& memory, const Entry& entry,
+                                          const Stretch& stretch) {
+  if (live == nullptr) return std::nullopt;
+  RouteQuery query{.operation = entry.operations.front(),
+                   .kind = memory.kind,
+                   .type = entry.types.empty() ? TypeClass::floating : entry.types.front(),
+                   .capture = memory.capture};
+  if (stretch.bytes) query.bytes = stretch.bytes->begin;
+  if (stretch.is_all && !is_point_to_point(query.operation)) query.bytes = 0;
+  return live->explain(name, query);
+}
+
+// A row for every stretch of every name that has communicators.
+std::vector<RouteRow> rows_of(const MeshPlan& plan, const RouteTable& routes,
+                              const RouteFacts* live) {
+  std::vector<RouteRow> rows;
   for (const GroupFamily& family : plan.families()) {
     if (family.coverage(plan.world_size()) == Coverage::overlapping || family.group_size() == 1)
       continue;
     const RouteScope scope{family.name(), family.group_size(), nodes_of(family, live)};
     for (const Memory& memory : memories_of(routes))
       for (const Entry& entry : entries_of(routes, scope, memory.kind, memory.capture))
-        for (const Stretch& stretch : entry.stretches) {
-          std::optional<RouteExplanation> answer;
-          if (live != nullptr) {
-            RouteQuery query{
-                .operation = entry.operations.front(),
-                .kind = memory.kind,
-                .type = entry.types.empty() ? TypeClass::floating : entry.types.front(),
-                .capture = memory.capture};
-            if (stretch.bytes) query.bytes = stretch.bytes->begin;
-            if (stretch.is_all && !is_point_to_point(query.operation)) query.bytes = 0;
-            answer = live->explain(family.name(), query);
-          }
-          row(scope, memory, entry, stretch, answer);
-        }
+        for (const Stretch& stretch : entry.stretches)
+          rows.push_back({scope, memory, entry, stretch,
+                          answer_of(live, family.name(), memory, entry, stretch)});
   }
+  return rows;
 }
 
-// Rules that a stretch asks, as transports: `shm, else mpi`.
-std::string candidates_text(const RouteTable& routes, const Stretch& stretch) {
+// The transports of a stretch's rules in their order, without repetitions in a row.
+std::vector<std::string> candidates(const RouteTable& routes, const Stretch& stretch) {
   std::vector<std::string> names;
   for (const std::size_t r : stretch.rules) {
     const std::string& name = routes.rules()[r].transport;
     if (names.empty() || names.back() != name) names.push_back(name);
   }
-  return fmt::format("{}", fmt::join(names, ", else "));
+  return names;
 }
 
 std::string served_text(const RouteTable& routes, const Stretch& stretch,
                         const std::optional<RouteExplanation>& answer) {
-  if (!answer) return candidates_text(routes, stretch);
+  if (!answer) return fmt::format("{}", fmt::join(candidates(routes, stretch), ", else "));
   std::string text = answer->transport.empty() ? "none" : answer->transport;
   std::string last;
   for (const auto& skipped : answer->skipped)
@@ -210,106 +222,98 @@ std::string_view source_text(RouteSource source) {
   return "?";
 }
 
-}  // namespace
-
-std::string routes_text(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live,
-                        bool colour) {
-  using enum detail::Table::Align;
-  std::string text =
-      fmt::format("{}  {}   {} rank{}\n\n", detail::bold("routes", colour), views_text(plan),
-                  plan.world_size(), plan.world_size() == 1 ? "" : "s");
-  detail::Table rules{{{"rule", right},
-                       {"asked in this order; the first that matches and can serve wins", left},
-                       {"from", left}}};
-  for (std::size_t r = 0; r < routes.rules().size(); ++r)
-    rules.add({fmt::format("{}", r + 1), routes.rules()[r].to_string(), routes.rules()[r].origin});
-  detail::Table table{
-      {{"name", left},
-       {"size", right},
-       {"nodes", right},
-       {"memory", left},
-       {"operations", left},
-       {"types", left},
-       {"bytes", left},
-       {"rules", left},
-       {live == nullptr ? "transport that may serve" : "transport that serves", left}}};
-  std::string last_name;
-  std::string last_memory;
-  for_each_row(
-      plan, routes, live,
-      [&](const RouteScope& scope, const Memory& memory, const Entry& entry, const Stretch& stretch,
-          const std::optional<RouteExplanation>& answer) {
-        const bool is_first = scope.name != last_name;
-        const bool same_memory = !is_first && memory.text == last_memory;
-        const bool same_entry = same_memory && &stretch != &entry.stretches.front();
-        const std::size_t all = operation_count - (memory.kind == MemoryKind::device ? 1 : 0);
-        table.add({is_first ? scope.name : "", is_first ? fmt::format("{}", scope.ranks) : "",
-                   !is_first      ? ""
-                   : !scope.nodes ? "?"
-                                  : fmt::format("{}", *scope.nodes),
-                   same_memory ? "" : memory.text,
-                   same_entry ? "" : operations_text(entry.operations, all),
-                   same_entry ? "" : types_text(entry.types), bytes_text(stretch),
-                   rules_text(stretch), served_text(routes, stretch, answer)});
-        last_name = scope.name;
-        last_memory = memory.text;
-      });
-  text += rules.to_string(colour) + "\n";
-  if (!last_name.empty()) text += table.to_string(colour) + "\n";
-  text += "  groups of one rank copy, and ask no rule\n";
-  return text;
+Table rules_table(const RouteTable& routes) {
+  using enum Table::Align;
+  Table table{.columns = {{"rule", right},
+                          {"asked in this order; the first that matches and can serve wins"},
+                          {"from"}}};
+  for (const RouteRule& rule : routes.rules())
+    table.rows.push_back({table.rows.size() + 1, rule.to_string(), rule.origin});
+  return table;
 }
 
-std::string routes_json(const MeshPlan& plan, const RouteTable& routes, const RouteFacts* live) {
-  nlohmann::ordered_json json{{"schema", "rankmesh.routes/1"},
-                              {"mesh", views_text(plan)},
-                              {"world_size", plan.world_size()},
-                              {"rules", nlohmann::ordered_json::array()},
-                              {"names", nlohmann::ordered_json::object()}};
+// Text leaves cells blank that repeat the row above: a name, its memory, its operations and types.
+Table routes_table(const RouteTable& routes, const std::vector<RouteRow>& rows, bool is_live) {
+  using enum Table::Align;
+  Table table{
+      .columns = {{.title = "name", .level = 1},
+                  {.title = "size", .align = right, .level = 1},
+                  {.title = "nodes", .align = right, .level = 1},
+                  {.title = "memory", .level = 2},
+                  {.title = "operations", .level = 3},
+                  {.title = "types", .level = 3},
+                  {.title = "bytes"},
+                  {.title = "rules"},
+                  {.title = is_live ? "transport that serves" : "transport that may serve"}}};
+  for (const auto& [scope, memory, entry, stretch, answer] : rows) {
+    const std::size_t all = operation_count - (memory.kind == MemoryKind::device ? 1 : 0);
+    table.rows.push_back(
+        {scope.name, scope.ranks, scope.nodes ? fmt::format("{}", *scope.nodes) : "?", memory.text,
+         operations_text(entry.operations, all), types_text(entry.types), bytes_text(stretch),
+         rules_text(stretch), served_text(routes, stretch, answer)});
+  }
+  return table;
+}
+
+Value route_json(const RouteTable& routes, const RouteRow& row) {
+  Value route{{"memory", to_string(row.memory.kind)}, {"capture", row.memory.capture}};
+  for (const Operation operation : row.entry.operations)
+    route["operations"].push_back(to_string(operation));
+  route["types"] = nullptr;  // all
+  for (const TypeClass type : row.entry.types) route["types"].push_back(to_string(type));
+  route["bytes"] = nullptr;  // all, or calls without a size
+  if (const auto& bytes = row.stretch.bytes)
+    route["bytes"] =
+        Value::List{bytes->begin, bytes->end == ByteRange::infinite ? Value{} : Value{bytes->end}};
+  route["sized"] = row.stretch.is_all ? Value{} : Value{row.stretch.bytes.has_value()};
+  for (const std::size_t r : row.stretch.rules) route["rules"].push_back(r + 1);
+  for (const std::string& transport : candidates(routes, row.stretch))
+    route["candidates"].push_back(transport);
+  if (row.answer) {
+    route["transport"] = nullptr;
+    if (!row.answer->transport.empty()) route["transport"] = row.answer->transport;
+    for (const auto& skipped : row.answer->skipped)
+      route["skipped"].push_back(Value{{"rule", skipped.rule}, {"why", skipped.why}});
+  }
+  return route;
+}
+
+Value routes_fields(const MeshPlan& plan, const RouteTable& routes,
+                    const std::vector<RouteRow>& rows) {
+  Value fields{{"mesh", views_text(plan)},
+               {"world_size", plan.world_size()},
+               {"rules", Value::List{}},
+               {"names", Value::Object{}}};
   for (const RouteRule& rule : routes.rules())
-    json["rules"].push_back({{"rule", rule.to_string()},
-                             {"source", source_text(rule.source)},
-                             {"origin", rule.origin}});
-  for_each_row(plan, routes, live,
-               [&](const RouteScope& scope, const Memory& memory, const Entry& entry,
-                   const Stretch& stretch, const std::optional<RouteExplanation>& answer) {
-                 auto& of_name = json["names"][scope.name];
-                 if (of_name.is_null()) {
-                   of_name = {{"size", scope.ranks},
-                              {"nodes", nullptr},
-                              {"routes", nlohmann::ordered_json::array()}};
-                   if (scope.nodes) of_name["nodes"] = *scope.nodes;
-                 }
-                 nlohmann::ordered_json route{{"memory", to_string(memory.kind)},
-                                              {"capture", memory.capture}};
-                 for (const Operation operation : entry.operations)
-                   route["operations"].push_back(to_string(operation));
-                 route["types"] = nullptr;  // all
-                 for (const TypeClass type : entry.types) route["types"].push_back(to_string(type));
-                 route["bytes"] = nullptr;  // all, or calls without a size
-                 if (stretch.bytes) {
-                   route["bytes"] = {stretch.bytes->begin, nullptr};
-                   if (stretch.bytes->end != ByteRange::infinite)
-                     route["bytes"][1] = stretch.bytes->end;
-                 }
-                 route["sized"] = stretch.is_all
-                                      ? nlohmann::ordered_json{}
-                                      : nlohmann::ordered_json(stretch.bytes.has_value());
-                 for (const std::size_t r : stretch.rules) route["rules"].push_back(r + 1);
-                 for (const std::size_t r : stretch.rules) {
-                   const std::string& name = routes.rules()[r].transport;
-                   auto& list = route["candidates"];
-                   if (list.is_null() || list.back() != name) list.push_back(name);
-                 }
-                 if (answer) {
-                   route["transport"] = nullptr;
-                   if (!answer->transport.empty()) route["transport"] = answer->transport;
-                   for (const auto& skipped : answer->skipped)
-                     route["skipped"].push_back({{"rule", skipped.rule}, {"why", skipped.why}});
-                 }
-                 of_name["routes"].push_back(std::move(route));
-               });
-  return json.dump(2) + "\n";
+    fields["rules"].push_back(Value{
+        {"rule", rule.to_string()}, {"source", source_text(rule.source)}, {"origin", rule.origin}});
+  for (const RouteRow& row : rows) {
+    Value& name = fields["names"][row.scope.name];
+    if (name.is_null())
+      name = {{"size", row.scope.ranks}, {"nodes", row.scope.nodes}, {"routes", Value::List{}}};
+    name["routes"].push_back(route_json(routes, row));
+  }
+  return fields;
+}
+
+}  // namespace
+
+Document routes(const MeshPlan& plan, const RouteTable& table, const RouteFacts* live) {
+  const std::vector<RouteRow> rows = rows_of(plan, table, live);
+  Document document{.schema = "rankmesh.routes/1",
+                    .fields = routes_fields(plan, table, rows),
+                    .table = routes_table(table, rows, live != nullptr)};
+  document.add_bold("routes");
+  document.add(fmt::format("  {}   {} rank{}\n\n", views_text(plan), plan.world_size(),
+                           plan.world_size() == 1 ? "" : "s"));
+  document.text.emplace_back(rules_table(table));
+  document.add("\n");
+  if (!rows.empty()) {
+    document.text.emplace_back(TableHere{});
+    document.add("\n");
+  }
+  document.add("  a group of one rank copies and uses no rule\n");
+  return document;
 }
 
 }  // namespace rankmesh::report

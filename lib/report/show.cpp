@@ -5,11 +5,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "detail/grid.hpp"
 #include "detail/live.hpp"
-#include "detail/table.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -17,11 +15,12 @@ namespace {
 constexpr std::size_t max_lines = 49;
 constexpr std::size_t max_names = 24;
 constexpr std::size_t max_rank_text = 28;
+constexpr std::size_t max_field = 1000;  // characters of a list of ranks in JSON and CSV
 
-// How the groups of a name lie on the nodes.
+// Where the groups of a name are.
 struct Spread {
   std::int64_t inside = 0;      // groups inside one node
-  std::int32_t most_nodes = 0;  // nodes that the widest group touches
+  std::int32_t most_nodes = 0;  // nodes of the group that spans most
 };
 
 Spread spread_of(const GroupFamily& family, const Placement& placement) {
@@ -55,44 +54,50 @@ std::string_view coverage_text(Coverage coverage) {
   return "?";
 }
 
-detail::Table names_table(const MeshPlan& plan, const LiveFacts* live, std::size_t most,
-                          std::size_t text_limit) {
-  using enum detail::Table::Align;
-  std::vector<detail::Table::Column> columns{{"name", left},        {"size", right},
-                                             {"groups", right},     {"stride", right},
-                                             {"first group", left}, {"last group", left}};
-  if (live != nullptr) {
-    columns.push_back({"in one node", right});
-    columns.push_back({"most nodes", right});
-  }
+// Per family; empty without live facts.
+std::vector<Spread> spreads_of(const MeshPlan& plan, const LiveFacts* live) {
+  std::vector<Spread> result;
+  if (live != nullptr)
+    for (const GroupFamily& family : plan.families())
+      result.push_back(spread_of(family, live->placement));
+  return result;
+}
+
+Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+  using enum Table::Align;
+  using enum Table::Forms;
+  Table table{.columns = {{"name", left},
+                          {"size", right},
+                          {"groups", right},
+                          {"stride", right},
+                          {"first group", left, all, max_rank_text},
+                          {"last group", left, all, max_rank_text}}};
   const bool has_devices = live != nullptr && !live->opened.empty();
-  if (has_devices) {
-    columns.push_back({"warm-up ms", right});
-    columns.push_back({"device MiB", right});
-  }
-  detail::Table table{std::move(columns)};
-  for (std::size_t f = 0; f < std::min(most, plan.families().size()); ++f) {
+  if (live != nullptr)
+    for (const char* title : {"in one node", "most nodes"}) table.columns.push_back({title, right});
+  if (has_devices)
+    for (const char* title : {"warm-up ms", "device MiB"}) table.columns.push_back({title, right});
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
     const GroupFamily& family = plan.families()[f];
-    std::vector<std::string> row{family.name(),
-                                 size_text(family),
-                                 fmt::format("{}", family.group_count()),
-                                 stride_text(family),
-                                 family.group(0).to_string(text_limit),
-                                 family.group(family.group_count() - 1).to_string(text_limit)};
+    std::vector<Value> row{family.name(),
+                           size_text(family),
+                           family.group_count(),
+                           stride_text(family),
+                           Ranks{family.group(0), max_field},
+                           Ranks{family.group(family.group_count() - 1), max_field}};
     if (live != nullptr) {
-      const Spread spread = spread_of(family, live->placement);
-      row.push_back(fmt::format("{}", spread.inside));
-      row.push_back(fmt::format("{}", spread.most_nodes));
+      row.emplace_back(spreads[f].inside);
+      row.emplace_back(spreads[f].most_nodes);
     }
     if (has_devices) {
       const LiveFacts::Opened& opened = live->opened.at(f);
       const bool is_open = opened.device_memory >= 0;
-      row.push_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
-      row.push_back(
+      row.emplace_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
+      row.emplace_back(
           is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20))
                   : "-");
     }
-    table.add(std::move(row));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -103,7 +108,7 @@ bool is_of_grids(const MeshPlan& plan) {
   });
 }
 
-// The dimension whose neighbours are nearest, in the first view; grids have one each.
+// The dimension with the smallest stride in the first view; nothing if there are several grids.
 std::optional<std::string> fastest(const MeshPlan& plan) {
   if (is_of_grids(plan)) return std::nullopt;
   const Layout::Dimension* best = nullptr;
@@ -113,13 +118,13 @@ std::optional<std::string> fastest(const MeshPlan& plan) {
   return best->name;
 }
 
-// What holds for every rank is said of "a rank", else of rank 0.
+// The counts are those of "a rank" if all ranks have them, else those of rank 0.
 std::string communicators_text(const MeshPlan& plan) {
   const bool uniform = std::ranges::all_of(plan.families(), [&](const GroupFamily& family) {
     return family.is_uniform() && family.coverage(plan.world_size()) == Coverage::partition;
   });
-  const auto count = [](std::size_t n, std::string_view what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  const auto count = [](std::size_t n, std::string_view noun) {
+    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
   };
   return fmt::format("  {} is in {}: {} (equal groups share one, a group of one rank needs none)\n",
                      uniform ? "a rank" : "rank 0", count(plan.memberships(0).size(), "group"),
@@ -128,7 +133,7 @@ std::string communicators_text(const MeshPlan& plan) {
 
 }  // namespace
 
-// Views of the same ranks are parted by '|'; where there are grids, each says its ranks.
+// '|' separates views of the same ranks, '+' separates grids, which have their ranks behind them.
 std::string views_text(const MeshPlan& plan) {
   const bool has_grids = is_of_grids(plan);
   std::string text;
@@ -147,97 +152,118 @@ std::string views_text(const MeshPlan& plan) {
   return text;
 }
 
-std::string show_text(const MeshPlan& plan, const ShowOptions& options) {
-  const auto fast = fastest(plan);
-  std::string views = views_text(plan);
-  if (views.size() > 400) views = views.substr(0, 400) + "...";
-  std::string text = fmt::format(
-      "{}  {}   {} rank{}{}, digest {}\n", detail::bold("mesh", options.colour), views,
-      plan.world_size(), plan.world_size() == 1 ? "" : "s",
-      fast ? fmt::format(", {} varies fastest", *fast) : "", to_string(plan.digest()).substr(0, 8));
-  const std::size_t names = std::min(max_names, plan.families().size());
-  const std::size_t nodes =
-      options.live == nullptr
-          ? 0
-          : 3 + std::min<std::size_t>(detail::max_nodes + 1, options.live->hosts.size());
-  std::size_t lines =
-      1 + 2 + names + 1 + 2 + nodes;  // title, table, names left out, communicators, nodes
-  for (const Layout& view : plan.views()) {
-    const std::size_t grid = detail::grid_lines(view, options.live);
-    if (grid == 0 || lines + grid + 1 > max_lines) continue;
-    lines += grid + 1;
-    text += "\n" + detail::grid_text(view, options.live, options.colour);
-  }
-  text += "\n" + names_table(plan, options.live, names, max_rank_text).to_string(options.colour);
-  if (plan.families().size() > names)
-    text += fmt::format("  ... and {} more names\n", plan.families().size() - names);
-  if (options.live != nullptr) text += "\n" + detail::nodes_text(*options.live);
-  return text + "\n" + communicators_text(plan);
-}
+namespace {
 
-std::string show_csv(const MeshPlan& plan, const ShowOptions& options) {
-  return names_table(plan, options.live, plan.families().size(), detail::max_field).to_csv();
-}
-
-std::string show_json(const MeshPlan& plan, const ShowOptions& options) {
-  nlohmann::ordered_json json{{"schema", "rankmesh.show/1"},
-                              {"mesh", views_text(plan)},
-                              {"world_size", plan.world_size()},
-                              {"digest", to_string(plan.digest())}};
+Value views_json(const MeshPlan& plan) {
+  Value views;
   for (const Layout& view : plan.views()) {
-    auto dimensions = nlohmann::ordered_json::array();
+    Value dimensions{Value::List{}};
     for (const auto& d : view.dimensions())
-      dimensions.push_back({{"name", d.name}, {"size", d.size}, {"stride", d.stride}});
-    json["views"].push_back(dimensions);
+      dimensions.push_back(Value{{"name", d.name}, {"size", d.size}, {"stride", d.stride}});
+    views.push_back(std::move(dimensions));
   }
-  for (const GroupFamily& family : plan.families()) {
-    nlohmann::ordered_json entry{
-        {"name", family.name()},
-        {"size", family.group_size()},
-        {"groups", family.group_count()},
-        {"coverage", coverage_text(family.coverage(plan.world_size()))},
-        {"first", family.group(0).to_string(detail::max_field)},
-        {"last", family.group(family.group_count() - 1).to_string(detail::max_field)}};
+  return views;
+}
+
+Value names_json(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+  Value names;
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
+    const GroupFamily& family = plan.families()[f];
+    Value entry{{"name", family.name()},
+                {"size", family.group_size()},
+                {"groups", family.group_count()},
+                {"coverage", coverage_text(family.coverage(plan.world_size()))},
+                {"first", Ranks{family.group(0), max_field}},
+                {"last", Ranks{family.group(family.group_count() - 1), max_field}}};
     if (const auto stride = family.stride()) entry["stride"] = *stride;
-    if (options.live != nullptr) {
-      const Spread spread = spread_of(family, options.live->placement);
-      entry["groups_in_one_node"] = spread.inside;
-      entry["most_nodes"] = spread.most_nodes;
-      const std::size_t f = json.contains("names") ? json["names"].size() : 0;
-      if (f < options.live->opened.size() && options.live->opened[f].device_memory >= 0) {
-        entry["warm_up_seconds"] = options.live->opened[f].warm_up;
-        entry["device_memory"] = options.live->opened[f].device_memory;
+    if (live != nullptr) {
+      entry["groups_in_one_node"] = spreads[f].inside;
+      entry["most_nodes"] = spreads[f].most_nodes;
+      if (f < live->opened.size() && live->opened[f].device_memory >= 0) {
+        entry["warm_up_seconds"] = live->opened[f].warm_up;
+        entry["device_memory"] = live->opened[f].device_memory;
       }
     }
-    json["names"].push_back(std::move(entry));
+    names.push_back(std::move(entry));
   }
-  json["rank_0"] = {{"groups", plan.memberships(0).size()},
-                    {"communicators", plan.communicators(0).size()}};
-  if (options.live != nullptr) {
-    const LiveFacts& live = *options.live;
-    if (!live.why_no_devices.empty()) json["why_no_devices"] = live.why_no_devices;
-    if (live.phases)
-      json["nccl_seconds"] = {{"unique_ids", live.phases->unique_ids},
+  return names;
+}
+
+void add_live_json(const MeshPlan& plan, const LiveFacts& live, Value& fields) {
+  if (!live.why_no_devices.empty()) fields["why_no_devices"] = live.why_no_devices;
+  if (live.phases)
+    fields["nccl_seconds"] = {{"unique_ids", live.phases->unique_ids},
                               {"broadcasts", live.phases->broadcasts},
                               {"barriers", live.phases->barriers},
                               {"inits", live.phases->inits},
                               {"splits", live.phases->splits}};
-    for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
-      nlohmann::ordered_json coordinates = nlohmann::ordered_json::object();
-      for (const auto& [name, coordinate] : plan.coordinates(r))
-        coordinates[name] = coordinate.value();
-      const auto node = static_cast<std::size_t>(live.placement.node(r));
-      json["ranks"].push_back({{"rank", r},
-                               {"coordinates", std::move(coordinates)},
-                               {"host", live.hosts.at(node)},
-                               {"node", node},
-                               {"local_rank", live.placement.local_rank(r)},
-                               {"pid", live.process_ids.at(static_cast<std::size_t>(r))}});
-      if (!live.devices.empty())
-        json["ranks"].back()["device"] = live.devices.at(static_cast<std::size_t>(r));
-    }
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
+    Value coordinates{Value::Object{}};
+    for (const auto& [name, coordinate] : plan.coordinates(r))
+      coordinates[name] = coordinate.value();
+    const auto node = static_cast<std::size_t>(live.placement.node(r));
+    Value entry{{"rank", r},
+                {"coordinates", std::move(coordinates)},
+                {"host", live.hosts.at(node)},
+                {"node", node},
+                {"local_rank", live.placement.local_rank(r)},
+                {"pid", live.process_ids.at(static_cast<std::size_t>(r))}};
+    if (!live.devices.empty()) entry["device"] = live.devices.at(static_cast<std::size_t>(r));
+    fields["ranks"].push_back(std::move(entry));
   }
-  return json.dump(2) + "\n";
+}
+
+Value show_fields(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+  Value fields{{"mesh", views_text(plan)},
+               {"world_size", plan.world_size()},
+               {"digest", to_string(plan.digest())}};
+  if (!plan.views().empty()) fields["views"] = views_json(plan);
+  if (!plan.families().empty()) fields["names"] = names_json(plan, live, spreads);
+  fields["rank_0"] = {{"groups", plan.memberships(0).size()},
+                      {"communicators", plan.communicators(0).size()}};
+  if (live != nullptr) add_live_json(plan, *live, fields);
+  return fields;
+}
+
+// Adds the views that leave the text below max_lines.
+void add_grids(const MeshPlan& plan, const LiveFacts* live, std::size_t names, Document& document) {
+  const std::size_t nodes =
+      live == nullptr ? 0 : 3 + std::min<std::size_t>(detail::max_nodes + 1, live->hosts.size());
+  // Title, table, names left out, communicators, nodes.
+  std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;
+  for (const Layout& view : plan.views()) {
+    const std::size_t grid = detail::grid_lines(view, live);
+    if (grid == 0 || lines + grid + 1 > max_lines) continue;
+    lines += grid + 1;
+    document.add("\n");
+    detail::add_grid(view, live, document);
+  }
+}
+
+}  // namespace
+
+Document show(const MeshPlan& plan, const LiveFacts* live) {
+  const std::vector<Spread> spreads = spreads_of(plan, live);
+  Document document{.schema = "rankmesh.show/1",
+                    .fields = show_fields(plan, live, spreads),
+                    .table = names_table(plan, live, spreads)};
+  const auto fast = fastest(plan);
+  std::string views = views_text(plan);
+  if (views.size() > 400) views = views.substr(0, 400) + "...";
+  document.add_bold("mesh");
+  document.add(fmt::format("  {}   {} rank{}{}, digest {}\n", views, plan.world_size(),
+                           plan.world_size() == 1 ? "" : "s",
+                           fast ? fmt::format(", {} varies fastest", *fast) : "",
+                           to_string(plan.digest()).substr(0, 8)));
+  const std::size_t names = std::min(max_names, plan.families().size());
+  add_grids(plan, live, names, document);
+  document.add("\n");
+  document.text.emplace_back(TableHere{names});
+  if (plan.families().size() > names)
+    document.add(fmt::format("  ... and {} more names\n", plan.families().size() - names));
+  if (live != nullptr) document.add(fmt::format("\n{}", detail::nodes_text(*live)));
+  document.add(fmt::format("\n{}", communicators_text(plan)));
+  return document;
 }
 
 }  // namespace rankmesh::report

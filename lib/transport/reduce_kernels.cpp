@@ -47,7 +47,7 @@ struct Max {
   }
 };
 
-// `out` is one of the others or apart from both, so no iteration depends on another.
+// `out` is `a`, `b` or disjoint from both, so no iteration depends on another.
 template <class T, class Op>
 void combine(T* out, const T* a, const T* b, std::int64_t count) {
 #ifndef __clang__  // which has no such pragma, and checks at run time instead
@@ -70,8 +70,8 @@ void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t 
                   bool average) {
   const auto source = [&](int k) { return reinterpret_cast<const T*>(in[k]); };
   if (sources == 2 && !average) return combine<T, Op>(out, source(0), source(1), count);
-  // In blocks that stay in the innermost cache; partial results apart from `out`, which may be a
-  // source.
+  // Blocks fit into the innermost cache. Partial results have memory of their own, since `out` may
+  // be a source.
   constexpr std::int64_t block = 4096 / static_cast<std::int64_t>(sizeof(T));
   alignas(64) T partial[static_cast<std::size_t>(block)];
   for (std::int64_t begin = 0; begin < count; begin += block) {
@@ -106,47 +106,20 @@ void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sour
   }
 }
 
-// Calls use(T{}) for the C++ type; not for those without arithmetic.
-template <class Use>
-void with_type(DataType type, Use&& use) {
-  switch (type) {
-    case DataType::int8:
-      return use(std::int8_t{});
-    case DataType::uint8:
-      return use(std::uint8_t{});
-    case DataType::int16:
-      return use(std::int16_t{});
-    case DataType::uint16:
-      return use(std::uint16_t{});
-    case DataType::int32:
-      return use(std::int32_t{});
-    case DataType::uint32:
-      return use(std::uint32_t{});
-    case DataType::int64:
-      return use(std::int64_t{});
-    case DataType::uint64:
-      return use(std::uint64_t{});
-    case DataType::float32:
-      return use(float{});
-    case DataType::float64:
-      return use(double{});
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return;  // can_reduce says no
-  }
-}
-
 }  // namespace
 
 void reduce(DataType type, ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
             std::int64_t count) {
-  with_type(type, [&]<class T>(T) { reduce_as<T>(op, out, in, sources, count); });
+  visit(type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>)  // can_reduce() excludes the others
+      reduce_as<T>(op, out, in, sources, count);
+  });
 }
 
 void divide(DataType type, std::byte* values, std::int64_t count, int by) {
-  with_type(type, [&]<class T>(T) { divide(reinterpret_cast<T*>(values), count, by); });
+  visit(type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>) divide(reinterpret_cast<T*>(values), count, by);
+  });
 }
 
 }  // namespace rankmesh::detail

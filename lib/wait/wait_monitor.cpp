@@ -25,15 +25,27 @@ constexpr std::size_t max_named = 32;
 
 constexpr std::uint64_t mark = 0x72616e6b6d657368;  // "rankmesh"
 
-// A question, or its answer.
+// How the questions and answers work:
+//
+// A rank whose deadline has passed sends a question to every other member of its wait point. A
+// member that waits somewhere in this class answers with its own wait point: the same key means
+// that it is present, another key that it waits for something else. A member that does not answer
+// within the grace time is missing: it has crashed, computes, or is blocked outside of this class.
+// The rank then sends a verdict with the finding to the members that are present, so that they
+// throw the same error and do not have to ask. If the deadlines of several ranks pass at the same
+// moment, each of them asks; they may also receive a verdict while they wait for answers.
+//
+// Nothing else can be assumed of a missing rank, so no message here waits for its receiver.
+
+// A question or an answer.
 struct Note {
   std::uint64_t mark_ = mark;
   std::uint64_t key = 0;
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  // of the question; an answer repeats it
   char activity[64] = {};
 };
 
-// How a step ended, for those who still wait in it.
+// The finding of a rank that has asked, for the members that still wait at the same point.
 struct Verdict {
   std::uint64_t mark_ = mark;
   std::uint64_t key = 0;
@@ -47,7 +59,8 @@ void copy_text(char (&to)[size], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
-// A message whose receiver may never take it: the memory stays lent to MPI, on purpose.
+// Sends a message that its receiver may never receive. MPI may read the copy until the process
+// ends, so the copy is leaked on purpose, unless MPI has already sent it.
 void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* data,
                      std::size_t size) {
   auto* copy = new char[size];
@@ -68,11 +81,11 @@ void send_and_forget(const CommunicatorView& comm, int to, int tag, const Messag
   send_and_forget(comm, to, tag, &message, sizeof message);
 }
 
-Note note_of(const WaitPoint& step, std::uint64_t number) {
+Note note_of(const WaitPoint& point, std::uint64_t number) {
   Note note;
-  note.key = step.key;
+  note.key = point.key;
   note.number = number;
-  copy_text(note.activity, step.activity);
+  copy_text(note.activity, point.activity);
   return note;
 }
 
@@ -82,8 +95,8 @@ struct Received {
   Message message;
 };
 
-// Takes a message only if its size is ours: on a communicator of the user's another one may wait
-// there.
+// Receives a message only if it has exactly the size of ours. On a communicator that the program
+// also uses, another message with the same tag may be its own.
 template <class Message>
 std::optional<Received<Message>> receive(const CommunicatorView& comm, int tag) {
   int there = 0;
@@ -113,11 +126,10 @@ Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing,
 }
 
 constexpr const char* hint =
-    "look at what the missing ranks do (a crash, another branch, an earlier error); "
-    "RANKMESH_TIMEOUT sets "
-    "the time";
+    "check what the missing ranks do (a crash, another branch, an earlier error); RANKMESH_TIMEOUT "
+    "sets the time limit";
 
-// Ranks may outnumber cores, and a wait may take minutes.
+// Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later.
 constexpr Backoff::Options pauses{
     .spins = 49, .yields = 1950, .sleep = std::chrono::microseconds{100}};
 
@@ -126,7 +138,7 @@ constexpr Backoff::Options pauses{
 WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames names)
     : comm_{comm}, audience_{audience}, names_{std::move(names)} {}
 
-void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
+void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {
   wait(
       [&] {
@@ -136,43 +148,43 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& step,
               "MPI_Testall");
         return done != 0;
       },
-      step, deadline);
+      point, deadline);
 }
 
-void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& step,
+void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,
                        const Deadline& deadline) {
   Backoff backoff{pauses};
-  // What comes in on a communicator of the user's may be the user's: there we listen only once
-  // something is wrong.
+  // On a communicator that the program also uses, a message may be its own. There, nothing is
+  // received before the wait has lasted so long that something is probably wrong.
   const Deadline silence{
       Deadline::Duration{audience_ == Audience::own ? 0.0 : std::min(5.0, deadline.seconds() / 2)}};
   for (int polls = 1; !done(); ++polls) {
-    if (deadline.passed() && !conclude(done, step, deadline)) return;
-    if (polls % 64 == 0 && silence.passed()) serve(step);
+    if (deadline.passed() && !conclude(done, point, deadline)) return;
+    if (polls % 64 == 0 && silence.passed()) serve(point);
     backoff.pause();
   }
 }
 
-// Answers what others ask, and takes a verdict on the step that this rank waits for.
-void WaitMonitor::serve(const WaitPoint& step) {
+// Answers the questions of other ranks, and throws if there is a verdict on the point of this rank.
+void WaitMonitor::serve(const WaitPoint& point) {
   while (const auto question = receive<Note>(comm_, question_tag))
-    send_and_forget(comm_, question->from, answer_tag, note_of(step, question->message.number));
+    send_and_forget(comm_, question->from, answer_tag, note_of(point, question->message.number));
   while (const auto received = receive<Verdict>(comm_, verdict_tag)) {
     const Verdict& verdict = received->message;
-    if (verdict.key != step.key) continue;  // of a step that this rank has given up itself
+    if (verdict.key != point.key) continue;  // this rank no longer waits at that point
     throw TimeoutError{
         verdict.message, hint, {verdict.missing, verdict.missing + verdict.missing_count}};
   }
 }
 
-// Throws what it found; returns false where the step was done after all while it asked.
-bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& step,
+// Asks the other members and throws the finding. Returns false if the wait ended meanwhile.
+bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& point,
                            const Deadline& deadline) {
-  serve(step);  // another rank may have concluded already
+  serve(point);  // there may already be a verdict
   const std::uint64_t number = ++questions_;
-  const Note question = note_of(step, number);
+  const Note question = note_of(point, number);
   std::vector<int> silent;
-  for (const int member : step.members)
+  for (const int member : point.members)
     if (member != comm_.rank()) silent.push_back(member);
   for (const int member : silent) send_and_forget(comm_, member, question_tag, question);
 
@@ -182,12 +194,12 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
   Backoff backoff{pauses};
   while (!silent.empty() && !grace.passed()) {
     if (done()) return false;
-    serve(step);
+    serve(point);
     while (const auto received = receive<Note>(comm_, answer_tag)) {
       const Note& answer = received->message;
       if (answer.number != number || std::erase(silent, received->from) == 0)
         continue;  // to an earlier question
-      if (answer.key == step.key)
+      if (answer.key == point.key)
         present.push_back(received->from);
       else
         elsewhere.push_back(
@@ -197,6 +209,18 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
   }
 
   std::vector<Rank> missing{silent.begin(), silent.end()};
+  const std::string message =
+      fmt::format("{} did not end within {} s; {} (found by rank {})", point.activity,
+                  deadline.seconds(), absence_text(missing, elsewhere), comm_.rank());
+  const Verdict verdict = verdict_of(point.key, missing, message);
+  for (const int member : present) send_and_forget(comm_, member, verdict_tag, verdict);
+  throw TimeoutError{message, hint, std::move(missing)};
+}
+
+// Returns the part of the message that names the ranks that are not at the wait point.
+std::string WaitMonitor::absence_text(const std::vector<Rank>& missing,
+                                      const std::vector<std::string>& elsewhere) const {
+  if (missing.empty() && elsewhere.empty()) return "all of its ranks wait in it";
   std::vector<std::string> named;
   for (const Rank rank : missing) {
     if (named.size() == max_named) {
@@ -205,26 +229,18 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& s
     }
     named.push_back(names_(rank));
   }
-  std::string message =
-      fmt::format("{} did not end within {} s; ", step.activity, deadline.seconds());
+  std::string text;
   if (!missing.empty())
-    message +=
-        fmt::format("missing rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(named, ", "));
+    text = fmt::format("missing rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(named, ", "));
   if (!elsewhere.empty())
-    message +=
-        fmt::format("{}rank {}", missing.empty() ? "" : "; ", fmt::join(elsewhere, "; rank "));
-  if (missing.empty() && elsewhere.empty()) message += "all of its ranks wait in it";
-  message += fmt::format(" (found by rank {})", comm_.rank());
-
-  const Verdict verdict = verdict_of(step.key, missing, message);
-  for (const int member : present) send_and_forget(comm_, member, verdict_tag, verdict);
-  throw TimeoutError{message, hint, std::move(missing)};
+    text += fmt::format("{}rank {}", missing.empty() ? "" : "; ", fmt::join(elsewhere, "; rank "));
+  return text;
 }
 
-void WaitMonitor::give_up(const WaitPoint& step, const std::string& message) {
+void WaitMonitor::give_up(const WaitPoint& point, const std::string& message) {
   const Verdict verdict =
-      verdict_of(step.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
-  for (const int member : step.members)
+      verdict_of(point.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
+  for (const int member : point.members)
     if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict);
 }
 

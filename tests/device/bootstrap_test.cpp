@@ -46,7 +46,7 @@ void all_throw(const MeshOptions& options, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("one unique ID per distinct group, made by its leader; everything is given back") {
+TEST_CASE("one unique ID per distinct group, created by its leader; everything is freed") {
   const FakeNcclCounters before = counters();
   const FakeCudaCounters cuda_before = test_platform::cuda();
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
@@ -75,7 +75,7 @@ TEST_CASE("one unique ID per distinct group, made by its leader; everything is g
   CHECK(cuda_after.events == cuda_before.events);
 }
 
-TEST_CASE("devices can be left alone") {
+TEST_CASE("a mesh does not use devices if they are off") {
   const FakeNcclCounters before = counters();
   MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
@@ -87,17 +87,17 @@ TEST_CASE("devices can be left alone") {
   mesh.close();
 }
 
-TEST_CASE("two ranks on one device are refused by name, unless sharing is asked for") {
+TEST_CASE("two ranks on one device are an error that names them, unless sharing is allowed") {
   NEEDS_RANKS(2);
   MeshOptions options = short_timeout();
   options.share_devices = false;
   options.device = 0;
-  all_throw<MismatchError>(options, "ranks 0 and 1 are on one device");
+  all_throw<MismatchError>(options, "ranks 0 and 1 share one device");
   options.device = 1000;
-  all_throw<MismatchError>(options, "device 1000 is wanted");
+  all_throw<MismatchError>(options, "device 1000 was requested");
 }
 
-TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is refused") {
+TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is an error") {
   NEEDS_RANKS(2);
   setenv("NCCL_COMM_ID", "127.0.0.1:4242", 1);
   all_throw<MismatchError>(short_timeout(), "NCCL_COMM_ID is set");
@@ -114,7 +114,8 @@ TEST_CASE(
   if (rank() == reader) unsetenv("NCCL_COMM_ID");
 }
 
-TEST_CASE("a leader that can make no ID, an init that fails on one rank: all throw, all undo") {
+TEST_CASE(
+    "a leader without an ID or a failed init on one rank: all ranks throw and free everything") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const long communicators = counters().communicators;
@@ -132,7 +133,7 @@ TEST_CASE("a leader that can make no ID, an init that fails on one rank: all thr
   }
 }
 
-TEST_CASE("an ID that is broadcast late is waited for; one that never comes is named") {
+TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never comes") {
   SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
   for (const int milliseconds : {300, 4000}) {
     MeshOptions options = test_platform::options();
@@ -170,7 +171,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
   wait_for_all();
 }
 
-TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
+TEST_CASE("an exception that unwinds only one rank lets no rank hang") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
@@ -198,19 +199,19 @@ TEST_CASE("an exception that unwinds one rank only: nobody hangs") {
   wait_for_all();
 }
 
-TEST_CASE("closing twice is closing once") {
+TEST_CASE("a second close does nothing") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   mesh.close();
   CHECK(mesh.is_closed());
 }
 
-TEST_CASE("meshes of one process drive one device") {
+TEST_CASE("meshes of one process use one device") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
   if (test_platform::is_double())
-    all_throw<MismatchError>(other, "another mesh of this process drives device");
+    all_throw<MismatchError>(other, "another mesh of this process uses device");
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == mesh.device());
@@ -218,7 +219,7 @@ TEST_CASE("meshes of one process drive one device") {
   mesh.close();
 }
 
-TEST_CASE("a mesh that is closed drives no device any more") {
+TEST_CASE("a closed mesh does not reserve its device any more") {
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
@@ -252,14 +253,15 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 }
 
 TEST_CASE(
-    "while another device is current no group is made and no stream, and no unique ID is lost") {
+    "while another device is current, no group and no stream is created, and no unique ID is "
+    "lost") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = counters();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
   CHECK_THROWS_WITH_AS(mesh.new_group(mesh["tp"].ranks().to_vector()),
-                       doctest::Contains("is current, the mesh drives device"), MismatchError);
+                       doctest::Contains("is current, but the mesh uses device"), MismatchError);
   CHECK(counters().unique_ids == before.unique_ids);
   if (rank() == 0) {
     CHECK_THROWS_AS((void)mesh["tp"].stream(), UsageError);
@@ -269,21 +271,21 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a call while another device is current is refused, and does no harm") {
+TEST_CASE("a call while another device is current throws and changes nothing") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   (void)cudaSetDevice((*mesh.device() + 1) % 16);
   CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                       doctest::Contains("is current, the mesh drives device"), UsageError);
+                       doctest::Contains("is current, but the mesh uses device"), UsageError);
   (void)cudaSetDevice(*mesh.device());
   mesh["tp"].all_reduce(value.span());
   CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
 }
 
-TEST_CASE("an init that begins late is waited for") {
+TEST_CASE("ranks wait for an init that begins late") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   inject("late:rank=0,ms=300");
@@ -292,7 +294,7 @@ TEST_CASE("an init that begins late is waited for") {
   inject("");
 }
 
-TEST_CASE("a mesh that is dropped aborts its communicators locally") {
+TEST_CASE("a mesh that is destroyed without close aborts its communicators locally") {
   const FakeNcclCounters before = counters();
   {
     const Mesh dropped{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 ; all=dp*tp" : "tp=auto",
@@ -334,7 +336,7 @@ TEST_CASE("a thousand dynamic groups on devices come and go without a trace") {
   mesh.close();
 }
 
-TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group") {
+TEST_CASE("the next call throws an asynchronous error, and the group is broken") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
@@ -358,7 +360,7 @@ TEST_CASE("an asynchronous error surfaces at the next call, and breaks the group
 }
 
 TEST_CASE(
-    "an asynchronous error surfaces at the wait for its operation, though the stream has gone on") {
+    "the wait for an operation throws its asynchronous error, although the stream has ended") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
@@ -372,13 +374,13 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   }
   inject("");
-  wait_for_all();  // nobody aborts what another one has not yet issued
+  wait_for_all();  // no rank aborts before all have issued
   mesh.abort();
   wait_for_all();
 }
 
 TEST_CASE(
-    "a mesh with a broken group closes: what failed is aborted, the rest is ended and given back") {
+    "a mesh with a broken group closes: broken communicators are aborted, the others finalised") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   const FakeNcclCounters before = counters();
@@ -413,7 +415,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a wait of the group sees what a wait for the stream does not: an asynchronous error") {
+TEST_CASE(
+    "a wait of the group finds an asynchronous error that a wait for the stream does not find") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};

@@ -157,7 +157,7 @@ TEST_CASE("every collective x reduction x type on devices equals the host's") {
   }
 }
 
-TEST_CASE("contracts hold on devices too") {
+TEST_CASE("invalid calls throw on devices, too") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   DeviceBuffer<float> two{2};

@@ -186,7 +186,7 @@ TEST_CASE(
       stream.wait(Deadline{Deadline::Duration{30}});
     }
     CHECK(value.download(stream)[0] == static_cast<float>(mesh["dp"].size() * mesh["pp"].size()));
-    // Everybody's own number, summed over dp and then taken from the first of tp, or the other way
+    // Each rank's number, summed over dp and then taken from the first of tp, or the other way
     // round.
     const auto own = on_device({static_cast<float>(1 + rank() % 2)});
     NcclGroup together{mesh};

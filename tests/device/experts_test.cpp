@@ -55,7 +55,8 @@ TEST_CASE("random steps of expert dispatch on devices equal one process") {
   mesh.close();
 }
 
-TEST_CASE("a route of the host's does not serve device memory; one of the device's serves both") {
+TEST_CASE(
+    "a route of ids in host memory works on host memory only; one of device memory works on both") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
   auto& ep = mesh["ep"];
   const device::Stream stream = device::Stream::create();

@@ -51,7 +51,7 @@ using rankmesh_test::wait_for_all;
 using test_platform::on_device;
 
 TEST_CASE(
-    "a batch goes out together: sends before receives, over several groups, in one launch each") {
+    "a batch is issued together: sends before receives, over several groups, in one launch each") {
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=2,tp=auto" : "dp=1,tp=auto",
             test_platform::options()};
   auto& tp = mesh["tp"];
@@ -63,7 +63,7 @@ TEST_CASE(
   NcclGroup together{mesh};
   if (tp.size() > 1) {
     tp.send(mine.span(), next, 0,
-            stream);  // everybody sends first: one by one this would wait for ever
+            stream);  // all ranks send first: without the batch this would deadlock
     tp.recv(received.span(), prev, 0, stream);
   }
   mesh["dp"].all_reduce(sum.span(), stream);
@@ -85,7 +85,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work afterwards") {
+TEST_CASE("while a batch is open, calls of other meshes in the thread throw, and work afterwards") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   Mesh other{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
@@ -107,8 +107,7 @@ TEST_CASE("a batch is the thread's: meanwhile other meshes are refused, and work
   mesh.close();
 }
 
-TEST_CASE(
-    "a batch that is unwound by an exception is ended, and the thread is out of NCCL's group") {
+TEST_CASE("an exception ends a batch, and the thread leaves NCCL's group") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const auto one = on_device<float>({1});
   try {
@@ -123,7 +122,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("operations are captured into graphs, which the mesh knows: it closes only after them") {
+TEST_CASE("a mesh knows the graphs that hold its operations, and closes only after them") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
@@ -181,8 +180,7 @@ TEST_CASE("each capture counts: the mesh closes only after the graphs of all of 
   CHECK(mesh.is_closed());
 }
 
-TEST_CASE(
-    "a graph that was destroyed just now does not keep the mesh open: CUDA tells a moment later") {
+TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a moment later") {
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();
@@ -200,7 +198,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("a dynamic group is kept by its graphs alike") {
+TEST_CASE("graphs keep a dynamic group from closing, too") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
@@ -216,7 +214,7 @@ TEST_CASE("a dynamic group is kept by its graphs alike") {
   mesh.close();
 }
 
-TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone") {
+TEST_CASE("an NCCL communicator of the program is adopted and used, but not destroyed") {
   NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const long before = test_platform::nccl().communicators;
@@ -249,7 +247,7 @@ TEST_CASE("an NCCL communicator of the user's is adopted, used, and left alone")
   owner.close();
 }
 
-TEST_CASE("an adopted NCCL communicator may end before the mesh that has done with it") {
+TEST_CASE("an adopted NCCL communicator may be destroyed before the mesh that no longer uses it") {
   NEEDS_RANKS(2);
   Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", test_platform::options()};
@@ -272,7 +270,7 @@ TEST_CASE("a dynamic group that outlives its mesh is closed") {
   wait_for_all();
 }
 
-TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
+TEST_CASE("reduce_scatter in place leaves the sum in the rank's own block") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<float> mine;
   for (int k = 0; k < size(); ++k) mine.push_back(static_cast<float>(10 * k + rank()));
@@ -288,7 +286,7 @@ TEST_CASE("reduce_scatter in place leaves the sum in the own block") {
   mesh.close();
 }
 
-TEST_CASE("what NCCL cannot do is refused before it sees it, and does no harm") {
+TEST_CASE("operations that NCCL does not have throw before they reach NCCL, and change nothing") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];
   const auto n = static_cast<std::size_t>(size());
@@ -393,7 +391,7 @@ TEST_CASE("blocks of different sizes on device memory") {
   tp.reduce_scatter_v(source.span(), counts, reduced.span());
   CHECK(reduced.download(StreamRef{}) ==
         std::vector<std::int32_t>(mine.size(), static_cast<std::int32_t>((rank() + 1) * size())));
-  // Member k is sent k elements by everybody.
+  // Every member sends k elements to member k.
   DeviceBuffer<std::int32_t> received{un * mine.size()};
   const std::vector<std::int64_t> own(un, rank());
   tp.all_to_all_v_async(source.span(), counts, received.span(), own).wait();
@@ -402,7 +400,7 @@ TEST_CASE("blocks of different sizes on device memory") {
   mesh.close();
 }
 
-TEST_CASE("overlapping dynamic groups, in a ring: each pair has a communicator of its own") {
+TEST_CASE("overlapping dynamic groups in a ring: each pair has its own communicator") {
   NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const long before = test_platform::nccl().communicators;

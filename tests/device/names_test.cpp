@@ -36,7 +36,7 @@ std::string square() {
 
 }  // namespace
 
-TEST_CASE("several unique IDs per communicator, made by ranks that are spread over it") {
+TEST_CASE("several unique IDs per communicator, created by ranks that are spread over it") {
   const bool is_offered = nccl::Library::load().CommInitRankScalable != nullptr;  // since 2.23
   MeshOptions options = test_platform::options();
   options.names["tp"].ranks_per_id = 4;
@@ -57,7 +57,7 @@ TEST_CASE("several unique IDs per communicator, made by ranks that are spread ov
   CHECK(made == (is_offered ? count(mesh.plan()).unique_ids : count(mesh.plan()).communicators));
 }
 
-TEST_CASE("names that are split from a parent take no unique ID") {
+TEST_CASE("names that are split from a parent need no unique ID") {
   MeshOptions options = test_platform::options();
   options.names["tp"].split_from = "all";
   options.names["dp"] = {.split_from = "all", .share_resources = true, .duplicates = {"side"}};
@@ -76,7 +76,7 @@ TEST_CASE("names that are split from a parent take no unique ID") {
   CHECK(test_platform::nccl().segments == before.segments);
 }
 
-TEST_CASE("resources are shared where NCCL looks for the wish: in the parent's configuration") {
+TEST_CASE("resources are shared through the parent's configuration, where NCCL reads the option") {
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   NEEDS_RANKS(2);
   for (const bool share : {false, true}) {
@@ -102,7 +102,7 @@ TEST_CASE("a rank may be in no child of a split") {
   mesh.close();
 }
 
-TEST_CASE("a split that fails on one rank: all throw, all undo") {
+TEST_CASE("a split that fails on one rank: all ranks throw and free everything") {
   NEEDS_RANKS(4);
   NEEDS_MULTIPLE_OF(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
@@ -116,7 +116,7 @@ TEST_CASE("a split that fails on one rank: all throw, all undo") {
   CHECK(test_platform::nccl().communicators == before);
 }
 
-TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
+TEST_CASE("lazy names are opened on request, by all of their ranks") {
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
   options.names["dp"].lazy = true;
@@ -141,7 +141,7 @@ TEST_CASE("lazy names are opened when asked for, by all of their ranks") {
 }
 
 TEST_CASE(
-    "two ranks that open names in different order are told at once, and can do it right "
+    "two ranks that open names in different order throw at once, and can do it right "
     "afterwards") {
   NEEDS_MULTIPLE_OF(2);
   MeshOptions options = test_platform::short_timeout();
@@ -157,7 +157,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("an opening that fails leaves the mesh as it was") {
+TEST_CASE("a failed open leaves the mesh unchanged") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   MeshOptions options = test_platform::short_timeout();
@@ -171,7 +171,7 @@ TEST_CASE("an opening that fails leaves the mesh as it was") {
   mesh.close();
 }
 
-TEST_CASE("a partial name is opened by its own ranks alone") {
+TEST_CASE("a partial name is opened by its own ranks only") {
   NEEDS_MULTIPLE_OF(4);
   MeshOptions options = test_platform::short_timeout();
   const std::string preset = "megatron:pp=4,world_size=" + std::to_string(size());
@@ -187,7 +187,7 @@ TEST_CASE("a partial name is opened by its own ranks alone") {
   mesh.close();
 }
 
-TEST_CASE("a partial name that is split from another is opened by all ranks of that one") {
+TEST_CASE("a partial name that is split from another is opened by all ranks of its parent") {
   NEEDS_MULTIPLE_OF(4);
   MeshOptions options = test_platform::short_timeout();
   options.names["embd"] = {.split_from = "pp", .lazy = true};
@@ -277,7 +277,7 @@ TEST_CASE(
   CHECK(!device::claimed());
 }
 
-TEST_CASE("the coordinator tells how its communicator came to be") {
+TEST_CASE("the coordinator reports how its communicator was created") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const BootstrapReport* report = mesh["tp"].bootstrap();
@@ -289,7 +289,7 @@ TEST_CASE("the coordinator tells how its communicator came to be") {
   mesh.close();
 }
 
-TEST_CASE("what the environment does to communicators is reported, and left as it is") {
+TEST_CASE("environment variables that change communicators are reported and not changed") {
   std::string said;
   MeshOptions options = test_platform::options();
   options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
@@ -312,7 +312,7 @@ TEST_CASE("what the environment does to communicators is reported, and left as i
   for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
 }
 
-TEST_CASE("options differ between ranks: found before anything is made") {
+TEST_CASE("options that differ between ranks throw before anything is created") {
   NEEDS_RANKS(2);
   MeshOptions options = test_platform::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;

@@ -80,7 +80,7 @@ TEST_CASE(
   cudaLaunchHostFunc(
       stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); },
       nullptr);
-  tp.all_reduce(memory, stream);  // is still under way when close() begins, which waits for it
+  tp.all_reduce(memory, stream);  // still runs when close() begins, which waits for it
   mesh.close();
   CHECK(is_nothing_left(before));
   CHECK(test_platform::cuda().allocations == cuda_before.allocations);
@@ -137,7 +137,7 @@ TEST_CASE("a window that fails on one rank ends on all, and breaks the groups th
   wait_for_all();
 }
 
-TEST_CASE("symmetric device memory without devices says why there are none") {
+TEST_CASE("symmetric device memory without devices throws the reason why there are none") {
   MeshOptions options = test_platform::options();
   options.devices = DeviceUse::off;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};

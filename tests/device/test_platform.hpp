@@ -17,7 +17,7 @@
 
 namespace test_platform {
 
-// The double's hooks, from the library that rankmesh opened; null where that is the real one.
+// Returns a hook of the NCCL double, from the library that rankmesh opened; null for the real NCCL.
 template <class Function>
 Function nccl_hook(const char* name) {
   void* handle = dlopen(rankmesh::nccl::Library::load().path().c_str(), RTLD_NOW);
@@ -26,7 +26,7 @@ Function nccl_hook(const char* name) {
 
 inline bool is_double() { return nccl_hook<void*>("fake_nccl_counters") != nullptr; }
 
-// Everything that is alive; all zero on real devices, where nobody counts.
+// Counts the existing objects of NCCL. On real devices, all counters are zero.
 inline FakeNcclCounters nccl() {
   FakeNcclCounters result{};
   if (is_double()) nccl_hook<decltype(&fake_nccl_counters)>("fake_nccl_counters")(&result);
@@ -41,12 +41,12 @@ inline FakeCudaCounters cuda() {
   return result;
 }
 
-// Failures on order, on the double only.
+// Makes calls of the double fail. It does not work on real devices.
 inline void inject(const char* faults) {
   CHECK(nccl_hook<decltype(&fake_nccl_inject)>("fake_nccl_inject")(faults) == 0);
 }
 
-// Several ranks share one device where the job was told so.
+// The environment variable tells that all ranks share one device.
 inline rankmesh::MeshOptions options() {
   rankmesh::MeshOptions options;
   options.share_devices = std::getenv("RANKMESH_TEST_SHARE_DEVICES") != nullptr;

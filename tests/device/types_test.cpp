@@ -17,7 +17,7 @@ using device::DeviceBuffer;
 using device::Event;
 using device::Stream;
 
-TEST_CASE("buffers carry values there and back, and move") {
+TEST_CASE("buffers upload and download values, and move") {
   const std::vector<float> values{1, 2, 3};
   DeviceBuffer<float> buffer{std::span<const float>{values}};
   CHECK(buffer.download(StreamRef{}) == values);
@@ -28,7 +28,7 @@ TEST_CASE("buffers carry values there and back, and move") {
   CHECK(DeviceBuffer<float>{0}.data() == nullptr);
 }
 
-TEST_CASE("events tie streams together; adopted streams are left alone") {
+TEST_CASE("events order streams; adopted streams are not destroyed") {
   Stream first = Stream::create();
   Stream second = Stream::create();
   DeviceBuffer<int> buffer{1};

@@ -42,7 +42,7 @@ TEST_CASE("buffers of many sizes and types become sums, round after round") {
               static_cast<float>(ranks * static_cast<int>(g * 10 + i) + round * size()));
     CHECK(counts[3] == size() * (size() - 1) / 2);
   }
-  bucket.wait();  // a round of nothing is no round
+  bucket.wait();  // without buffers there is no round
   mesh.close();
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a bucket is issued when it is full, or when the next buffer does not 
   mesh.close();
 }
 
-TEST_CASE("averages, and a bucket that is dropped with work under way") {
+TEST_CASE("averages, and a bucket that is destroyed while its operations are in progress") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   auto& dp = mesh["dp"];
   std::vector<double> a{static_cast<double>(rank())}, b{static_cast<double>(2 * rank())};
@@ -92,7 +92,7 @@ TEST_CASE("averages, and a bucket that is dropped with work under way") {
   mesh.close();
 }
 
-TEST_CASE("what the members add must be the same, in the first round and in those after it") {
+TEST_CASE("the members must add the same buffers, in the first round and in later ones") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   auto& dp = mesh["dp"];
@@ -100,7 +100,7 @@ TEST_CASE("what the members add must be the same, in the first round and in thos
   Bucket other{dp};
   other.add(rank() == 1 ? a : b);
   other.add(rank() == 1 ? b : a);
-  CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("other buffers on other ranks"),
+  CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("different buffers on different ranks"),
                        MismatchError);
 
   Bucket bucket{dp, {.bytes = 1 << 10}};
@@ -113,7 +113,7 @@ TEST_CASE("what the members add must be the same, in the first round and in thos
   two.add(a);
   two.wait();
   two.add(b);
-  CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first one had 2"),
+  CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first round had 2"),
                        UsageError);
   mesh.close();
 }

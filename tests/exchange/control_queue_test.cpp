@@ -1,9 +1,9 @@
-// One writer, many readers: everything arrives once and in order, whoever is late is named.
+// One writer, several readers: each message arrives once and in order; late ranks are named.
 #include "rankmesh/exchange/control_queue.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
-#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -27,21 +27,18 @@ Bytes message(std::uint64_t number, std::size_t n) {
   return bytes;
 }
 
-std::size_t length_of(int number) {  // some of many chunks, more than there are slots
+std::size_t length_of(int number) {  // some messages have more chunks than the queue has slots
   return static_cast<std::size_t>(number % 50 == 49 ? 5000
                                   : number % 5 == 4 ? number
                                                     : number % 40);
 }
 
-// Of segments: rankmesh-PROCESS-...
+// Counts the segments of this process. Other jobs may have segments at the same time.
 std::ptrdiff_t files_in_shm() {
+  const std::string prefix = "rankmesh-" + std::to_string(getpid()) + "-";
   std::ptrdiff_t n = 0;
-  for (const auto& file : std::filesystem::directory_iterator{"/dev/shm"}) {
-    const std::string name = file.path().filename().string();
-    n += name.starts_with("rankmesh-") && std::isdigit(static_cast<unsigned char>(name[9])) != 0
-             ? 1
-             : 0;
-  }
+  for (const auto& file : std::filesystem::directory_iterator{"/dev/shm"})
+    n += file.path().filename().string().starts_with(prefix) ? 1 : 0;
   return n;
 }
 
@@ -94,8 +91,7 @@ TEST_CASE("several queues on one group at once, and one that moves") {
 }
 
 TEST_CASE(
-    "a late reader is named, and the queue goes on when it comes; so is a writer that says "
-    "nothing") {
+    "a late reader and a silent writer are named, and the queue can be used again afterwards") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
@@ -127,7 +123,7 @@ TEST_CASE(
   if (queue.is_writer()) queue.write(message(6, 8));
   if (rank() > 0) CHECK(queue.read() == message(6, 8));
 
-  // In the middle of a message it cannot go on.
+  // A timeout in the middle of a message breaks the queue.
   if (queue.is_writer() && queue.local_readers() > 0) {
     CHECK_THROWS_AS(queue.write(message(7, 20 << 10), soon), TimeoutError);
     CHECK_THROWS_WITH_AS(queue.write(message(8, 1), soon), doctest::Contains("is broken"),
@@ -137,7 +133,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE("what cannot be is refused, differences on all members") {
+TEST_CASE("invalid arguments throw, and different arguments throw on all members") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   CHECK_THROWS_AS((ControlQueue{tp, tp.size()}), UsageError);

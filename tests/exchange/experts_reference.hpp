@@ -1,5 +1,5 @@
-// Random steps of expert dispatch, and what one process makes of them. Used on host and on device
-// memory.
+// Random steps of expert dispatch, compared with a computation in one process. Used on host and on
+// device memory.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ inline std::string mesh_text() {
   return rankmesh_test::size() % 2 == 0 ? "dp=2,ep=auto" : "dp=1,ep=auto";
 }
 
-// The same on every rank of a group; the numbers of tokens are all ranks'.
+// The arguments of one step, the same on every rank of a group. `tokens` has all ranks' numbers.
 struct Shape {
   std::vector<std::int64_t> tokens;
   std::int64_t hidden = 0, top_k = 0, experts = 0;
@@ -43,10 +43,10 @@ inline Shape random_shape(std::mt19937& random, std::int64_t ranks) {
   constexpr std::int64_t numbers[] = {0, 1, 2, 7, 33};
   for (std::int64_t r = 0; r < ranks; ++r) shape.tokens.push_back(numbers[below(5)]);
   shape.hidden = 1 + below(9);
-  if (below(4) == 0) shape.hidden = 1031;  // more than a stretch of the sum
+  if (below(4) == 0) shape.hidden = 1031;  // more than one piece of the sum
   shape.experts = 1 + below(12);
   shape.top_k = 1 + below(4);
-  // Every expert has a slot; what is left over are copies and empty slots.
+  // Every expert has a slot. The other slots are copies or empty.
   const std::int64_t per_rank = (shape.experts + ranks - 1) / ranks + below(3);
   for (std::int64_t p = 0; p < per_rank * ranks; ++p)
     shape.slots.push_back(p < shape.experts ? static_cast<std::int32_t>(p)
@@ -58,12 +58,13 @@ inline Shape random_shape(std::mt19937& random, std::int64_t ranks) {
   return shape;
 }
 
-// One step of all ranks, as if in one process: what each does with its choices.
+// A choice of a token, and where it is sent.
 struct Choice {
   std::int64_t rank, token;
   std::int32_t slot;  // -1: dropped
 };
 
+// One step of all ranks, computed in one process.
 struct Reference {
   std::vector<std::vector<std::int32_t>> ids;        // by rank
   std::vector<std::vector<float>> weights;           // by rank
@@ -110,115 +111,159 @@ T token_value(std::int64_t rank, std::int64_t token, std::int64_t h) {
   return static_cast<T>(static_cast<float>((rank * 131 + token * 17 + h * 7) % 97 - 40) / 8.0F);
 }
 
-// What the expert of a slot makes of a value: another factor for each logical expert.
+// The result of an expert for a value: each logical expert has another factor.
 template <class T>
 T expert_value(T value, std::int32_t logical) {
   return static_cast<T>(static_cast<float>(value) * static_cast<float>(1 + logical % 3));
 }
 
-template <class T, class Ground>
-void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random,
-               const Ground& ground) {
-  const std::int64_t n = ep.size(), self = ep.rank_in_group().value(), h = shape.hidden;
-  const std::int64_t k = shape.top_k, tokens = shape.tokens[at(self)];
-  const Reference reference = make_reference(shape, random);
-  CAPTURE(h);
-  CAPTURE(k);
-  CAPTURE(shape.experts);
-  ExpertDispatcher dispatcher{ep, ExpertMap{shape.slots, shape.experts, n}, shape.options};
-  const auto& ids = reference.ids[at(self)];
-  const ExpertRoute route = ground.route(dispatcher, ids, k);
-  CHECK(route.tokens() == tokens);
-  CHECK(route.dropped() == std::ranges::count_if(reference.choices[at(self)],
-                                                 [](const Choice& c) { return c.slot < 0; }));
+template <class T>
+bool equal_as_float(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(
+      a, b, [](T x, T y) { return static_cast<float>(x) == static_cast<float>(y); });
+}
 
-  std::vector<T> in;
-  for (std::int64_t t = 0; t < tokens; ++t)
-    for (std::int64_t i = 0; i < h; ++i) in.push_back(token_value<T>(self, t, i));
-  const auto& tokens_there = ground.put(in);
-  auto rows_there = typename Ground::template Memory<T>(at(route.rows() * h));
-  dispatcher.dispatch(route, ground.view(tokens_there), ground.view(rows_there), ground.stream());
-  std::vector<T> rows = ground.get(rows_there);
+// One step of one rank, compared with the reference. Platform gives the memory: host or device.
+template <class T, class Platform>
+class StepTest {
+ public:
+  StepTest(GroupCoordinator& ep, const Shape& shape, const Reference& reference,
+           const Platform& platform)
+      : shape_{shape},
+        reference_{reference},
+        platform_{platform},
+        n_{ep.size()},
+        self_{ep.rank_in_group().value()},
+        local_{static_cast<std::int64_t>(shape.slots.size()) / ep.size()},
+        tokens_{shape.tokens[at(self_)]},
+        dispatcher_{ep, ExpertMap{shape.slots, shape.experts, n_}, shape.options},
+        route_{platform.route(dispatcher_, reference.ids[at(self_)], shape.top_k)} {}
 
-  // The blocks, row by row.
-  const std::int64_t local = static_cast<std::int64_t>(shape.slots.size()) / n;
-  // The row of the slot's a-th arrival: with a capacity each rank has rows of its own.
-  const auto row_of = [&](std::int64_t e, std::size_t a) {
-    const auto& arrivals = reference.arrivals[at(self * local + e)];
-    const std::int64_t first = route.offsets()[at(e)];
-    if (!shape.options.capacity) return first + static_cast<std::int64_t>(a);
+  void run() {
+    CHECK(route_.tokens() == tokens_);
+    CHECK(route_.dropped() == std::ranges::count_if(reference_.choices[at(self_)],
+                                                    [](const Choice& c) { return c.slot < 0; }));
+    check_blocks();
+    std::vector<T> rows = check_dispatch();
+    check_dispatch_choices();
+    const std::int64_t h = shape_.hidden;
+    for (std::int64_t e = 0; e < local_; ++e)
+      for (std::int64_t i = route_.offsets()[at(e)] * h; i < route_.offsets()[at(e + 1)] * h; ++i)
+        rows[at(i)] = expert_value(rows[at(i)], route_.experts()[at(e)]);
+    for (int again = 0; again < 2; ++again) check_combine(rows);  // a route can be used again
+  }
+
+ private:
+  using Memory = typename Platform::template Memory<T>;
+
+  [[nodiscard]] const std::vector<const Choice*>& arrivals(std::int64_t e) const {
+    return reference_.arrivals[at(self_ * local_ + e)];
+  }
+
+  // The row of the a-th arrival in local slot e. With a capacity, each sending rank has its
+  // own rows.
+  [[nodiscard]] std::int64_t row_of(std::int64_t e, std::size_t a) const {
+    const auto& all = arrivals(e);
+    const std::int64_t first = route_.offsets()[at(e)];
+    if (!shape_.options.capacity) return first + static_cast<std::int64_t>(a);
     std::int64_t nth = 0;
-    while (static_cast<std::int64_t>(a) > nth &&
-           arrivals[a - at(nth) - 1]->rank == arrivals[a]->rank)
-      ++nth;
-    return first + arrivals[a]->rank * *shape.options.capacity + nth;
-  };
-  std::vector<T> expected(rows.size(), T{0});
-  for (std::int64_t e = 0; e < local; ++e) {
-    const auto& arrivals = reference.arrivals[at(self * local + e)];
-    CHECK(route.offsets()[at(e)] % shape.options.alignment == 0);
-    CHECK(route.experts()[at(e)] == shape.slots[at(self * local + e)]);
-    CHECK(route.counts()[at(e)] == (shape.options.capacity
-                                        ? n * *shape.options.capacity
-                                        : static_cast<std::int64_t>(arrivals.size())));
-    for (std::size_t a = 0; a < arrivals.size(); ++a) {
-      const std::int64_t rank = arrivals[a]->rank, row = row_of(e, a);
-      for (std::int64_t i = 0; i < h; ++i)
-        expected[at(row * h + i)] = token_value<T>(rank, arrivals[a]->token, i);
+    while (static_cast<std::int64_t>(a) > nth && all[a - at(nth) - 1]->rank == all[a]->rank) ++nth;
+    return first + all[a]->rank * *shape_.options.capacity + nth;
+  }
+
+  void check_blocks() const {
+    for (std::int64_t e = 0; e < local_; ++e) {
+      CHECK(route_.offsets()[at(e)] % shape_.options.alignment == 0);
+      CHECK(route_.experts()[at(e)] == shape_.slots[at(self_ * local_ + e)]);
+      CHECK(route_.counts()[at(e)] == (shape_.options.capacity
+                                           ? n_ * *shape_.options.capacity
+                                           : static_cast<std::int64_t>(arrivals(e).size())));
     }
   }
-  CHECK(std::ranges::equal(
-      rows, expected, [](T a, T b) { return static_cast<float>(a) == static_cast<float>(b); }));
 
-  // A row per choice comes where the choice's token came: here its number, as the backward pass
-  // needs it.
-  std::vector<T> numbered, numbers_expected(at(route.rows()), T{0});
-  for (std::int64_t i = 0; i < tokens * k; ++i) numbered.push_back(token_value<T>(self, i, 3));
-  for (std::int64_t e = 0; e < local; ++e) {
-    const auto& arrivals = reference.arrivals[at(self * local + e)];
-    for (std::size_t a = 0; a < arrivals.size(); ++a) {
-      const std::int64_t rank = arrivals[a]->rank, row = row_of(e, a);
-      const std::int64_t choice = arrivals[a] - reference.choices[at(rank)].data();
-      numbers_expected[at(row)] = token_value<T>(rank, choice, 3);
-    }
+  std::vector<T> check_dispatch() {
+    const std::int64_t h = shape_.hidden;
+    std::vector<T> in;
+    for (std::int64_t t = 0; t < tokens_; ++t)
+      for (std::int64_t i = 0; i < h; ++i) in.push_back(token_value<T>(self_, t, i));
+    const auto& tokens_there = platform_.put(in);
+    auto rows_there = Memory(at(route_.rows() * h));
+    dispatcher_.dispatch(route_, platform_.view(tokens_there), platform_.view(rows_there),
+                         platform_.stream());
+    std::vector<T> rows = platform_.get(rows_there);
+
+    std::vector<T> expected(rows.size(), T{0});
+    for (std::int64_t e = 0; e < local_; ++e)
+      for (std::size_t a = 0; a < arrivals(e).size(); ++a)
+        for (std::int64_t i = 0; i < h; ++i)
+          expected[at(row_of(e, a) * h + i)] =
+              token_value<T>(arrivals(e)[a]->rank, arrivals(e)[a]->token, i);
+    CHECK(equal_as_float(rows, expected));
+    return rows;
   }
-  const auto& numbered_there = ground.put(numbered);
-  auto numbers_there = typename Ground::template Memory<T>(at(route.rows()));
-  dispatcher.dispatch_choices(route, ground.view(numbered_there), ground.view(numbers_there),
-                              ground.stream());
-  const std::vector<T> numbers = ground.get(numbers_there);
-  CHECK(std::ranges::equal(numbers, numbers_expected, [](T a, T b) {
-    return static_cast<float>(a) == static_cast<float>(b);
-  }));
 
-  for (std::int64_t e = 0; e < local; ++e)
-    for (std::int64_t i = route.offsets()[at(e)] * h; i < route.offsets()[at(e + 1)] * h; ++i)
-      rows[at(i)] = expert_value(rows[at(i)], route.experts()[at(e)]);
-  // Twice: a route can be used again.
-  for (int again = 0; again < 2; ++again) {
-    const auto& results_there = ground.put(rows);
-    const auto& weights_there = ground.put(reference.weights[at(self)]);
-    auto out_there = typename Ground::template Memory<T>(at(tokens * h));
-    dispatcher.combine(route, ground.view(results_there), ground.view(weights_there),
-                       ground.view(out_there), ground.stream());
-    const std::vector<T> out = ground.get(out_there);
-    bool agrees = true;
-    for (std::int64_t t = 0; t < tokens; ++t)
+  // A row per choice, as in the backward pass, goes where the token of the choice went. Here it is
+  // the number of the choice.
+  void check_dispatch_choices() {
+    std::vector<T> numbered, expected(at(route_.rows()), T{0});
+    for (std::int64_t i = 0; i < tokens_ * shape_.top_k; ++i)
+      numbered.push_back(token_value<T>(self_, i, 3));
+    for (std::int64_t e = 0; e < local_; ++e)
+      for (std::size_t a = 0; a < arrivals(e).size(); ++a) {
+        const std::int64_t rank = arrivals(e)[a]->rank;
+        const std::int64_t choice = arrivals(e)[a] - reference_.choices[at(rank)].data();
+        expected[at(row_of(e, a))] = token_value<T>(rank, choice, 3);
+      }
+    const auto& numbered_there = platform_.put(numbered);
+    auto numbers_there = Memory(at(route_.rows()));
+    dispatcher_.dispatch_choices(route_, platform_.view(numbered_there),
+                                 platform_.view(numbers_there), platform_.stream());
+    CHECK(equal_as_float(platform_.get(numbers_there), expected));
+  }
+
+  void check_combine(const std::vector<T>& rows) {
+    using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const std::int64_t h = shape_.hidden, k = shape_.top_k;
+    const auto& weights = reference_.weights[at(self_)];
+    const auto& results_there = platform_.put(rows);
+    const auto& weights_there = platform_.put(weights);
+    auto out_there = Memory(at(tokens_ * h));
+    dispatcher_.combine(route_, platform_.view(results_there), platform_.view(weights_there),
+                        platform_.view(out_there), platform_.stream());
+    const std::vector<T> out = platform_.get(out_there);
+    std::vector<T> expected;
+    for (std::int64_t t = 0; t < tokens_; ++t)
       for (std::int64_t i = 0; i < h; ++i) {
-        using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
         Sum sum = 0;
         for (std::int64_t j = t * k; j < (t + 1) * k; ++j) {
-          const Choice& choice = reference.choices[at(self)][at(j)];
+          const Choice& choice = reference_.choices[at(self_)][at(j)];
           if (choice.slot < 0) continue;
-          sum += static_cast<Sum>(reference.weights[at(self)][at(j)]) *
+          sum += static_cast<Sum>(weights[at(j)]) *
                  static_cast<Sum>(
-                     expert_value(token_value<T>(self, t, i), shape.slots[at(choice.slot)]));
+                     expert_value(token_value<T>(self_, t, i), shape_.slots[at(choice.slot)]));
         }
-        agrees =
-            agrees && static_cast<Sum>(out[at(t * h + i)]) == static_cast<Sum>(static_cast<T>(sum));
+        expected.push_back(static_cast<T>(sum));
       }
-    CHECK(agrees);
+    CHECK(std::ranges::equal(out, expected,
+                             [](T x, T y) { return static_cast<Sum>(x) == static_cast<Sum>(y); }));
   }
+
+  const Shape& shape_;
+  const Reference& reference_;
+  const Platform& platform_;
+  std::int64_t n_, self_, local_, tokens_;
+  ExpertDispatcher dispatcher_;
+  ExpertRoute route_;
+};
+
+template <class T, class Platform>
+void test_step(GroupCoordinator& ep, const Shape& shape, std::mt19937& random,
+               const Platform& platform) {
+  const Reference reference = make_reference(shape, random);
+  CAPTURE(shape.hidden);
+  CAPTURE(shape.top_k);
+  CAPTURE(shape.experts);
+  StepTest<T, Platform>{ep, shape, reference, platform}.run();
 }
 
 }  // namespace experts_reference

@@ -7,7 +7,7 @@ using namespace experts_reference;
 
 namespace {
 
-// Host memory as it is.
+// The platform of host memory: no copies.
 struct OnHost {
   template <class T>
   using Memory = std::vector<T>;
@@ -53,7 +53,7 @@ TEST_CASE("random steps of expert dispatch equal one process, with and without a
   mesh.close();
 }
 
-TEST_CASE("nobody has tokens, or one rank has them all") {
+TEST_CASE("no rank has tokens, or one rank has all of them") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(5, ep.size()), {.alignment = 4}};
@@ -136,8 +136,7 @@ TEST_CASE(
   mesh.close();
 }
 
-TEST_CASE(
-    "misuse of an expert dispatcher is refused; ranks that differ are found out on every rank") {
+TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on every rank") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   const auto n = ep.size();

@@ -19,7 +19,7 @@ TEST_CASE("every rank runs every step, with tokens or without, until all are don
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2" : "dp=auto"};
   auto& dp = mesh["dp"];
   Lockstep lockstep{dp, {.sizes = {2, 4, 8}, .multiple = 5}};
-  // Each rank has requests of its own; some have none at all, and some pause between.
+  // Each rank has different requests; some have none, and some pause between requests.
   std::mt19937 random{static_cast<unsigned>(dp.rank_in_group().value())};
   std::int64_t left =
       dp.rank_in_group().value() % 3 == 2 ? 0 : 30 + static_cast<std::int64_t>(random() % 30);
@@ -47,7 +47,7 @@ TEST_CASE("every rank runs every step, with tokens or without, until all are don
     if (batch > 0) CHECK(step.mode <= mode);
     for (const std::int64_t tokens : step.tokens) seen += tokens;
     left -= batch;
-    if (step.padded == 0) continue;  // nobody has any
+    if (step.padded == 0) continue;  // no rank has tokens
     // The collective of the step: of one size, on all ranks, the idle ones too.
     std::vector<std::int32_t> work(static_cast<std::size_t>(step.padded), 1);
     dp.all_reduce(work);
@@ -64,7 +64,8 @@ TEST_CASE("every rank runs every step, with tokens or without, until all are don
   mesh.close();
 }
 
-TEST_CASE("a done rank idles on while others work, and a group without work ends at once") {
+TEST_CASE(
+    "a rank that is done runs dummy steps while others work; a group without work ends at once") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   Lockstep lockstep{mesh["dp"]};
   for (int s = 0; s <= size(); ++s) {  // rank r has one token in steps 0 .. r-1
@@ -98,7 +99,7 @@ TEST_CASE("the mode is the lowest of the ranks with tokens; idle ranks do not lo
   mesh.close();
 }
 
-TEST_CASE("what does not fit together is found on all ranks, by the same all_reduce") {
+TEST_CASE("invalid and different proposals throw on all ranks") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   auto& dp = mesh["dp"];
   CHECK_THROWS_AS((Lockstep{dp, {.sizes = {4, 4}}}), UsageError);
@@ -106,7 +107,7 @@ TEST_CASE("what does not fit together is found on all ranks, by the same all_red
   CHECK_THROWS_AS((Lockstep{dp, {.multiple = 0}}), UsageError);
   Lockstep negative{dp};
   CHECK_THROWS_WITH_AS((void)negative.agree({.tokens = dp.is_last() ? -1 : 3}),
-                       doctest::Contains("what cannot be"), MismatchError);
+                       doctest::Contains("proposes an invalid step"), MismatchError);
   Lockstep done{dp};
   if (!done.agree({.tokens = dp.is_first() ? 0 : 1, .is_done = dp.is_first()}).is_last)
     CHECK_THROWS_AS((void)done.agree({.tokens = 1}), MismatchError);

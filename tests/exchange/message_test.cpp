@@ -1,4 +1,4 @@
-// Messages of any length, and what is no message.
+// Messages of any length, and bytes that are not messages.
 #include "rankmesh/exchange/message.hpp"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ TEST_CASE("messages of any length are broadcast, sent and gathered") {
   mesh.close();
 }
 
-TEST_CASE("what is no message is refused, without making room for it") {
+TEST_CASE("bytes that are not a message are rejected before memory is allocated") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
@@ -65,7 +65,7 @@ TEST_CASE("what is no message is refused, without making room for it") {
   }
   if (rank() == 1) {
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1),
-                         doctest::Contains("does not begin as one"), DataError);
+                         doctest::Contains("do not begin with its mark"), DataError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2),
                          doctest::Contains("received 12 bytes"), UsageError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998),
@@ -74,7 +74,7 @@ TEST_CASE("what is no message is refused, without making room for it") {
   mesh.close();
 }
 
-TEST_CASE("a sender that fails tells its receivers") {
+TEST_CASE("receivers get the error of a sender that fails") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const exchange::Failure failure{"no paper"};

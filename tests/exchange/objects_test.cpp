@@ -1,4 +1,4 @@
-// Values of any type between ranks, and bytes that are none.
+// Values of any type between ranks, and bytes that are not values.
 #include "rankmesh/exchange/objects.hpp"
 
 #include <doctest/doctest.h>
@@ -125,21 +125,23 @@ TEST_CASE("an object that cannot be serialised fails on every member") {
   mesh.close();
 }
 
-TEST_CASE("an object of another type is refused by its receiver alone, and the group goes on") {
+TEST_CASE("an object of another type throws at its receiver only, and the group stays usable") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   if (tp.is_first()) exchange::send_object(tp, std::string{"fourteen bytes"}, 1);
   if (rank() == 1)
     CHECK_THROWS_WITH_AS((void)exchange::recv_object<std::vector<double>>(tp, 0),
-                         doctest::Contains("are no object"), DataError);
+                         doctest::Contains("are not an object"), DataError);
   std::vector<int> one{1};
   tp.all_reduce(one);
   CHECK(one[0] == size());
   mesh.close();
 }
 
-TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and never trusted") {
+TEST_CASE(
+    "bytes that were truncated, lengthened or changed throw or are read, without undefined "
+    "behaviour") {
   if (rank() != 0) return;
   const Bytes good = exchange::to_bytes(engine_step(3, 4));
   CHECK(exchange::from_bytes<EngineStep>(good) == engine_step(3, 4));
@@ -148,14 +150,14 @@ TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and n
   Bytes longer = good;
   longer.push_back(std::byte{0});
   CHECK_THROWS_WITH_AS((void)exchange::from_bytes<EngineStep>(longer),
-                       doctest::Contains("1 of them are left over"), DataError);
-  // A vector that claims 2^60 elements, or 2^33 of them: neither is made room for.
+                       doctest::Contains("1 bytes are left over"), DataError);
+  // A vector that claims 2^60 elements, or 2^33 of them: no memory is allocated for either.
   for (const std::uint64_t length : {std::uint64_t{1} << 60, std::uint64_t{1} << 33}) {
     Bytes huge(1 + sizeof length);
     huge[0] = std::byte{1};
     std::memcpy(huge.data() + 1, &length, sizeof length);
     CHECK_THROWS_WITH_AS((void)exchange::from_bytes<std::vector<double>>(huge),
-                         doctest::Contains("ends too early"), DataError);
+                         doctest::Contains("the bytes end too early"), DataError);
     CHECK_THROWS_AS((void)exchange::from_bytes<std::string>(huge), DataError);
   }
   std::mt19937 random{5};
@@ -173,7 +175,7 @@ TEST_CASE("bytes that were cut, lengthened or changed are refused or read, and n
   CHECK(refused > 100);
 }
 
-TEST_CASE("the format is cereal's own: what its archive has written in either byte order is read") {
+TEST_CASE("the output of cereal's archive is read in either byte order") {
   if (rank() != 0) return;
   for (const auto& options : {cereal::PortableBinaryOutputArchive::Options::LittleEndian(),
                               cereal::PortableBinaryOutputArchive::Options::BigEndian()}) {

@@ -103,7 +103,7 @@ int main() {
     void* begin = memory.data();
     std::size_t space = memory.size();
     auto* aligned = static_cast<std::byte*>(std::align(ring_line, ring_line, begin, space));
-    // Each thread has a view of its own, as each process would.
+    // Each thread has its own view, as each process would.
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < readers; ++r)
       threads.emplace_back([=] {

@@ -57,7 +57,7 @@ void check_equal(TensorDict& got, TensorDict expected) {
 
 }  // namespace
 
-TEST_CASE("a dictionary is broadcast, and memory that fits is used again") {
+TEST_CASE("a dictionary is broadcast, and memory that fits is reused") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const std::int64_t root = size() / 2;
@@ -132,7 +132,7 @@ TEST_CASE("from stage to stage, whole and in slices that the next stage gathers"
   mesh.close();
 }
 
-TEST_CASE("the sender's and the receiver's slices must be of one group size") {
+TEST_CASE("sender and receiver must divide tensors among groups of the same size") {
   NEEDS_MULTIPLE_OF(2);
   NEEDS_RANKS(4);
   Mesh mesh{MPI_COMM_WORLD, "pp=2,tp=auto"};
@@ -145,7 +145,7 @@ TEST_CASE("the sender's and the receiver's slices must be of one group size") {
   mesh.close();
 }
 
-TEST_CASE("metadata that is none is refused") {
+TEST_CASE("bytes that are not metadata throw") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
@@ -154,11 +154,11 @@ TEST_CASE("metadata that is none is refused") {
   TensorDict dict;
   if (rank() == 1)
     CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(tp, dict, 0),
-                         doctest::Contains("no description"), DataError);
+                         doctest::Contains("do not describe"), DataError);
   mesh.close();
 }
 
-TEST_CASE("tensors say what they are") {
+TEST_CASE("tensors know their type, shape and memory") {
   std::vector<int> memory(6);
   const Tensor tensor = Tensor::refer(memory, {2, 3});
   tensor.host<int>()[5] = 8;
@@ -171,7 +171,7 @@ TEST_CASE("tensors say what they are") {
       (void)Tensor::allocate(DataType::float64, {std::int64_t{1} << 40, std::int64_t{1} << 21}),
       UsageError);
   CHECK_THROWS_WITH_AS((void)tensor.host<float>(),
-                       doctest::Contains("int32 in host memory is asked for"), UsageError);
+                       doctest::Contains("holds int32 in host memory, but"), UsageError);
   TensorDict dict;
   dict.add("a", Tensor{});
   CHECK_THROWS_AS(dict.add("a", Tensor{}), UsageError);

@@ -14,6 +14,7 @@
 #include "rankmesh/report/groups.hpp"
 #include "rankmesh/report/rank.hpp"
 #include "rankmesh/report/show.hpp"
+#include "rankmesh/report/write.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::GroupFamily;
@@ -101,14 +102,16 @@ void check_rank(const MeshPlan& plan, Rank rank) {
 // Makes all reports that are fast for any plan.
 void check_reports(const MeshPlan& plan) {
   namespace report = rankmesh::report;
-  require(!report::show_text(plan, {}).empty() && !report::show_json(plan, {}).empty(), "show");
-  require(!report::explain_order_text(plan).empty() && !report::explain_order_json(plan).empty(),
-          "order");
+  using enum report::Format;
+  const auto require_forms = [](const report::Document& document, const char* name) {
+    for (const auto format : {text, json, csv})
+      require(!report::to_string(document, format).empty(), name);
+  };
+  require_forms(report::show(plan, nullptr), "show");
+  require_forms(report::explain_order(plan), "order");
   const Rank last = plan.world_size() - 1;
-  require(!report::rank_text(plan, last, nullptr).empty(), "rank");
-  require(!report::explain_rank_text(plan, last).empty() &&
-              !report::explain_rank_json(plan, last).empty(),
-          "explain");
+  require(!report::to_string(report::rank(plan, last, nullptr), text).empty(), "rank");
+  require_forms(report::explain_rank(plan, last), "explain");
   if (plan.world_size() > small_world) return;
   std::vector<report::NamedFamily> families;
   std::int64_t groups = 0;
@@ -117,9 +120,9 @@ void check_reports(const MeshPlan& plan) {
     groups += family.group_count();
   }
   std::size_t written = 0;
-  for (const auto format : {report::Format::text, report::Format::json, report::Format::csv})
-    report::write_groups(plan.world_size(), families, format,
-                         [&](auto piece) { written += piece.size(); });
+  const auto listing = report::groups(plan.world_size(), std::move(families));
+  for (const auto format : {text, json, csv})
+    report::write(listing, format, [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);
   require(counts.groups == groups && counts.distinct_groups <= groups, "count");

@@ -1,4 +1,4 @@
-// What a golden file cannot say: size limits, memory, pipes, terminals, files.
+// Tests that golden files cannot express: size limits, memory, pipes, terminals, files.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -45,7 +45,7 @@ TEST_CASE("show stays under 50 lines") {
   }
 }
 
-TEST_CASE("a reader who has seen enough is no error") {
+TEST_CASE("a reader that closes the pipe early is no error") {
   const Scratch scratch;
   const auto result =
       shell(scratch, "{ meshinfo groups dp=524288,tp=8; echo \"[exit $?]\" >&2; } | head -n 1");
@@ -75,7 +75,7 @@ TEST_CASE("groups of 4 million ranks take constant memory") {
     CHECK(result.peak_kib < 50 * 1024);
 #endif
   }
-  // One group of all ranks is a list too long to hold as well.
+  // A group of all ranks is too long for the memory too.
   const auto result = shell(scratch, "exec meshinfo groups all=4194304 --format json >/dev/null");
   CHECK(result.status == 0);
 #if !defined(__SANITIZE_ADDRESS__)
@@ -93,7 +93,7 @@ TEST_CASE("colour goes to a terminal only") {
   CHECK_LACKS(shell_on_terminal(scratch, command + " -o f; cat f").out, "\x1b");
 }
 
-TEST_CASE("a file is written whole or not at all") {
+TEST_CASE("a file is written completely or not at all") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "echo old >f.json; meshinfo rank 9 tp=2 -o f.json").status == 2);
   CHECK(scratch.read("f.json") == "old\n");
@@ -104,10 +104,10 @@ TEST_CASE("a file is written whole or not at all") {
       shell(scratch, "meshinfo groups dp=65536,tp=8 -o f.json; test $(wc -l <f.json) = 1").status ==
       0);
   CHECK(shell(scratch, "ls").out ==
-        "d\nf.json\nfiles\nmeshes\nspecs\n");  // nothing temporary stays
+        "d\nf.json\nfiles\nmeshes\nspecs\n");  // no temporary file is left
 }
 
-TEST_CASE("a link or a device in the place of the file stays what it is") {
+TEST_CASE("a link or a pipe in the place of the file is kept") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "touch real; ln -s real link; meshinfo show tp=2 -o link").status == 0);
   CHECK(shell(scratch, "test -L link && test -s real").status == 0);
@@ -116,14 +116,14 @@ TEST_CASE("a link or a device in the place of the file stays what it is") {
   CHECK(shell(scratch, "test -p pipe").status == 0);
 }
 
-TEST_CASE("version says what it stands on") {
+TEST_CASE("version lists the libraries") {
   const Scratch scratch;
   const auto lines = lines_of(shell(scratch, "meshinfo version").out);
   REQUIRE(lines.size() >= 2);
   CHECK(lines[0] == "rankmesh      " RANKMESH_EXPECTED_VERSION);
   CHECK(lines[1].starts_with("MPI           "));
   if (lines[1].find("not found") != std::string::npos)
-    return;  // built without MPI, so without all else
+    return;  // built without MPI and the other libraries
   REQUIRE(lines.size() == 5);
   CHECK(lines[2].starts_with("CUDA runtime  "));
   CHECK(lines[3].starts_with("CUDA driver   "));

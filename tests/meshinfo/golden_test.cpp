@@ -1,14 +1,13 @@
-// The command line as its users see it: golden/*.txt holds commands, their output and their exit
-// status.
+// Tests the command line as its users see it: golden/*.txt holds commands, their output and their
+// exit status.
 //
-//   $ meshinfo show tp=2        a /bin/sh command; what it prints (stdout, then stderr) follows
+//   $ meshinfo show tp=2        a /bin/sh command; its output (stdout, then stderr) follows
 //   ...
-//   {...}                       in such a line stands for any text (what libraries of several
-//   versions say) [exit 0]                    ends it; whatever stands before the next `$ ` is a
-//   comment
+//   {...}                       in an output line: any text (versions of libraries)
+//   [exit 0]                    ends the output; lines before the next `$ ` are a comment
 //
-// RANKMESH_UPDATE_GOLDEN=1 rewrites the files with what is printed now; read the difference before
-// committing.
+// RANKMESH_UPDATE_GOLDEN=1 rewrites the files with the present output; read the difference before
+// you commit it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +36,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Whether the line is the pattern, in which "{...}" stands for any text.
+// Whether the line matches the pattern, in which "{...}" matches any text.
 bool matches(const std::string& line, const std::string& pattern) {
   const auto gap = pattern.find("{...}");
   if (gap == std::string::npos) return line == pattern;
@@ -45,7 +44,7 @@ bool matches(const std::string& line, const std::string& pattern) {
          line.ends_with(pattern.substr(gap + 5));
 }
 
-// Whatever the case, an error is one line and a hint line on stderr, and nothing else is said.
+// An error is always one line and a hint line on stderr, without other output.
 void check_manners(const Result& result) {
   CHECK_LACKS(result.out, "\x1b");
   if (result.status != 2) {
@@ -95,7 +94,7 @@ std::string replay(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("meshinfo prints what the golden files say") {
+TEST_CASE("meshinfo prints the golden files") {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator{GOLDEN_DIR})
     if (entry.path().extension() == ".txt") files.push_back(entry.path());

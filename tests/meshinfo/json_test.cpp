@@ -112,6 +112,19 @@ TEST_CASE("show: the schema, the views and the names") {
   CHECK(document["rank_0"] == json{{"groups", 3}, {"communicators", 3}});
 }
 
+TEST_CASE("presets: the schema, and every key") {
+  const json document = parsed("presets deepspeed");
+  CHECK(keys(document) == Keys{"schema", "presets"});
+  CHECK(document["schema"] == "rankmesh.presets/1");
+  REQUIRE(document["presets"].size() == 5);
+  for (const json& preset : document["presets"]) {
+    CHECK(keys(preset) == Keys{"system", "kind", "convention", "keys"});
+    CHECK(preset["system"] == "deepspeed");
+    for (const json& key : preset["keys"]) CHECK(keys(key) == Keys{"name", "form", "meaning"});
+    CHECK(preset["keys"].back()["name"] == "world_size");
+  }
+}
+
 TEST_CASE("version: the schema") {
   const json document = parsed("version");
   CHECK(keys(document) == Keys{"schema", "rankmesh", "libraries"});

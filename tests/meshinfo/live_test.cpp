@@ -36,7 +36,7 @@ std::string host() {
 
 }  // namespace
 
-TEST_CASE("show: once, with nodes, the host and what lies inside a node") {
+TEST_CASE("show: once, with nodes, the host and the groups inside a node") {
   const Scratch scratch;
   const auto result = in_job(scratch, "show dp=2,tp=auto");
   CHECK(result.status == 0);
@@ -85,7 +85,7 @@ TEST_CASE("groups and version: once") {
   CHECK(lines_of(in_job(scratch, "version").out).size() == 5);
 }
 
-TEST_CASE("an error is said once, with status 2") {
+TEST_CASE("an error is reported once, with status 2") {
   const Scratch scratch;
   for (const std::string arguments :
        {"show tp=3", "show tp=x", "groups dp=2,tp=2 --dim ep", "rank 4 tp=4",
@@ -109,7 +109,7 @@ TEST_CASE("--offline ignores the job: its size, its hosts, its ranks") {
   CHECK_LACKS(result.out, "in one node");
 }
 
-TEST_CASE("ranks with different meshes: one error that names both") {
+TEST_CASE("ranks with different meshes: one error that names both meshes") {
   const Scratch scratch;
   const auto result = shell(scratch,
                             "run-mpi 4 sh -c 'if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 2 ]; then "
@@ -122,7 +122,7 @@ TEST_CASE("ranks with different meshes: one error that names both") {
   CHECK(count(result.err, "ranks 0-1,3: dp=2,tp=2") == 1);
 }
 
-TEST_CASE("routes: the job's own coordinators say what serves, and why a rule does not") {
+TEST_CASE("routes: the coordinators of the job report the transport, and why a rule is skipped") {
   const Scratch scratch;
   const auto result = in_job(scratch, "routes dp=2,tp=2 --format json",
                              "RANKMESH_ROUTES='tp.all_reduce:0-32K=mpi' ");
@@ -171,6 +171,22 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   CHECK(json["tables"][2]["rows"][0]["size"] == 8);  // 4 blocks of a whole element
   CHECK(json["tables"][2]["rows"][0]["count"] == 1);
 
+  const auto csv = in_job(scratch,
+                          "bench dp=2,tp=2 --dim tp -e 16 -n 2 -d half --op all_gather,broadcast "
+                          "--output rows.csv");
+  CHECK(csv.status == 0);
+  CHECK(csv.out == "");
+  const auto lines = lines_of(shell(scratch, "cat rows.csv").out);
+  REQUIRE(lines.size() == 1 + 2 * 1 + 2 * 2);  // broadcast is in place only
+  CHECK(lines[0] ==
+        "name,operation,ranks,groups,size,count,type,redop,root,transport,form,time us,algbw,"
+        "busbw,wrong");
+  CHECK(lines[1].starts_with("tp,broadcast,2,2,8,4,float16,none,0,"));
+  CHECK(lines[1].find(",in-place,") != std::string::npos);
+  CHECK(lines[3].starts_with("tp,all_gather,2,2,8,2,float16,none,-1,"));
+  CHECK(lines[3].find(",out-of-place,") != std::string::npos);
+  CHECK(lines[3].ends_with(",0"));
+
   CHECK(in_job(scratch, "bench tp=4 -r 4 -e 8").status == 2);
   CHECK(in_job(scratch, "bench tp=4 --dim tq -e 8").status == 2);
   const auto nowhere = in_job(scratch, "bench tp=4 -e 8 --output /nowhere/at/all.txt");
@@ -178,7 +194,7 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   CHECK_CONTAINS(nowhere.err, "cannot write '/nowhere/at/all.txt'");
 }
 
-TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules alone") {
+TEST_CASE("tune: writes a file that can be read back, as a mesh file and as rules alone") {
   const Scratch scratch;
   const auto result =
       in_job(scratch, "tune dp=2,tp=2 -e 16 -n 2 -w 1 --op all_reduce,barrier -o tuned.toml");
@@ -196,5 +212,16 @@ TEST_CASE("tune: writes a file that is read back, as a mesh file and as rules al
   CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes")
             .status == 0);
   CHECK(in_job(scratch, "routes dp=2,tp=2", "RANKMESH_ROUTES=@tuned.routes ").status == 0);
+  const auto json = nlohmann::json::parse(
+      in_job(scratch, "tune tp=4 -e 8 -n 2 --op all_reduce,barrier --format json").out);
+  CHECK(json["schema"] == "rankmesh.tune/1");
+  CHECK(json["world_size"] == 4);
+  REQUIRE(json["measurements"].size() == 2);
+  CHECK(json["measurements"][0]["operation"] == "barrier");
+  CHECK(json["measurements"][1]["size"] == 8);
+  CHECK(json["measurements"][1]["time_us"]["mpi"].get<double>() > 0);
+  const auto csv = in_job(scratch, "tune tp=4 -e 8 -n 2 --op all_reduce --format csv");
+  CHECK(lines_of(csv.out).at(0) == "name,operation,size,transport,time us");
+  CHECK(lines_of(csv.out).at(1).starts_with("tp,all_reduce,8,mpi,"));
   CHECK(shell(scratch, "ls | grep tuned").out == "tuned.routes\ntuned.toml\n");
 }

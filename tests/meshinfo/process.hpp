@@ -1,5 +1,4 @@
-// Runs meshinfo as a shell would, in an empty folder and with an environment of which nothing is
-// inherited.
+// Runs meshinfo as a shell does, in an empty folder and with an environment of its own.
 #pragma once
 
 #include <string>
@@ -10,11 +9,12 @@ namespace rankmesh_test {
 struct Result {
   std::string out;
   std::string err;
-  int status = -1;    // exit status; 128 + signal where a signal ended it
+  int status = -1;    // exit status; 128 + signal if a signal ended it
   long peak_kib = 0;  // largest resident set of the command and its children
 };
 
-// A folder of its own for one test: `meshes` leads to examples/meshes, `files` to golden/files.
+// A folder for one test, with links to examples/meshes (`meshes`), examples/specs (`specs`) and
+// golden/files (`files`).
 class Scratch {
  public:
   Scratch();

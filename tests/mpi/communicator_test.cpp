@@ -42,7 +42,7 @@ TEST_CASE("an environment attaches to an initialised MPI and leaves it running")
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_MULTIPLE)
     CHECK_THROWS_WITH_AS(mpi::Environment{mpi::ThreadLevel::multiple},
-                         doctest::Contains("MPI_THREAD_MULTIPLE is wanted"), UsageError);
+                         doctest::Contains("but MPI_THREAD_MULTIPLE was requested"), UsageError);
 }
 
 TEST_CASE("a split orders by key, and an undefined colour gives nothing") {
@@ -70,7 +70,8 @@ TEST_CASE("create_group takes its members alone, in the order given") {
   }
 }
 
-TEST_CASE("owners move and null their source; handles that are dropped go at MPI_Finalize") {
+TEST_CASE(
+    "owners move and null their source; handles that are not freed are freed by MPI_Finalize") {
   auto first = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
   const MPI_Comm handle = first.view().native();
   mpi::Communicator second{std::move(first)};
@@ -82,7 +83,7 @@ TEST_CASE("owners move and null their source; handles that are dropped go at MPI
   third = std::move(first);  // the duplicate is left to MPI_Finalize
 }
 
-TEST_CASE("handles that are no intracommunicator are refused") {
+TEST_CASE("handles that are not intracommunicators throw") {
   CHECK_THROWS_WITH_AS(mpi::CommunicatorView{MPI_COMM_NULL}, doctest::Contains("MPI_COMM_NULL"),
                        UsageError);
   if (size() < 2) return;
@@ -95,7 +96,7 @@ TEST_CASE("handles that are no intracommunicator are refused") {
   half.free();
 }
 
-TEST_CASE("errors keep MPI's code and say where") {
+TEST_CASE("errors keep MPI's code and the source location") {
   auto comm = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
   try {
     int value = 0;

@@ -20,7 +20,7 @@ PlanCounts enumerated(const MeshPlan& plan) {
   PlanCounts counts;
   std::set<std::vector<rankmesh::Rank>> distinct;
   std::set<std::pair<std::vector<rankmesh::Rank>, std::string>>
-      executed;  // and what tells equal groups apart
+      executed;  // and the options that separate equal groups
   counts.world_size = plan.world_size();
   counts.names = static_cast<std::int64_t>(plan.families().size());
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
@@ -117,7 +117,7 @@ TEST_CASE("counts of random meshes are those of an enumeration") {
   }
 }
 
-TEST_CASE("options that keep equal groups apart are counted") {
+TEST_CASE("options that separate equal groups are counted") {
   std::mt19937 random{7};
   for (int round = 0; round < 40; ++round) {
     CAPTURE(round);
@@ -194,7 +194,7 @@ TEST_CASE("Megatron-LM at 16,384 ranks") {
   CHECK(counts.groups_per_rank == PlanCounts::PerRank{15, 17, true});
 }
 
-// Not the whole world, so that no name is a partition of it; found by a fuzz target, which waited
+// No name is a partition of the whole world. A fuzz target found this; it waited
 // for minutes.
 TEST_CASE("a huge mesh on a part of the world is counted at once") {
   const std::string mesh =

@@ -25,7 +25,7 @@ NameDiff named(const PlanDiff& diff, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("a thing does not differ from itself") {
+TEST_CASE("a mesh does not differ from itself") {
   for (const std::string mesh :
        {"tp=1", "pp=2,dp=2,tp=4", "megatron:world_size=64,tp=2,pp=4,ep=2",
         "deepspeed:kind=grid,pp=2,dp=2,mp=2", "sglang:tp=8,attn_dp=2,attn_cp=2,moe_ep=4",
@@ -36,7 +36,7 @@ TEST_CASE("a thing does not differ from itself") {
   }
 }
 
-TEST_CASE("names that only one has, and what the other calls them") {
+TEST_CASE("names of one mesh only, and equal groups under other names") {
   const PlanDiff found = diff("pp=2,dp=2,tp=4", "stage=2,dp=2,tp=4");
   CHECK_FALSE(found.is_empty());
   CHECK(named(found, "pp").change == NameChange::only_a);
@@ -61,7 +61,7 @@ TEST_CASE("other groups, another order of groups, another order of ranks") {
           .change == NameChange::order);
 }
 
-TEST_CASE("other worlds, and groups that live on in a larger one") {
+TEST_CASE("worlds of different sizes, and groups that both have") {
   const PlanDiff found = diff("dp=2,tp=4", "dp=4,tp=4");
   CHECK_FALSE(found.is_empty());
   CHECK(named(found, "tp").surviving == 2);
@@ -80,7 +80,7 @@ TEST_CASE("Megatron-LM's default order against Llama 3's, by arithmetic") {
   CHECK(named(found, "dp").changed_ranks == 16384);
 }
 
-TEST_CASE("a world that nobody can look through is compared by arithmetic") {
+TEST_CASE("a world too large to enumerate is compared by arithmetic") {
   const PlanDiff found = diff("dp=1048576,pp=1024,tp=1024", "pp=1024,dp=1048576,tp=1024");
   CHECK(found.changed_ranks == 1048576LL * 1024 * 1024);
   CHECK(named(found, "tp").change == NameChange::same);

@@ -98,32 +98,6 @@ T reduced(ReduceOp op, int members, std::uint64_t operation, std::int64_t i) {
       op, members, [&](std::int64_t k) { return value(static_cast<int>(k), operation, i); });
 }
 
-template <class F>
-auto with_type(DataType type, F&& f) {
-  switch (type) {
-    case DataType::int8:
-      return f(std::int8_t{});
-    case DataType::uint8:
-      return f(std::uint8_t{});
-    case DataType::int16:
-      return f(std::int16_t{});
-    case DataType::uint16:
-      return f(std::uint16_t{});
-    case DataType::int32:
-      return f(std::int32_t{});
-    case DataType::uint32:
-      return f(std::uint32_t{});
-    case DataType::int64:
-      return f(std::int64_t{});
-    case DataType::uint64:
-      return f(std::uint64_t{});
-    case DataType::float32:
-      return f(float{});
-    default:
-      return f(double{});
-  }
-}
-
 std::string name_of(const shm::Algorithm* algorithm) {
   return algorithm == nullptr ? "no algorithm" : std::string{algorithm->name};
 }
@@ -200,7 +174,9 @@ class Member {
       do item.region = static_cast<int>(own_() % regions);
       while (taken[static_cast<std::size_t>(item.region)]);
     }
-    with_type(type, [&](auto zero) { fill<decltype(zero)>(item, call, type, count, in_place); });
+    rankmesh::visit(type, [&]<class T>(std::type_identity<T>) {
+      if constexpr (std::is_arithmetic_v<T>) fill<T>(item, call, type, count, in_place);
+    });
     const bool tries_fast_path = own_() % 2 == 0;
     const int looks = static_cast<int>(own_() % 50);
     const std::uint64_t before = allocations;

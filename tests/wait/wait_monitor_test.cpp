@@ -52,7 +52,8 @@ TEST_CASE("a rank that waits at another point is named with it") {
   } catch (const TimeoutError& error) {
     CHECK(error.missing().empty());
     const std::string name = std::to_string(last());
-    CHECK_MESSAGE(error.message().find("rank " + name + " (no mesh) waits in another place") != std::string::npos,
+    CHECK_MESSAGE(error.message().find("rank " + name + " (no mesh) waits in another place") !=
+                      std::string::npos,
                   error.message());
   }
   MPI_Ibarrier(MPI_COMM_WORLD, &all);

@@ -1,4 +1,4 @@
-// A communicator and a monitor of its own for a test of waits.
+// A communicator and a monitor for one test of waits.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
 // meshinfo bench on a live mesh: nccl-tests' columns, one table per name and operation.
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
-#include "bench_options.hpp"
+#include <fmt/format.h>
+
+#include "bench.hpp"
 #include "measure.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -10,16 +11,18 @@
 namespace meshinfo {
 
 using rankmesh::Operation;
+using rankmesh::report::Value;
 
 namespace {
 
+// The result of one form of a call: out of place, or in place.
 struct Figures {
-  bool is_there = false;
+  bool is_there = false;  // whether the operation has the form
   double seconds = 0, algbw = 0, busbw = 0;
   std::int64_t wrong = -1;  // not checked
 };
 
-// nccl-tests: by how much more the bus carries than the algorithm's bandwidth says.
+// As nccl-tests define it: the factor from the algorithm's bandwidth to that of the bus.
 double bus_factor(Operation operation, std::int64_t n) {
   const auto size = static_cast<double>(n);
   switch (operation) {
@@ -47,128 +50,172 @@ bool is_rooted(Operation operation) {
          operation == Operation::gather || operation == Operation::scatter;
 }
 
-Figures measured(Measure& measure, const Work& work, bool in_place, std::int64_t group_size,
-                 const BenchOptions& options) {
-  if (!Measure::has_form(work, in_place)) return {};
-  Figures figures{.is_there = true};
-  if (options.check != 0 && work.operation != Operation::barrier)
-    figures.wrong = measure.wrong(work, in_place);
-  figures.seconds = measure.time(work, in_place, options.warm_up, options.repeats);
-  const double bytes = static_cast<double>(Measure::size_of(work, group_size).bytes);
-  figures.algbw = figures.seconds > 0 ? bytes / figures.seconds / 1e9 : 0;
-  figures.busbw = figures.algbw * bus_factor(work.operation, group_size);
-  return figures;
-}
-
 std::string columns(const Figures& f) {
   if (!f.is_there) return fmt::format("  {:>8} {:>7} {:>7} {:>6}", "N/A", "N/A", "N/A", "N/A");
   return fmt::format("  {:>8.2f} {:>7.3f} {:>7.3f} {:>6}", f.seconds * 1e6, f.algbw, f.busbw,
                      f.wrong < 0 ? "N/A" : fmt::format("{}", f.wrong));
 }
 
-nlohmann::ordered_json json_of(const Figures& f) {
+Value json_of(const Figures& f) {
   if (!f.is_there) return nullptr;
-  nlohmann::ordered_json json{
-      {"time_us", f.seconds * 1e6}, {"algbw", f.algbw}, {"busbw", f.busbw}, {"wrong", nullptr}};
-  if (f.wrong >= 0) json["wrong"] = f.wrong;
-  return json;
+  return {{"time_us", f.seconds * 1e6},
+          {"algbw", f.algbw},
+          {"busbw", f.busbw},
+          {"wrong", f.wrong < 0 ? Value{} : Value{f.wrong}}};
 }
 
 constexpr const char* header =
     "#                                                      out-of-place                       "
     "in-place\n"
     "#       size       count      type   redop    root      time   algbw   busbw #wrong      time "
-    "  algbw   "
-    "busbw #wrong\n"
+    "  algbw   busbw #wrong\n"
     "#        (B)  (elements)                                (us)  (GB/s)  (GB/s)             (us) "
-    " (GB/s)  "
-    "(GB/s)\n";
+    " (GB/s)  (GB/s)\n";
+
+// The measurements of one job, and the document that they become.
+class Bench {
+ public:
+  Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan, Output* progress);
+  BenchResult run();
+
+ private:
+  void measure_name(const rankmesh::GroupFamily& family);
+  void measure_operation(const rankmesh::GroupFamily& family, Operation operation,
+                         rankmesh::GroupCoordinator* group, Measure& measure);
+  Figures measure_form(Measure& measure, const BenchCase& work, bool in_place,
+                       std::int64_t group_size);
+  Value add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
+                const std::string& transport, const Figures (&forms)[2]);
+  void say(std::string text);
+
+  rankmesh::Mesh& mesh_;
+  const BenchOptions& options_;
+  const BenchPlan& plan_;
+  Output* progress_;
+  BenchResult result_;
+};
+
+Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
+             Output* progress)
+    : mesh_{*open.mesh}, options_{options}, plan_{plan}, progress_{progress} {
+  result_.document.schema = "rankmesh.bench/1";
+  result_.document.fields = {{"mesh", options.mesh.mesh}, {"world_size", mesh_.size()},
+                             {"memory", options.memory},  {"warmup_iters", options.warm_up},
+                             {"iters", options.repeats},  {"tables", Value::List{}}};
+  for (const char* title :
+       {"name", "operation", "ranks", "groups", "size", "count", "type", "redop", "root",
+        "transport", "form", "time us", "algbw", "busbw", "wrong"})
+    result_.document.table.columns.push_back({title});
+}
+
+void Bench::say(std::string text) {
+  if (progress_ != nullptr) progress_->write(text);
+  result_.document.add(std::move(text));
+}
+
+Figures Bench::measure_form(Measure& measure, const BenchCase& work, bool in_place,
+                            std::int64_t group_size) {
+  if (!has_form(work, in_place)) return {};
+  Figures figures{.is_there = true};
+  if (options_.check != 0 && work.operation != Operation::barrier)
+    figures.wrong = measure.wrong(work, in_place);
+  figures.seconds = measure.time(work, in_place, options_.warm_up, options_.repeats);
+  const double bytes = static_cast<double>(size_of(work, group_size).bytes);
+  figures.algbw = figures.seconds > 0 ? bytes / figures.seconds / 1e9 : 0;
+  figures.busbw = figures.algbw * bus_factor(work.operation, group_size);
+  result_.wrong += std::max<std::int64_t>(figures.wrong, 0);
+  return figures;
+}
+
+// Adds the text and the CSV of a row, and returns its JSON.
+Value Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
+                     const std::string& transport, const Figures (&forms)[2]) {
+  const auto [count, bytes] = size_of(work, family.group_size());
+  const std::string redop =
+      reduces(work.operation) ? std::string{to_string(work.reduction)} : "none";
+  const std::int64_t root = is_rooted(work.operation) ? work.root : -1;
+  say(fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", bytes, count, to_string(work.type),
+                  redop, root, columns(forms[0]), columns(forms[1])));
+  for (const Figures& f : forms)
+    if (f.is_there)
+      result_.document.table.rows.push_back(
+          {family.name(), to_string(work.operation), family.group_size(), family.group_count(),
+           bytes, count, to_string(work.type), redop, root, transport,
+           &f == &forms[0] ? "out-of-place" : "in-place", f.seconds * 1e6, f.algbw, f.busbw,
+           f.wrong < 0 ? Value{} : Value{f.wrong}});
+  return {{"size", bytes},
+          {"count", count},
+          {"type", to_string(work.type)},
+          {"redop", redop},
+          {"root", root},
+          {"transport", transport},
+          {"out_of_place", json_of(forms[0])},
+          {"in_place", json_of(forms[1])}};
+}
+
+void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation operation,
+                              rankmesh::GroupCoordinator* group, Measure& measure) {
+  const std::int64_t size = family.group_size();
+  say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n{}", family.name(),
+                  to_string(operation), size, family.group_count(),
+                  family.group_count() == 1 ? "" : "s", options_.memory, header));
+  Value table{{"name", family.name()},
+              {"operation", to_string(operation)},
+              {"ranks", size},
+              {"groups", family.group_count()},
+              {"rows", Value::List{}}};
+  double sum = 0;
+  int forms = 0;
+  for (const std::int64_t bytes : plan_.sizes) {
+    const BenchCase work{operation,    plan_.type, plan_.reduction,
+                         plan_.memory, bytes,      options_.root};
+    const Figures figures[] = {measure_form(measure, work, false, size),
+                               measure_form(measure, work, true, size)};
+    for (const Figures& f : figures) {
+      sum += f.busbw;
+      forms += f.is_there ? 1 : 0;
+    }
+    std::string transport;  // of rank 0, if it is a member
+    if (group != nullptr)
+      transport =
+          group->explain(operation, size_of(work, size).bytes, plan_.memory, plan_.type).transport;
+    table["rows"].push_back(add_row(family, work, transport, figures));
+    if (operation == Operation::barrier) break;  // it has no sizes
+  }
+  say(fmt::format("# Avg bus bandwidth    : {:.4f}\n#\n", forms == 0 ? 0 : sum / forms));
+  result_.document.fields["tables"].push_back(std::move(table));
+}
+
+void Bench::measure_name(const rankmesh::GroupFamily& family) {
+  const std::int64_t size = family.group_size();
+  if (options_.root < 0 || options_.root >= size)
+    throw rankmesh::UsageError{
+        fmt::format("-r {}: the groups of '{}' have {} ranks", options_.root, family.name(), size),
+        "give a rank in group, counted from 0"};
+  auto* group = family.find(mesh_.rank()) ? &mesh_[family.name()] : nullptr;
+  Measure measure{group, size, plan_.sizes.back(), plan_.memory};
+  for (const Operation operation : plan_.operations)
+    measure_operation(family, operation, group, measure);
+}
+
+BenchResult Bench::run() {
+  for (const auto& family : mesh_.plan().families())
+    if (is_measured(family, mesh_.size(), options_)) measure_name(family);
+  say(fmt::format("# Out of bounds values : {} {}\n", result_.wrong,
+                  result_.wrong == 0 ? "OK" : "FAILED"));
+  result_.document.fields["wrong"] = result_.wrong;
+  return std::move(result_);
+}
 
 }  // namespace
 
-int bench(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& plan) {
-  if (plan.memory == rankmesh::MemoryKind::device && !mesh.device())
-    throw rankmesh::NoDeviceError{fmt::format("bench --memory device: {}", mesh.why_no_device()),
-                                  "use --memory host"};
-  for (const std::string& name : options.names) (void)mesh.plan().index_of(name);
-  const bool prints = mesh.rank() == rankmesh::Rank{0};
-  const std::unique_ptr<Output> output = open_output(options.path);
-  const auto say = [&](const std::string& text) {
-    if (prints && !options.json) output->write(text);
-  };
-  nlohmann::ordered_json json{{"schema", "rankmesh.bench/1"},
-                              {"mesh", options.mesh.mesh},
-                              {"world_size", mesh.size()},
-                              {"memory", options.memory},
-                              {"warmup_iters", options.warm_up},
-                              {"iters", options.repeats},
-                              {"tables", nlohmann::ordered_json::array()}};
-  std::int64_t wrong = 0;
-  for (const auto& family : mesh.plan().families()) {
-    const bool is_asked = options.names.empty() ||
-                          std::ranges::find(options.names, family.name()) != options.names.end();
-    if (!is_asked || family.group_size() == 1 ||
-        family.coverage(mesh.size()) == rankmesh::Coverage::overlapping)
-      continue;
-    const std::int64_t size = family.group_size();
-    if (options.root < 0 || options.root >= size)
-      throw rankmesh::UsageError{
-          fmt::format("-r {}: the groups of '{}' have {} ranks", options.root, family.name(), size),
-          "a root is a rank in group, from 0 on"};
-    auto* group = family.find(mesh.rank()) ? &mesh[family.name()] : nullptr;
-    Measure measure{group, size, plan.sizes.back(), plan.memory};
-    for (const Operation operation : plan.operations) {
-      say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n{}", family.name(),
-                      to_string(operation), size, family.group_count(),
-                      family.group_count() == 1 ? "" : "s", options.memory, header));
-      nlohmann::ordered_json table{{"name", family.name()},
-                                   {"operation", to_string(operation)},
-                                   {"ranks", size},
-                                   {"groups", family.group_count()},
-                                   {"rows", nlohmann::ordered_json::array()}};
-      double sum = 0;
-      int rows = 0;
-      for (const std::int64_t bytes : plan.sizes) {
-        const Work work{operation, plan.type, plan.reduction, plan.memory, bytes, options.root};
-        const Figures apart = measured(measure, work, false, size, options);
-        const Figures in_place = measured(measure, work, true, size, options);
-        for (const Figures& f : {apart, in_place}) {
-          wrong += std::max<std::int64_t>(f.wrong, 0);
-          if (f.is_there) {
-            sum += f.busbw;
-            ++rows;
-          }
-        }
-        const auto actual = Measure::size_of(work, size);
-        const std::string redop =
-            reduces(operation) ? std::string{to_string(plan.reduction)} : "none";
-        const std::int64_t root = is_rooted(operation) ? options.root : -1;
-        say(fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", actual.bytes, actual.count,
-                        to_string(plan.type), redop, root, columns(apart), columns(in_place)));
-        std::string transport;  // of rank 0, where it is a member
-        if (group != nullptr)
-          transport = group->explain(operation, actual.bytes, plan.memory, plan.type).transport;
-        table["rows"].push_back({{"size", actual.bytes},
-                                 {"count", actual.count},
-                                 {"type", to_string(plan.type)},
-                                 {"redop", redop},
-                                 {"root", root},
-                                 {"transport", transport},
-                                 {"out_of_place", json_of(apart)},
-                                 {"in_place", json_of(in_place)}});
-        if (operation == Operation::barrier) break;  // it has no sizes
-      }
-      say(fmt::format("# Avg bus bandwidth    : {:.4f}\n#\n", rows == 0 ? 0 : sum / rows));
-      json["tables"].push_back(std::move(table));
-    }
-  }
-  say(fmt::format("# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED"));
-  if (prints) {
-    json["wrong"] = wrong;
-    if (options.json) output->write(json.dump(2) + "\n");
-    output->finish();
-  }
-  return wrong == 0 ? ok : check_failed;
+BenchResult bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
+                  Output* progress) {
+  if (plan.memory == rankmesh::MemoryKind::device && !open.mesh->device())
+    throw rankmesh::NoDeviceError{
+        fmt::format("bench --memory device: {}", open.mesh->why_no_device()), "use --memory host"};
+  for (const std::string& name : options.names) (void)open.plan.index_of(name);
+  return Bench{open, options, plan, progress}.run();
 }
 
 }  // namespace meshinfo

@@ -1,34 +1,41 @@
+#include <memory>
+
 #include "meshinfo.hpp"
-#include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace meshinfo {
+namespace {
 
-void add_convert(CLI::App& app, int& status) {
-  struct Options {
-    MeshOptions mesh;
-    std::string form = "toml";
-    OutputOptions output;
-  };
-  auto options = std::make_shared<Options>();
+struct ConvertOptions {
+  MeshArguments mesh;
+  std::string form = "toml";
+  std::string path;
+};
+
+// The result is a mesh and not a report, so it has no other forms.
+int convert(const ConvertOptions& options, const Job& job) {
+  if (!job.prints()) return ok;  // the job plays no part
+  const auto spec = options.mesh.spec();
+  // A mesh that cannot be planned is refused, as by every other subcommand.
+  if (options.mesh.world_size || spec.world_size())
+    static_cast<void>(spec.plan(options.mesh.world_size));
+  Output output{options.path};
+  output.write(options.form == "toml" ? spec.to_toml() : spec.to_string() + "\n");
+  output.finish();
+  return ok;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Program& program) {
+  auto options = std::make_shared<ConvertOptions>();
   CLI::App* command =
       app.add_subcommand("convert", "the mesh as a file, or as a string, in its canonical form");
   options->mesh.add_to(*command);
   command->add_option("--to", options->form, "toml (the default) or string")
       ->check(CLI::IsMember({"toml", "string"}));
-  command->add_option("-o,--output", options->output.path, "write to a file");
-  command->callback([options, &status] {
-    if (!is_printing_rank()) return;  // nothing of a job is asked
-    const auto spec = read_spec(options->mesh);
-    // What is written is what works: a mesh that does not plan is refused as everywhere.
-    if (options->mesh.world_size || spec.world_size())
-      static_cast<void>(spec.plan(options->mesh.world_size));
-    const std::string text = options->form == "toml" ? spec.to_toml() : spec.to_string() + "\n";
-    Output output{options->output};
-    output.write(text);
-    output.finish();
-    status = ok;
-  });
+  command->add_option("-o,--output", options->path, "write to a file");
+  command->callback([options, &program] { program.status = convert(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,44 +1,48 @@
 #include "rankmesh/report/diff.hpp"
 
+#include <memory>
+
 #include "meshinfo.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace meshinfo {
+namespace {
 
-void add_diff(CLI::App& app, int& status) {
-  struct Options {
-    std::string a;
-    std::string b;
-    std::optional<std::int64_t> world_size;
-    bool offline = false;
-    OutputOptions output;
-  };
-  auto options = std::make_shared<Options>();
+struct DiffOptions {
+  std::string a;
+  std::string b;
+  std::optional<std::int64_t> world_size;
+  bool offline = false;
+  OutputOptions output;
+};
+
+// The world size is that of a mesh that leaves it open, since the two sizes may differ.
+rankmesh::MeshPlan plan_of(const std::string& mesh, std::optional<std::int64_t> world_size) {
+  const auto spec = rankmesh::MeshSpec::parse(mesh);
+  return spec.plan(spec.world_size() ? std::nullopt : world_size);
+}
+
+int diff(const DiffOptions& options, const Job& job) {
+  if (!job.prints()) return ok;  // the job plays no part
+  const rankmesh::PlanDiff difference = rankmesh::diff(plan_of(options.a, options.world_size),
+                                                       plan_of(options.b, options.world_size));
+  print(rankmesh::report::diff(difference, options.a, options.b), options.output);
+  return difference.is_empty() ? ok : check_failed;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Program& program) {
+  auto options = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand(
-      "diff", "what differs between two meshes; exit status 1 where something does");
+      "diff", "the differences between two meshes; exit status 1 if there are any");
   command->add_option("A", options->a, "mesh string or path ending in .toml")->required();
   command->add_option("B", options->b, "mesh string or path ending in .toml")->required();
-  add_number(*command, "--world-size", "number of ranks, where a mesh leaves it open (auto)",
+  add_number(*command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
              [options](std::int64_t number) { options->world_size = number; });
   command->add_flag("--offline", options->offline, "ignore the job that this runs in");
-  options->output.add_to(*command, false);
-  command->callback([options, &status] {
-    if (!is_printing_rank()) return;  // nothing of a job is asked
-    const auto plan_of = [&](const std::string& mesh) {
-      const auto spec = rankmesh::MeshSpec::parse(mesh);
-      // Only a mesh that leaves its size open takes it from the option: the two may differ.
-      return spec.plan(spec.world_size() ? std::nullopt : options->world_size);
-    };
-    const rankmesh::PlanDiff diff = rankmesh::diff(plan_of(options->a), plan_of(options->b));
-    Output output{options->output};
-    if (options->output.chosen_format() == rankmesh::report::Format::json)
-      output.write(rankmesh::report::diff_json(diff, options->a, options->b));
-    else
-      output.write(
-          rankmesh::report::diff_text(diff, options->a, options->b, options->output.colour()));
-    output.finish();
-    status = diff.is_empty() ? ok : check_failed;
-  });
+  options->output.add_to(*command);
+  command->callback([options, &program] { program.status = diff(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,5 +1,7 @@
 #include "rankmesh/report/explain.hpp"
 
+#include <memory>
+
 #include "meshinfo.hpp"
 
 namespace meshinfo {
@@ -7,25 +9,23 @@ namespace {
 
 struct ExplainOptions {
   std::int64_t rank = 0;
-  MeshOptions mesh;
+  MeshArguments mesh;
   OutputOptions output;
 };
 
-// Parses the mesh and prints what `text` or `json` makes of its plan.
-template <class Text, class Json>
-int explain(const ExplainOptions& options, const Text& text, const Json& json) {
-  return run({options.mesh, false,
-              [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
-                Output output{options.output};
-                const bool is_json =
-                    options.output.chosen_format() == rankmesh::report::Format::json;
-                output.write(is_json ? json(plan) : text(plan));
-                output.finish();
-                return ok;
-              }});
+int explain_rank(const ExplainOptions& options, Job& job) {
+  const rankmesh::MeshPlan plan = job.plan(options.mesh);
+  if (job.prints()) print(rankmesh::report::explain_rank(plan, options.rank), options.output);
+  return ok;
 }
 
-void add_explain_rank(CLI::App& app, int& status) {
+int explain_order(const ExplainOptions& options, Job& job) {
+  const rankmesh::MeshPlan plan = job.plan(options.mesh);
+  if (job.prints()) print(rankmesh::report::explain_order(plan), options.output);
+  return ok;
+}
+
+void add_explain_rank(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
       app.add_subcommand("rank", "coordinates and groups of one rank, step by step");
@@ -33,35 +33,27 @@ void add_explain_rank(CLI::App& app, int& status) {
     options->rank = rank;
   })->required();
   options->mesh.add_to(*command);
-  options->output.add_to(*command, false);
-  command->callback([options, &status] {
-    status = explain(
-        *options,
-        [&](const auto& plan) { return rankmesh::report::explain_rank_text(plan, options->rank); },
-        [&](const auto& plan) { return rankmesh::report::explain_rank_json(plan, options->rank); });
-  });
+  options->output.add_to(*command);
+  command->callback([options, &program] { program.status = explain_rank(*options, program.job); });
 }
 
-void add_explain_order(CLI::App& app, int& status) {
+void add_explain_order(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
-      app.add_subcommand("order", "which dimension varies fastest, and who is next to whom");
+      app.add_subcommand("order", "which dimension varies fastest, and which ranks are neighbours");
   options->mesh.add_to(*command);
-  options->output.add_to(*command, false);
-  command->callback([options, &status] {
-    status = explain(*options, rankmesh::report::explain_order_text,
-                     rankmesh::report::explain_order_json);
-  });
+  options->output.add_to(*command);
+  command->callback([options, &program] { program.status = explain_order(*options, program.job); });
 }
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& status) {
+void add_explain(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("explain", "the arithmetic behind a rank, or behind the order");
   command->require_subcommand(1);
-  add_explain_rank(*command, status);
-  add_explain_order(*command, status);
+  add_explain_rank(*command, program);
+  add_explain_order(*command, program);
 }
 
 }  // namespace meshinfo

@@ -1,18 +1,45 @@
 #include "rankmesh/report/groups.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "meshinfo.hpp"
 
 namespace meshinfo {
+namespace {
 
-void add_groups(CLI::App& app, int& status) {
-  struct Options {
-    MeshOptions mesh;
-    OutputOptions output;
-    std::vector<std::string> names;
-  };
-  auto options = std::make_shared<Options>();
+using rankmesh::report::NamedFamily;
+
+struct GroupsOptions {
+  MeshArguments mesh;
+  OutputOptions output;
+  std::vector<std::string> names;
+};
+
+// The families that are asked for, each once; all if none is.
+std::vector<NamedFamily> families_of(const rankmesh::MeshPlan& plan,
+                                     const std::vector<std::string>& names) {
+  std::vector<NamedFamily> families;
+  for (const std::string& name : names)
+    if (std::ranges::find(families, name, &NamedFamily::first) == families.end())
+      families.emplace_back(name, plan.groups_of_product(name));
+  if (names.empty())
+    for (const auto& family : plan.families()) families.emplace_back(family.name(), family);
+  return families;
+}
+
+int groups(const GroupsOptions& options, Job& job) {
+  const rankmesh::MeshPlan plan = job.plan(options.mesh);
+  if (!job.prints()) return ok;
+  print(rankmesh::report::groups(plan.world_size(), families_of(plan, options.names)),
+        options.output);
+  return ok;
+}
+
+}  // namespace
+
+void add_groups(CLI::App& app, Program& program) {
+  auto options = std::make_shared<GroupsOptions>();
   CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
   options->mesh.add_to(*command);
   options->output.add_to(*command);
@@ -21,27 +48,7 @@ void add_groups(CLI::App& app, int& status) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command->callback([options, &status] {
-    status =
-        run({options->mesh, false,
-             [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts*) {
-               std::vector<rankmesh::report::NamedFamily> families;
-               for (const std::string& name :
-                    options->names)  // a key stands once, however often asked for
-                 if (std::ranges::find(families, name, &rankmesh::report::NamedFamily::first) ==
-                     families.end())
-                   families.emplace_back(name, plan.groups_of_product(name));
-               if (options->names.empty())
-                 for (const auto& family : plan.families())
-                   families.emplace_back(family.name(), family);
-               Output output{options->output};
-               rankmesh::report::write_groups(plan.world_size(), families,
-                                              options->output.chosen_format(),
-                                              [&](std::string_view text) { output.write(text); });
-               output.finish();
-               return ok;
-             }});
-  });
+  command->callback([options, &program] { program.status = groups(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,11 +1,14 @@
-// meshinfo in a live job: the same mesh, built for real, joined with hosts and processes.
+// meshinfo in a job: opens the mesh and gathers the host and the process of every rank.
+#include "job.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
 #include <fmt/format.h>
 
-#include "meshinfo.hpp"
+#include "launcher.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -13,24 +16,26 @@
 namespace meshinfo {
 namespace {
 
+using rankmesh::mpi::check;
+using rankmesh::report::LiveFacts;
+
 constexpr int host_length = 128;
 
-// The largest of all ranks, on rank 0.
-std::vector<double> most(std::vector<double> values) {
+// Returns the largest values of all ranks, on rank 0.
+std::vector<double> highest(const std::vector<double>& values) {
   std::vector<double> result(values.size());
-  rankmesh::mpi::check(MPI_Reduce(values.data(), result.data(), static_cast<int>(values.size()),
-                                  MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD),
-                       "MPI_Reduce");
+  check(MPI_Reduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+                   MPI_MAX, 0, MPI_COMM_WORLD),
+        "MPI_Reduce");
   return result;
 }
 
-void gather_device_facts(rankmesh::Mesh& mesh, rankmesh::report::LiveFacts& facts) {
-  facts.why_no_devices = mesh.why_no_device();
+void gather_device_facts(rankmesh::Mesh& mesh, LiveFacts& facts) {
   if (!mesh.device()) return;
   const int device = *mesh.device();
   std::vector<int> devices(static_cast<std::size_t>(mesh.size()));
-  rankmesh::mpi::check(
-      MPI_Gather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Gather");
+  check(MPI_Gather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, 0, MPI_COMM_WORLD),
+        "MPI_Gather");
   facts.devices = std::move(devices);
   std::vector<double> phases(5);
   std::vector<double> opened;  // warm-up and memory of each name
@@ -45,16 +50,15 @@ void gather_device_facts(rankmesh::Mesh& mesh, rankmesh::report::LiveFacts& fact
       phases = {report->unique_ids, report->broadcasts, report->barriers, report->inits,
                 report->splits};
   }
-  phases = most(std::move(phases));
-  opened = most(std::move(opened));
+  phases = highest(phases);
+  opened = highest(opened);
   facts.phases = {phases[0], phases[1], phases[2], phases[3], phases[4]};
   for (std::size_t i = 0; i < opened.size(); i += 2)
     facts.opened.push_back({opened[i], static_cast<std::int64_t>(opened[i + 1])});
 }
 
-// What every rank says of itself, in rank order; filled on rank 0.
-rankmesh::report::LiveFacts gather_facts(rankmesh::Mesh& mesh) {
-  using rankmesh::mpi::check;
+// Gathers the host and the process of every rank, on rank 0.
+LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   check(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
@@ -71,87 +75,130 @@ rankmesh::report::LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   check(MPI_Gather(&pid, 1, MPI_INT64_T, pids.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD),
         "MPI_Gather");
 
-  rankmesh::report::LiveFacts facts{
-      .placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
+  LiveFacts facts{.placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
   facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
   if (prints)
     for (std::size_t r = 0; r < ranks; ++r)
       facts.hosts[static_cast<std::size_t>(mesh.placement().node(r))] =
           names.c_str() + r * host_length;
+  facts.why_no_devices = mesh.why_no_device();
   gather_device_facts(mesh, facts);
   return facts;
 }
 
-// With devices where they can be used; where not, the mapping is shown all the same, with the
-// reason.
-rankmesh::Mesh open(const std::string& text, rankmesh::MeshOptions options, std::string& trouble) {
-  if (options.devices != rankmesh::DeviceUse::off) {
-    rankmesh::MeshOptions without = options;
-    without.devices = rankmesh::DeviceUse::off;
-    rankmesh::Mesh mesh{MPI_COMM_WORLD, text,
-                        without};  // what is wrong without devices is an error
+// Opens the mesh with the devices that are asked for, or without devices if the ranks cannot use
+// them together; then `trouble` has the reason. A mesh that is wrong by itself fails in both
+// attempts, with the same error.
+std::shared_ptr<rankmesh::Mesh> open_mesh(const std::string& text, const std::string& devices,
+                                          std::string& trouble) {
+  rankmesh::MeshOptions options;
+  options.devices = devices == "off" ? rankmesh::DeviceUse::off : rankmesh::DeviceUse::automatic;
+  options.share_devices = devices == "shared";
+  if (devices != "off") {
     try {
-      rankmesh::Mesh with_devices{MPI_COMM_WORLD, text, options};
-      mesh.close();
-      return with_devices;
+      return std::make_shared<rankmesh::Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
     } catch (const rankmesh::MismatchError& error) {  // the same on every rank
       trouble = error.message();
       std::ranges::replace(trouble, '\n', ' ');
-      return mesh;
+      options.devices = rankmesh::DeviceUse::off;
+      options.share_devices = false;
     }
   }
-  return {MPI_COMM_WORLD, text, options};
-}
-
-}  // namespace
-
-int run_in_job(const Request& request) {
-  const rankmesh::mpi::Environment environment;
-  int size = 0;
-  int rank = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  try {
-    if (request.mesh.world_size && *request.mesh.world_size != size)
-      throw rankmesh::UsageError{
-          fmt::format("--world-size {} in a job of {} ranks", *request.mesh.world_size, size),
-          "leave it out, or add --offline to ignore the job"};
-    if (!request.wants_live)
-      return rank == 0
-                 ? request.print(rankmesh::MeshSpec::parse(request.mesh.mesh).plan(size), nullptr)
-                 : ok;
-    rankmesh::MeshOptions options;
-    options.devices =
-        request.devices == "off" ? rankmesh::DeviceUse::off : rankmesh::DeviceUse::automatic;
-    options.share_devices = request.devices == "shared";
-    std::string trouble;
-    rankmesh::Mesh mesh = open(request.mesh.mesh, options, trouble);
-    rankmesh::report::LiveFacts facts = gather_facts(mesh);
-    if (!trouble.empty()) facts.why_no_devices = trouble;
-    if (request.with_mesh) request.with_mesh(mesh);
-    mesh.close();
-    return rank == 0 ? request.print(mesh.plan(), &facts) : ok;
-  } catch (const rankmesh::TimeoutError&) {
-    throw;  // unwinds past the environment: a finalisation would wait for the missing
-  } catch (const std::exception& error) {
-    return fail(error);
-  }
+  return std::make_shared<rankmesh::Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
 }
 
 std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh,
                                                         const std::string& name,
                                                         const rankmesh::RouteQuery& query) {
   if (!mesh.plan().families()[mesh.plan().index_of(name)].find(mesh.rank())) return std::nullopt;
-  constexpr rankmesh::DataType types[] = {rankmesh::DataType::int8, rankmesh::DataType::float32,
-                                          rankmesh::DataType::float16,
-                                          rankmesh::DataType::float8_e4m3};
+  // One type of each class, in the order of TypeClass.
+  constexpr rankmesh::DataType samples[] = {rankmesh::DataType::int8, rankmesh::DataType::float32,
+                                            rankmesh::DataType::float16,
+                                            rankmesh::DataType::float8_e4m3};
   return mesh[name].explain(
       query.operation, query.bytes.value_or(-1), query.kind,
-      types[static_cast<std::size_t>(query.type.value_or(rankmesh::TypeClass::integer))],
+      samples[static_cast<std::size_t>(query.type.value_or(rankmesh::TypeClass::integer))],
       query.capture);
 }
 
-rankmesh::Placement placement_of(const rankmesh::Mesh& mesh) { return mesh.placement(); }
+}  // namespace
+
+std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const {
+  if (mesh == nullptr) return std::nullopt;
+  return rankmesh::report::RouteFacts{
+      mesh->placement(),
+      [&open = *mesh](const std::string& name, const rankmesh::RouteQuery& query) {
+        return explain_route(open, name, query);
+      }};
+}
+
+void OpenMesh::close() {
+  if (mesh != nullptr) mesh->close();
+}
+
+struct Job::State {
+  rankmesh::mpi::Environment environment;
+  int size = 0;
+  int rank = 0;
+};
+
+Job::Job() = default;
+Job::~Job() = default;
+
+// The environment is leaked on purpose: its destructor would wait for the missing ranks.
+void Job::abandon() { static_cast<void>(state_.release()); }
+
+bool Job::prints() const { return state_ ? state_->rank == 0 : is_printing_rank(); }
+
+void Job::join(const MeshArguments& arguments) {
+  if (state_ == nullptr) {
+    state_ = std::make_unique<State>();
+    MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
+  }
+  if (arguments.world_size && *arguments.world_size != state_->size)
+    throw rankmesh::UsageError{
+        fmt::format("--world-size {} in a job of {} ranks", *arguments.world_size, state_->size),
+        "leave it out, or add --offline to ignore the job"};
+}
+
+rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
+  arguments.require();
+  if (!is_in_job()) return arguments.spec().plan(arguments.world_size);
+  join(arguments);
+  return arguments.spec().plan(state_->size);
+}
+
+OpenMesh Job::open(const MeshArguments& arguments, const std::string& devices) {
+  arguments.require();
+  if (!is_in_job()) return {arguments.spec().plan(arguments.world_size)};
+  join(arguments);
+  std::string trouble;
+  const std::shared_ptr<rankmesh::Mesh> mesh = open_mesh(arguments.mesh, devices, trouble);
+  LiveFacts facts = gather_facts(*mesh);
+  if (!trouble.empty()) facts.why_no_devices = trouble;
+  return {mesh->plan(), mesh, std::move(facts)};
+}
+
+std::unique_ptr<Output> open_output(const std::string& path) {
+  std::unique_ptr<Output> output;
+  std::exception_ptr failure;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) {
+    try {
+      output = std::make_unique<Output>(path);
+    } catch (const rankmesh::Error&) {
+      failure = std::current_exception();
+    }
+  }
+  int is_open = failure == nullptr;
+  check(MPI_Bcast(&is_open, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  if (failure) std::rethrow_exception(failure);
+  if (is_open == 0)
+    throw rankmesh::UsageError{"rank 0 cannot open the output", "see the message of rank 0"};
+  return output;
+}
 
 std::vector<Component> components() {
   std::vector<Component> result;

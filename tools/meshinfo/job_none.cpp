@@ -1,25 +1,45 @@
-// meshinfo without MPI: a job can be named, not joined.
-#include "bench_options.hpp"
-#include "meshinfo.hpp"
+// meshinfo without MPI: it sees that there is a job, but cannot take part in it.
+#include "bench.hpp"
+#include "job.hpp"
+#include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
 
-int run_in_job(const Request&) {
+struct Job::State {};
+
+Job::Job() = default;
+Job::~Job() = default;
+
+bool Job::prints() const { return is_printing_rank(); }
+
+void Job::join(const MeshArguments&) {
   throw rankmesh::UsageError{
       "this meshinfo was built without MPI and cannot look at the job that it runs in",
       "add --offline, or build rankmesh with MPI"};
 }
 
-std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh&, const std::string&,
-                                                        const rankmesh::RouteQuery&) {
-  return std::nullopt;  // there is no live mesh to ask
+rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
+  arguments.require();
+  if (is_in_job()) join(arguments);
+  return arguments.spec().plan(arguments.world_size);
 }
-rankmesh::Placement placement_of(const rankmesh::Mesh&) { return rankmesh::Placement{{}}; }
+
+OpenMesh Job::open(const MeshArguments& arguments, const std::string&) { return {plan(arguments)}; }
+
+void Job::abandon() {}
+
+std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
+void OpenMesh::close() {}
 
 // Never called: there is no live mesh.
-int bench(rankmesh::Mesh&, const BenchOptions&, const BenchPlan&) { return wrong_usage; }
-int tune(rankmesh::Mesh&, const BenchOptions&, const BenchPlan&) { return wrong_usage; }
+BenchResult bench(const OpenMesh&, const BenchOptions&, const BenchPlan&, Output*) { return {}; }
+rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, const BenchPlan&) {
+  return {};
+}
+std::unique_ptr<Output> open_output(const std::string& path) {
+  return std::make_unique<Output>(path);
+}
 
 std::vector<Component> components() {
   return {{"MPI", "", "", "this meshinfo was built without it"}};

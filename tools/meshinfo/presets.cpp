@@ -1,4 +1,7 @@
+#include "rankmesh/spec/presets.hpp"
+
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,23 +10,32 @@
 
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/spec/presets.hpp"
 
 namespace meshinfo {
 namespace {
 
 using rankmesh::PresetInfo;
+using rankmesh::PresetKey;
+using rankmesh::report::Document;
+using rankmesh::report::Value;
 
+// The beginning of a mesh string with this preset.
 std::string begin_of(const PresetInfo& preset) {
   return preset.kind.empty() ? fmt::format("{}:", preset.system)
                              : fmt::format("{}:kind={}", preset.system, preset.kind);
 }
 
-std::string keys_of(const PresetInfo& preset) {
-  std::string text = fmt::format("{}   {}\n", begin_of(preset), preset.convention);
-  std::vector<rankmesh::PresetKey> keys = preset.keys;
+// Its own keys and the one that all presets have.
+std::vector<PresetKey> keys_of(const PresetInfo& preset) {
+  std::vector<PresetKey> keys = preset.keys;
   keys.push_back({"world_size", "a whole number from 1 up",
-                  "the number of ranks, checked or what sizes leave open"});
+                  "the number of ranks, for a size that is left open or as a check"});
+  return keys;
+}
+
+std::string keys_text(const PresetInfo& preset) {
+  const std::vector<PresetKey> keys = keys_of(preset);
+  std::string text = fmt::format("{}   {}\n", begin_of(preset), preset.convention);
   std::size_t width = 0;
   for (const auto& key : keys) width = std::max(width, key.name.size());
   for (const auto& key : keys)
@@ -31,43 +43,61 @@ std::string keys_of(const PresetInfo& preset) {
   return text;
 }
 
-std::string text_of(const std::string& system) {
+Value preset_json(const PresetInfo& preset) {
+  Value json{{"system", preset.system},
+             {"kind", preset.kind.empty() ? Value{} : Value{preset.kind}},
+             {"convention", preset.convention}};
+  for (const PresetKey& key : keys_of(preset))
+    json["keys"].push_back(Value{{"name", key.name}, {"form", key.form}, {"meaning", key.meaning}});
+  return json;
+}
+
+// Text lists all presets, or the keys of one system. JSON and CSV have the keys of every preset
+// that is asked for.
+Document presets_report(const std::string& system) {
   const auto catalogue = rankmesh::preset_catalogue();
-  std::string text;
+  Document document{
+      .schema = "rankmesh.presets/1",
+      .table = {.columns = {{"preset"}, {"convention"}, {"key"}, {"form"}, {"meaning"}}}};
   std::vector<std::string> systems;
   std::size_t width = 0;
   for (const PresetInfo& preset : catalogue) width = std::max(width, begin_of(preset).size());
   for (const PresetInfo& preset : catalogue) {
     if (systems.empty() || systems.back() != preset.system) systems.emplace_back(preset.system);
+    if (!system.empty() && preset.system != system) continue;
     if (system.empty())
-      text += fmt::format("  {:<{}}  {}\n", begin_of(preset), width, preset.convention);
-    else if (preset.system == system)
-      text += (text.empty() ? "" : "\n") + keys_of(preset);
+      document.add(fmt::format("  {:<{}}  {}\n", begin_of(preset), width, preset.convention));
+    else
+      document.add((document.text.empty() ? "" : "\n") + keys_text(preset));
+    document.fields["presets"].push_back(preset_json(preset));
+    for (const PresetKey& key : keys_of(preset))
+      document.table.rows.push_back(
+          {begin_of(preset), preset.convention, key.name, key.form, key.meaning});
   }
-  if (text.empty())
+  if (document.text.empty())
     throw rankmesh::UsageError{fmt::format("unknown preset '{:.40}'", system),
                                fmt::format("presets: {}", fmt::join(systems, ", "))};
-  return system.empty() ? text +
-                              "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: "
-                              "megatron:tp=8,pp=16\n"
-                        : text;
+  if (system.empty())
+    document.add(
+        "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: megatron:tp=8,pp=16\n");
+  return document;
 }
 
 }  // namespace
 
-void add_presets(CLI::App& app, int& status) {
-  auto system = std::make_shared<std::string>();
+void add_presets(CLI::App& app, Program& program) {
+  struct PresetsOptions {
+    std::string system;
+    OutputOptions output;
+  };
+  auto options = std::make_shared<PresetsOptions>();
   CLI::App* command =
       app.add_subcommand("presets", "the layouts of established systems, and their keys");
-  command->add_option("SYSTEM", *system, "list the keys of this one");
-  command->callback([system, &status] {
-    const std::string text = text_of(*system);
-    if (is_printing_rank()) {
-      Output output{{}};
-      output.write(text);
-      output.finish();
-    }
-    status = ok;
+  command->add_option("SYSTEM", options->system, "list the keys of this one");
+  options->output.add_to(*command);
+  command->callback([options, &program] {
+    const Document document = presets_report(options->system);
+    if (program.job.prints()) print(document, options->output);
   });
 }
 

@@ -1,6 +1,6 @@
 #include "rankmesh/report/routes.hpp"
 
-#include <map>
+#include <memory>
 
 #include "meshinfo.hpp"
 #include "rankmesh/spec/routes.hpp"
@@ -9,55 +9,35 @@ namespace meshinfo {
 namespace {
 
 struct RoutesOptions {
-  MeshOptions mesh;
+  MeshArguments mesh;
   OutputOptions output;
   std::string devices = "auto";
 };
 
-int print(const RoutesOptions& options, const rankmesh::MeshPlan& plan,
-          const rankmesh::RouteTable& routes, const rankmesh::report::RouteFacts* live) {
-  Output output{options.output};
-  if (options.output.chosen_format() == rankmesh::report::Format::json)
-    output.write(rankmesh::report::routes_json(plan, routes, live));
-  else
-    output.write(rankmesh::report::routes_text(plan, routes, live, options.output.colour()));
-  output.finish();
+int routes(const RoutesOptions& options, Job& job) {
+  const rankmesh::MeshSpec spec = options.mesh.spec();
+  OpenMesh open = job.open(options.mesh, options.devices);
+  std::optional<rankmesh::report::Document> document;
+  if (job.prints()) {
+    const auto live = open.routes();  // coordinators answer as long as the mesh is open
+    document = rankmesh::report::routes(open.plan, rankmesh::routes_of(spec, open.plan),
+                                        live ? &*live : nullptr);
+  }
+  open.close();
+  if (document) print(*document, options.output);
   return ok;
 }
 
 }  // namespace
 
-void add_routes(CLI::App& app, int& status) {
+void add_routes(CLI::App& app, Program& program) {
   auto options = std::make_shared<RoutesOptions>();
   CLI::App* command =
-      app.add_subcommand("routes", "which transport carries what, and by which rule");
+      app.add_subcommand("routes", "which transport carries which operation, and by which rule");
   options->mesh.add_to(*command);
-  options->output.add_to(*command, false);
-  command
-      ->add_option("--devices", options->devices,
-                   "in a job: as meshinfo show has it (auto, off or shared)")
-      ->check(CLI::IsMember({"auto", "off", "shared"}));
-  command->callback([options, &status] {
-    const rankmesh::MeshSpec spec = read_spec(options->mesh);
-    Request request{options->mesh, true,
-                    [&](const rankmesh::MeshPlan& plan, const rankmesh::report::LiveFacts* live) {
-                      return live != nullptr
-                                 ? ok
-                                 : print(*options, plan, rankmesh::routes_of(spec, plan), nullptr);
-                    },
-                    options->devices};
-    // Coordinators answer while they are open.
-    request.with_mesh = [&](rankmesh::Mesh& mesh) {
-      if (!is_printing_rank()) return;
-      const rankmesh::report::RouteFacts live{
-          placement_of(mesh), [&](const std::string& name, const rankmesh::RouteQuery& query) {
-            return explain_route(mesh, name, query);
-          }};
-      const rankmesh::MeshPlan plan = spec.plan(live.placement.world_size());
-      (void)print(*options, plan, rankmesh::routes_of(spec, plan), &live);
-    };
-    status = run(request);
-  });
+  options->output.add_to(*command);
+  add_devices(*command, options->devices, "in a job: as for meshinfo show (auto, off or shared)");
+  command->callback([options, &program] { program.status = routes(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,11 +1,12 @@
-// meshinfo tune on a live mesh: every transport on a mesh of its own, in turns; then the rules that
+// meshinfo tune in a job: every transport on a mesh of its own, in turns, then the rules that
 // follow.
 #include <algorithm>
-#include <cstdio>
+#include <map>
+#include <memory>
 
 #include <fmt/format.h>
 
-#include "bench_options.hpp"
+#include "bench.hpp"
 #include "measure.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -13,54 +14,35 @@
 
 namespace meshinfo {
 
+using rankmesh::GroupFamily;
 using rankmesh::Operation;
+using rankmesh::report::Document;
+using rankmesh::report::Value;
 
 namespace {
 
 constexpr int rounds = 7;  // each measures every transport once; the median counts
 
+// A transport that is compared, and a mesh whose routes name no other. The comparison is the reason
+// for more than one mesh.
 struct Candidate {
   std::string transport;
   std::unique_ptr<rankmesh::Mesh> mesh;
-  std::unique_ptr<Measure> measure;  // of the name at hand
+  rankmesh::GroupCoordinator* group = nullptr;  // of the name at hand; null if it has none here
+  std::unique_ptr<Measure> measure;             // of the name at hand
 };
 
-// Whether the transport carries it on every rank's group.
-bool is_carried(const Candidate& candidate, rankmesh::GroupCoordinator* group, const Work& work,
-                std::int64_t bytes) {
-  int mine =
-      group == nullptr || group->explain(work.operation, bytes).transport == candidate.transport;
+// Whether the transport carries the case in the group of every rank.
+bool is_carried(const Candidate& candidate, const BenchCase& work, std::int64_t bytes) {
+  const int mine = candidate.group == nullptr ||
+                   candidate.group->explain(work.operation, bytes).transport == candidate.transport;
   int all = 0;
   rankmesh::mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD),
                        "MPI_Allreduce");
   return all != 0;
 }
 
-// Medians over rounds in which the candidates take turns, by transport; results are checked first.
-std::map<std::string, double> timed(std::vector<Candidate*>& candidates, const Work& work,
-                                    const BenchOptions& options, std::string& notes) {
-  const bool in_place = !Measure::has_form(work, false);
-  std::erase_if(candidates, [&](Candidate* candidate) {
-    const std::int64_t wrong = candidate->measure->wrong(work, in_place);
-    if (wrong > 0)
-      notes += fmt::format("# {} gave {} wrong elements in {} of {} bytes: it gets no rule\n",
-                           candidate->transport, wrong, to_string(work.operation), work.bytes);
-    return wrong > 0;
-  });
-  std::map<std::string, std::vector<double>> all;
-  for (int round = 0; round < (candidates.size() > 1 ? rounds : 1); ++round)
-    for (Candidate* candidate : candidates)
-      all[candidate->transport].push_back(candidate->measure->time(
-          work, in_place, round == 0 ? options.warm_up : 1, options.repeats));
-  std::map<std::string, double> medians;
-  for (auto& [transport, times] : all) {
-    std::ranges::sort(times);
-    medians[transport] = times[times.size() / 2];
-  }
-  return medians;
-}
-
-// The mesh's own file with these routes in the place of its own.
+// Returns the mesh's own file with these routes instead of its own.
 std::string as_toml(const std::string& mesh, const std::string& routes) {
   std::string text = "routes = '''\n" + routes + "'''\n";
   const std::string whole = rankmesh::MeshSpec::parse(mesh).to_toml();
@@ -73,75 +55,141 @@ std::string as_toml(const std::string& mesh, const std::string& routes) {
   return text;
 }
 
-}  // namespace
+class Tuner {
+ public:
+  Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan);
+  Document run();
 
-int tune(rankmesh::Mesh& mesh, const BenchOptions& options, const BenchPlan& plan) {
-  for (const std::string& name : options.names) (void)mesh.plan().index_of(name);
-  const bool prints = mesh.rank() == rankmesh::Rank{0};
-  const std::unique_ptr<Output> output = open_output(options.path);
-  std::vector<Candidate> candidates;
+ private:
+  void measure_name(const GroupFamily& family);
+  void measure_operation(const GroupFamily& family, Operation operation);
+  std::map<std::string, double> time(std::vector<Candidate*> able, const BenchCase& work);
+  void add_timing(const std::string& name, Operation operation,
+                  const rankmesh::RouteTiming& timing);
+
+  const rankmesh::MeshPlan& mesh_;
+  const BenchOptions& options_;
+  const BenchPlan& plan_;
+  std::vector<Candidate> candidates_;
+  std::string rules_;
+  std::string notes_;  // as comments of the route file
+  int measured_ = 0;
+  Document document_{.schema = "rankmesh.tune/1"};
+};
+
+Tuner::Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan)
+    : mesh_{mesh}, options_{options}, plan_{plan} {
   for (const char* transport : {"mpi", "shm"}) {
     rankmesh::MeshOptions of_mesh;
     of_mesh.devices = rankmesh::DeviceUse::off;
     of_mesh.routes = fmt::format("*.*:host={}", transport);
-    candidates.push_back({transport,
-                          std::make_unique<rankmesh::Mesh>(
-                              MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh),
-                          nullptr});
+    candidates_.push_back(
+        {transport, std::make_unique<rankmesh::Mesh>(
+                        MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh)});
   }
-  std::string rules;
-  std::string notes;
-  int measured = 0;
-  for (const auto& family : mesh.plan().families()) {
-    const bool is_asked = options.names.empty() ||
-                          std::ranges::find(options.names, family.name()) != options.names.end();
-    const std::int64_t size = family.group_size();
-    if (!is_asked || size == 1 || family.coverage(mesh.size()) == rankmesh::Coverage::overlapping)
-      continue;
-    const bool is_member = family.find(mesh.rank()).has_value();
-    for (Candidate& candidate : candidates)
-      candidate.measure =
-          std::make_unique<Measure>(is_member ? &(*candidate.mesh)[family.name()] : nullptr, size,
-                                    plan.sizes.back(), rankmesh::MemoryKind::host);
-    for (const Operation operation : plan.operations) {
-      std::vector<rankmesh::RouteTiming> timings;
-      for (const std::int64_t bytes : plan.sizes) {
-        const Work work{operation, plan.type, plan.reduction, plan.memory, bytes, 0};
-        const std::int64_t actual = Measure::size_of(work, size).bytes;
-        if (!timings.empty() && actual <= timings.back().bytes) continue;
-        std::vector<Candidate*> able;
-        for (Candidate& candidate : candidates)
-          if (is_carried(candidate, is_member ? &(*candidate.mesh)[family.name()] : nullptr, work,
-                         actual))
-            able.push_back(&candidate);
-        timings.push_back({actual, timed(able, work, options, notes)});
-        ++measured;
-        std::string line = fmt::format("# {}.{} {}:", family.name(), to_string(operation), actual);
-        for (const auto& [transport, seconds] : timings.back().seconds)
-          line += fmt::format(" {} {:.2f} us", transport, seconds * 1e6);
-        notes += line + "\n";
-        if (operation == Operation::barrier) break;
-      }
-      for (const rankmesh::RouteRule& rule : rankmesh::tuned_rules(
-               family.name(), operation, timings, operation != Operation::barrier))
-        rules += rule.to_string() + "\n";
-    }
-    for (Candidate& candidate : candidates) candidate.measure.reset();
+  document_.fields = {{"mesh", options.mesh.mesh},
+                      {"world_size", mesh.world_size()},
+                      {"iters", options.repeats},
+                      {"measurements", Value::List{}},
+                      {"rules", Value::List{}}};
+  for (const char* title : {"name", "operation", "size", "transport", "time us"})
+    document_.table.columns.push_back({title});
+}
+
+// Returns the medians over rounds in which the transports take turns. Results are checked first.
+std::map<std::string, double> Tuner::time(std::vector<Candidate*> able, const BenchCase& work) {
+  const bool in_place = !has_form(work, false);
+  std::erase_if(able, [&](Candidate* candidate) {
+    const std::int64_t wrong = candidate->measure->wrong(work, in_place);
+    if (wrong > 0)
+      notes_ += fmt::format("# {} gave {} wrong elements in {} of {} bytes: it gets no rule\n",
+                            candidate->transport, wrong, to_string(work.operation), work.bytes);
+    return wrong > 0;
+  });
+  std::map<std::string, std::vector<double>> all;
+  for (int round = 0; round < (able.size() > 1 ? rounds : 1); ++round)
+    for (Candidate* candidate : able)
+      all[candidate->transport].push_back(candidate->measure->time(
+          work, in_place, round == 0 ? options_.warm_up : 1, options_.repeats));
+  std::map<std::string, double> medians;
+  for (auto& [transport, times] : all) {
+    std::ranges::sort(times);
+    medians[transport] = times[times.size() / 2];
   }
-  for (Candidate& candidate : candidates) candidate.mesh->close();
-  if (!prints) return ok;
-  if (rules.empty())
-    rules = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
+  return medians;
+}
+
+void Tuner::add_timing(const std::string& name, Operation operation,
+                       const rankmesh::RouteTiming& timing) {
+  ++measured_;
+  notes_ += fmt::format("# {}.{} {}:", name, to_string(operation), timing.bytes);
+  Value times{Value::Object{}};
+  for (const auto& [transport, seconds] : timing.seconds) {
+    notes_ += fmt::format(" {} {:.2f} us", transport, seconds * 1e6);
+    times[transport] = seconds * 1e6;
+    document_.table.rows.push_back(
+        {name, to_string(operation), timing.bytes, transport, seconds * 1e6});
+  }
+  notes_ += '\n';
+  document_.fields["measurements"].push_back(Value{{"name", name},
+                                                   {"operation", to_string(operation)},
+                                                   {"size", timing.bytes},
+                                                   {"time_us", std::move(times)}});
+}
+
+void Tuner::measure_operation(const GroupFamily& family, Operation operation) {
+  std::vector<rankmesh::RouteTiming> timings;
+  for (const std::int64_t bytes : plan_.sizes) {
+    const BenchCase work{operation, plan_.type, plan_.reduction, plan_.memory, bytes, 0};
+    const std::int64_t actual = size_of(work, family.group_size()).bytes;
+    if (!timings.empty() && actual <= timings.back().bytes) continue;
+    std::vector<Candidate*> able;
+    for (Candidate& candidate : candidates_)
+      if (is_carried(candidate, work, actual)) able.push_back(&candidate);
+    timings.push_back({actual, time(std::move(able), work)});
+    add_timing(family.name(), operation, timings.back());
+    if (operation == Operation::barrier) break;  // it has no sizes
+  }
+  for (const rankmesh::RouteRule& rule :
+       rankmesh::tuned_rules(family.name(), operation, timings, operation != Operation::barrier)) {
+    rules_ += rule.to_string() + "\n";
+    document_.fields["rules"].push_back(rule.to_string());
+  }
+}
+
+void Tuner::measure_name(const GroupFamily& family) {
+  for (Candidate& candidate : candidates_) {
+    const bool is_member = family.find(candidate.mesh->rank()).has_value();
+    candidate.group = is_member ? &(*candidate.mesh)[family.name()] : nullptr;
+    candidate.measure = std::make_unique<Measure>(candidate.group, family.group_size(),
+                                                  plan_.sizes.back(), rankmesh::MemoryKind::host);
+  }
+  for (const Operation operation : plan_.operations) measure_operation(family, operation);
+  for (Candidate& candidate : candidates_) candidate.measure.reset();
+}
+
+Document Tuner::run() {
+  for (const auto& family : mesh_.families())
+    if (is_measured(family, mesh_.world_size(), options_)) measure_name(family);
+  for (Candidate& candidate : candidates_) candidate.mesh->close();
+  if (rules_.empty())
+    rules_ = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
+  // Checks that the file can be read back.
+  (void)rankmesh::RouteTable::parse(rules_, rankmesh::RouteSource::file,
+                                    "the rules that were found");
   const std::string text = fmt::format(
                                "# meshinfo tune {}: {} ranks, {} measurements, medians of up to "
                                "{}, the longest of all ranks\n",
-                               options.mesh.mesh, mesh.size(), measured, rounds) +
-                           rules + notes;
-  (void)rankmesh::RouteTable::parse(rules, rankmesh::RouteSource::file,
-                                    "the rules that were found");
-  output->write(options.path.ends_with(".toml") ? as_toml(options.mesh.mesh, text) : text);
-  output->finish();
-  return ok;
+                               options_.mesh.mesh, mesh_.world_size(), measured_, rounds) +
+                           rules_ + notes_;
+  document_.add(options_.output.path.ends_with(".toml") ? as_toml(options_.mesh.mesh, text) : text);
+  return std::move(document_);
+}
+
+}  // namespace
+
+Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan) {
+  return Tuner{mesh, options, plan}.run();
 }
 
 }  // namespace meshinfo

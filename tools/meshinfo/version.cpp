@@ -1,48 +1,42 @@
+#include "rankmesh/version.hpp"
+
+#include <memory>
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "meshinfo.hpp"
-#include "rankmesh/version.hpp"
 
 namespace meshinfo {
 namespace {
 
-std::string as_text() {
-  std::string text = fmt::format("{:<14}{}\n", "rankmesh", rankmesh::version_string());
-  for (const Component& c : components())
-    text += c.version.empty() ? fmt::format("{:<14}not found ({})\n", c.name, c.why_not)
-                              : fmt::format("{:<14}{}  {}\n", c.name, c.version, c.path);
-  return text;
-}
+using rankmesh::report::Document;
+using rankmesh::report::Value;
 
-std::string as_json() {
-  nlohmann::ordered_json json{{"schema", "rankmesh.version/1"},
-                              {"rankmesh", rankmesh::version_string()}};
+Document version_report() {
+  Document document{.schema = "rankmesh.version/1",
+                    .fields = {{"rankmesh", rankmesh::version_string()}},
+                    .table = {.columns = {{"library"}, {"version"}, {"path"}, {"why not found"}},
+                              .rows = {{"rankmesh", rankmesh::version_string(), "", ""}}}};
+  document.add(fmt::format("{:<14}{}\n", "rankmesh", rankmesh::version_string()));
   for (const Component& c : components()) {
-    if (c.version.empty())
-      json["libraries"][c.name] = nullptr;
-    else
-      json["libraries"][c.name] = {{"version", c.version}, {"path", c.path}};
+    document.add(c.version.empty() ? fmt::format("{:<14}not found ({})\n", c.name, c.why_not)
+                                   : fmt::format("{:<14}{}  {}\n", c.name, c.version, c.path));
+    document.fields["libraries"][c.name] =
+        c.version.empty() ? Value{} : Value{{"version", c.version}, {"path", c.path}};
+    document.table.rows.push_back({c.name, c.version, c.path, c.why_not});
   }
-  return json.dump(2) + "\n";
+  return document;
 }
 
 }  // namespace
 
-void add_version(CLI::App& app, int& status) {
+void add_version(CLI::App& app, Program& program) {
   auto options = std::make_shared<OutputOptions>();
   CLI::App* command =
-      app.add_subcommand("version", "the versions of rankmesh and of what it stands on");
-  options->add_to(*command, false);
-  command->callback([options, &status] {
-    if (!is_printing_rank()) return;
-    Output output{*options};
-    if (options->chosen_format() == rankmesh::report::Format::json)
-      output.write(as_json());
-    else
-      output.write(as_text());
-    output.finish();
-    status = ok;
+      app.add_subcommand("version", "the versions of rankmesh and of the libraries it uses");
+  options->add_to(*command);
+  command->callback([options, &program] {
+    if (program.job.prints()) print(version_report(), *options);
   });
 }
 

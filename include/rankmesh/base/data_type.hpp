@@ -27,6 +27,69 @@ enum class DataType : std::uint8_t {
   float8_e5m2,
 };
 
+/// Floats of 16 and 8 bits, complete in rankmesh/base/narrow_float.hpp.
+template <class Format, class Bits>
+struct NarrowFloat;
+
+namespace detail {
+/// The result of a value that is too large: float16 and bfloat16 have an infinity; the 8-bit types
+/// take their largest finite value, as CUDA's conversions do by default.
+enum class Overflow : std::uint8_t { infinity, largest };
+template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
+struct NarrowFormat;
+}  // namespace detail
+
+using Float16 =
+    NarrowFloat<detail::NarrowFormat<5, 10, detail::Overflow::infinity, true, std::uint16_t>,
+                std::uint16_t>;
+using BFloat16 =
+    NarrowFloat<detail::NarrowFormat<8, 7, detail::Overflow::infinity, true, std::uint16_t>,
+                std::uint16_t>;
+using Float8E4M3 =
+    NarrowFloat<detail::NarrowFormat<4, 3, detail::Overflow::largest, false, std::uint8_t>,
+                std::uint8_t>;
+using Float8E5M2 =
+    NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>,
+                std::uint8_t>;
+
+/// Calls `f` with std::type_identity<T>, where T is the C++ type of the elements, and returns its
+/// result, which has one type for all T. Narrow floats are complete types only where
+/// rankmesh/base/narrow_float.hpp is included.
+template <class F>
+constexpr decltype(auto) visit(DataType type, F&& f) {
+  switch (type) {
+    case DataType::int8:
+      return f(std::type_identity<std::int8_t>{});
+    case DataType::uint8:
+      return f(std::type_identity<std::uint8_t>{});
+    case DataType::int16:
+      return f(std::type_identity<std::int16_t>{});
+    case DataType::uint16:
+      return f(std::type_identity<std::uint16_t>{});
+    case DataType::int32:
+      return f(std::type_identity<std::int32_t>{});
+    case DataType::uint32:
+      return f(std::type_identity<std::uint32_t>{});
+    case DataType::int64:
+      return f(std::type_identity<std::int64_t>{});
+    case DataType::uint64:
+      return f(std::type_identity<std::uint64_t>{});
+    case DataType::float16:
+      return f(std::type_identity<Float16>{});
+    case DataType::bfloat16:
+      return f(std::type_identity<BFloat16>{});
+    case DataType::float32:
+      return f(std::type_identity<float>{});
+    case DataType::float64:
+      return f(std::type_identity<double>{});
+    case DataType::float8_e4m3:
+      return f(std::type_identity<Float8E4M3>{});
+    case DataType::float8_e5m2:
+      break;
+  }
+  return f(std::type_identity<Float8E5M2>{});
+}
+
 namespace detail {
 // In the order of DataType; looked up, since every call asks.
 inline constexpr std::uint8_t sizes_of_types[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};

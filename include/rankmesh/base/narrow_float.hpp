@@ -14,10 +14,6 @@ namespace rankmesh {
 
 namespace detail {
 
-/// What follows when a value is too large: float16 and bfloat16 have an infinity; the 8-bit types
-/// keep to their largest finite value, as CUDA's conversions do by default.
-enum class Overflow : std::uint8_t { infinity, largest };
-
 /// IEEE 754-like: a sign, `exponent` bits, `mantissa` bits. e4m3 uses its highest exponent for
 /// numbers, and only the all-ones pattern is NaN (Micikevicius et al., FP8 Formats for Deep
 /// Learning, arXiv 2209.05433).
@@ -96,19 +92,6 @@ struct NarrowFloat {
   /// The same bits: a NaN equals itself, and the two zeros differ.
   friend constexpr bool operator==(NarrowFloat, NarrowFloat) = default;
 };
-
-using Float16 =
-    NarrowFloat<detail::NarrowFormat<5, 10, detail::Overflow::infinity, true, std::uint16_t>,
-                std::uint16_t>;
-using BFloat16 =
-    NarrowFloat<detail::NarrowFormat<8, 7, detail::Overflow::infinity, true, std::uint16_t>,
-                std::uint16_t>;
-using Float8E4M3 =
-    NarrowFloat<detail::NarrowFormat<4, 3, detail::Overflow::largest, false, std::uint8_t>,
-                std::uint8_t>;
-using Float8E5M2 =
-    NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>,
-                std::uint8_t>;
 
 template <>
 struct DataTypeOf<Float16> {

@@ -1,4 +1,4 @@
-// CUDA graphs that hold operations of a communicator.
+// CUDA graphs that contain operations of a communicator.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,22 @@
 
 namespace rankmesh::device {
 
-/// A graph pins the communicators whose operations were captured into it: they must not be
-/// destroyed before it. Each capture gets a user object (cudaGraphRetainUserObject), which CUDA
-/// destroys with the last graph, clone or executable graph that came of it: so graphs that the
-/// program captures by itself are known too.
+/// Knows which CUDA graphs contain operations of which communicators. A communicator must not be
+/// destroyed before such a graph.
+///
+/// The program may capture graphs, clone and instantiate them without rankmesh. Each capture
+/// therefore gets a CUDA user object (cudaGraphRetainUserObject). CUDA destroys it with the last
+/// graph, clone or executable graph that was made of the capture.
 class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
-  /// To be called with each operation: where the stream is being captured, the capture is
-  /// remembered with the name. Costs one cudaStreamIsCapturing.
+  /// If the stream is being captured, remembers the capture with the name. Call it with each
+  /// operation. Costs one cudaStreamIsCapturing.
   void note(StreamRef stream, const std::string& name);
-  /// Names with the number of captures whose graphs live. CUDA reports the end of a graph a moment
-  /// after it was destroyed: where some seem to live, this waits up to half a second for that.
-  /// @param only  looks at this name alone; empty: at all.
+  /// Returns the names that have captures in existing graphs, with their numbers. CUDA reports a
+  /// moment later that a graph was destroyed; if there are captures, this function waits for such a
+  /// report for up to half a second.
+  /// @param only  If not empty, other names are left out.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
 
  private:

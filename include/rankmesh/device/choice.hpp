@@ -1,4 +1,4 @@
-// Which device a rank drives.
+// The choice of the device that a rank uses.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,20 @@ struct ClaimedDevice {
 };
 }  // namespace detail
 
-/// The device that this process drives, for as long as somebody holds a claim on it: the meshes of
-/// one process must agree, since one rank drives at most one device. Copies share the claim.
+/// Reserves a device for this process. One rank uses at most one device, so all meshes of a process
+/// must reserve the same one. Copies share the reservation; it ends with the last of them.
 class RANKMESH_API Claim {
  public:
   Claim() = default;
-  /// @throws UsageError where another device is claimed already.
+  /// @throws UsageError  Another device is already reserved.
   explicit Claim(int device);
   [[nodiscard]] int device() const { return device_->number; }
 
-  /// For as long as it lives the calling thread alone issues work for the device: NCCL is not safe
-  /// with several threads on communicators of one device, whichever meshes they belong to.
+  /// While it exists, only the calling thread may issue work for the device. NCCL does not support
+  /// several threads that use communicators of one device, even of different meshes.
   class RANKMESH_API Issuing {
    public:
-    /// @throws UsageError where another thread is at it.
+    /// @throws UsageError  Another thread is issuing work.
     explicit Issuing(const Claim& claim);
     ~Issuing() { device_->issuing.clear(std::memory_order_release); }
     Issuing(const Issuing&) = delete;
@@ -48,32 +48,34 @@ class RANKMESH_API Claim {
   std::shared_ptr<detail::ClaimedDevice> device_;
 };
 
-/// The device that is claimed by this process; nothing where none is.
+/// Returns the device that this process has reserved.
 RANKMESH_API std::optional<int> claimed();
 
-/// @throws UsageError where the calling thread's current device is another: NCCL would take the
-/// call for it.
+/// Throws UsageError if the calling thread's current device is another one: NCCL would use that.
 RANKMESH_API void require_current(int device);
 
-/// What tells one device from all others; MIG instances have their own UUID.
+/// Identifies a device among all devices. MIG instances have their own UUIDs.
 struct Identity {
   unsigned char uuid[16] = {};
   char bus_id[16] = {};
 };
 
-/// The device for this rank: `wanted`; else the one that the process has claimed; else one that is
-/// already current (not number 0, which is current where nobody chose); else the launcher's
-/// node-local rank modulo the visible devices. Makes it current. Local.
-/// @throws UsageError where `wanted` does not exist, or another mesh of the process drives another
-/// device.
+/// Chooses the device of this rank, makes it current and reserves it. Local. The choice is the
+/// first of these that exists: `wanted`; the device that the process has reserved; the current
+/// device if it is not number 0, which is also current if the program chose none; `local_rank`
+/// modulo `visible`.
+/// @param local_rank  The node-local rank.
+/// @param visible     The number of visible devices.
+/// @throws UsageError  `wanted` is not visible, or another mesh of the process uses another device.
 RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible);
 
-/// The current device's. @throws CudaError.
+/// Returns the identity of a visible device. @throws CudaError.
 RANKMESH_API Identity identity_of(int device);
 
-/// Why these ranks cannot share what they share: the first two ranks of one node on one device, and
-/// the launch option that mends it. Empty where every rank has its own.
-/// @param nodes, identities  per rank.
+/// Looks for two ranks that use the same device. Returns an error text with the first two of them
+/// and the launch options that give each rank its own device, or an empty text.
+/// @param nodes       The node of each rank.
+/// @param identities  The device of each rank.
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,
                                        std::span<const Identity> identities);
 

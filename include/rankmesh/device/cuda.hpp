@@ -1,4 +1,4 @@
-// CUDA's runtime, and its errors.
+// Errors and versions of CUDA's runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace rankmesh::device {
 
-/// A call into the CUDA runtime that did not return cudaSuccess; keeps the native code.
+/// A function of the CUDA runtime did not return cudaSuccess. It keeps the native code.
 class RANKMESH_API CudaError : public Error {
  public:
   CudaError(cudaError_t code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -26,21 +26,21 @@ namespace detail {
                                     const std::source_location& where);
 }  // namespace detail
 
-/// Every CUDA return value goes through here.
-/// @throws CudaError with CUDA's own text, the function and the place of the call.
+/// Checks the return value of a function of the CUDA runtime.
+/// @throws CudaError  It holds CUDA's own text, the function and the source location of the call.
 inline void check(cudaError_t code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != cudaSuccess) [[unlikely]]
     detail::fail(code, function, where);
 }
 
-/// What CUDA there is. Versions are CUDA's own numbers (12040 for 12.4); 0 where there is none.
+/// The versions of CUDA as CUDA's own numbers (12040 for 12.4).
 struct CudaVersions {
-  int runtime = 0;  ///< linked into rankmesh
-  int driver = 0;   ///< newest CUDA that the driver offers; 0 without a driver
-  int devices = 0;  ///< visible to this process
+  int runtime = 0;  ///< The runtime that is linked into rankmesh.
+  int driver = 0;   ///< The newest CUDA that the driver supports; 0 without a driver.
+  int devices = 0;  ///< The number of devices that this process sees.
 };
-/// Local; never throws: without a driver the numbers are 0.
+/// Returns the versions. Local; without a driver, its version and the number of devices are 0.
 RANKMESH_API CudaVersions cuda_versions() noexcept;
 
 }  // namespace rankmesh::device

@@ -1,17 +1,17 @@
-// What a batch does with device operations, without CUDA's or NCCL's headers.
+// The device operations of a batch, without the headers of CUDA and NCCL.
 #pragma once
 
 #include "rankmesh/base/deadline.hpp"
 
 namespace rankmesh {
 
-/// Gathers the device operations that are issued between begin() and end().
+/// Defers the device operations between begin() and end().
 class DeviceBatch {
  public:
   virtual ~DeviceBatch() = default;
-  /// Begins to gather operations. @throws UsageError when a batch is open in this thread.
+  /// Opens the batch. @throws UsageError  A batch is already open in this thread.
   virtual void begin() = 0;
-  /// Issues everything. The batch is closed afterwards, whatever is thrown.
+  /// Issues the operations. The batch is closed afterwards, also after an exception.
   virtual void end(const Deadline& deadline) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Device memory that is owned.
+// Owned device memory.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,22 @@ RANKMESH_API void release(void* memory) noexcept;
 enum class Direction { to_device, to_host };
 RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction,
                        StreamRef stream);
-/// Between two places of device memory, in stream order; the host does not wait.
+/// Copies within device memory, in stream order; the host does not wait.
 RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream);
 }  // namespace detail
 
-/// Needs no header of CUDA's, so that a program with it compiles everywhere; without CUDA it throws
-/// NoDeviceError.
+/// Owns memory of the current device. The elements are not initialised. Move-only.
 ///
-/// `count` elements on the current device, not initialised. Move-only. Allocating and freeing may
-/// wait for the whole device: do it while nothing waits for a peer.
+/// This header includes none of CUDA's, so programs that use it compile without CUDA; there, the
+/// constructors throw NoDeviceError. Allocating and freeing may wait for all work on the device:
+/// avoid both while operations on the device wait for other ranks.
 template <Element T>
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::size_t count)
       : data_{static_cast<T*>(detail::allocate(count * sizeof(T)))}, count_{count} {}
-  /// Copies the values; they are there when the constructor returns.
+  /// Allocates memory and copies the values into it. Blocks until the copy is complete.
   explicit DeviceBuffer(std::span<const T> values) : DeviceBuffer{values.size()} {
     upload(values, StreamRef{});
   }
@@ -53,15 +53,16 @@ class DeviceBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] DeviceSpan<T> span() const noexcept { return {data_, count_}; }
 
-  /// Copies in stream order and waits for it. `values` has at most size() elements. @throws
-  /// TimeoutError after default_timeout().
+  /// Copies `values` into the first elements, in stream order. Blocks until the copy is complete.
+  /// @throws UsageError  There are more than size() values.
+  /// @throws TimeoutError  The copy did not end within default_timeout().
   void upload(std::span<const T> values, StreamRef stream) {
-    if (values.size() > count_) throw UsageError{"upload of more elements than the buffer has"};
+    if (values.size() > count_) throw UsageError{"the upload has more elements than the buffer"};
     detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device,
                  stream);
   }
-  /// The elements, once what the stream holds has run. The host waits. @throws TimeoutError after
-  /// default_timeout().
+  /// Returns the elements as they are after all work that is now on the stream. Blocks.
+  /// @throws TimeoutError  The work did not end within default_timeout().
   [[nodiscard]] std::vector<T> download(StreamRef stream) const {
     std::vector<T> values(count_);
     detail::copy(values.data(), data_, count_ * sizeof(T), detail::Direction::to_host, stream);

@@ -9,14 +9,15 @@
 
 namespace rankmesh::device {
 
-/// A CUDA stream: created here and destroyed with this object, or adopted and left alone.
-/// Move-only. Destroying it does not wait for its work (CUDA releases it when the work is done).
+/// A CUDA stream. A created stream is destroyed with this object; an adopted one is not. Move-only.
+/// The destructor does not wait for the work on the stream.
 class RANKMESH_API Stream {
  public:
   Stream() = default;
-  /// A stream of the current device that does not wait for the default stream.
-  /// @param priority  0 is the default; lower numbers run first, within what the device offers.
+  /// Creates a stream of the current device that does not wait for the default stream.
+  /// @param priority  Lower numbers run first. CUDA limits it to the range of the device.
   static Stream create(int priority = 0);
+  /// Refers to a stream of the program.
   static Stream adopt(cudaStream_t native) { return Stream{native, false}; }
   ~Stream();
   Stream(Stream&& other) noexcept
@@ -34,9 +35,9 @@ class RANKMESH_API Stream {
   operator StreamRef() const noexcept {
     return StreamRef{native_};
   }  // implicit: a stream is its reference
-  /// Whether everything that was put on it has run.
+  /// Returns whether all work on the stream has ended.
   [[nodiscard]] bool query() const;
-  /// Polls until everything has run. @throws TimeoutError.
+  /// Polls until all work on the stream has ended. @throws TimeoutError.
   void wait(const Deadline& deadline) const;
 
  private:
@@ -45,13 +46,14 @@ class RANKMESH_API Stream {
   bool owned_ = false;
 };
 
-/// Waits until the current device has nothing left to do, whoever put it there. A thread of its own
-/// sits in cudaDeviceSynchronize, which knows no deadline; it stays behind where the deadline
-/// passes.
+/// Waits until all work on the current device has ended, also work of other libraries.
+///
+/// cudaDeviceSynchronize has no deadline, so another thread calls it. When the deadline passes,
+/// that thread keeps waiting.
 /// @throws TimeoutError, CudaError.
 RANKMESH_API void drain(const Deadline& deadline);
 
-/// A mark in a stream, without timing. Move-only.
+/// A CUDA event without timing. Move-only.
 class RANKMESH_API Event {
  public:
   Event();
@@ -65,11 +67,11 @@ class RANKMESH_API Event {
   Event& operator=(const Event&) = delete;
 
   [[nodiscard]] cudaEvent_t native() const noexcept { return native_; }
-  /// Marks what the stream holds now.
+  /// Records the work that is now on the stream.
   void record(StreamRef stream);
-  /// Whether what was marked has run.
+  /// Returns whether the recorded work has ended.
   [[nodiscard]] bool query() const;
-  /// The stream waits for the mark; the host does not.
+  /// Makes a stream wait for the recorded work. The host does not wait.
   void make_wait(StreamRef stream) const;
 
  private:

@@ -1,4 +1,4 @@
-// Many small buffers reduced by few collectives.
+// Reduces many small buffers with few collectives.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,40 @@
 namespace rankmesh::exchange {
 
 struct BucketOptions {
-  std::int64_t bytes = std::int64_t{25} << 20;  ///< of one collective; 25 MiB, as in torch's DDP
+  std::int64_t bytes = std::int64_t{25} << 20;  ///< Of one collective; 25 MiB, as in torch's DDP.
   ReduceOp op = ReduceOp::avg;
-  StreamRef stream{};  ///< on which device buffers were written and are used afterwards
+  StreamRef stream{};  ///< Writes the device buffers before, and reads them afterwards.
 };
 
-/// Gathers buffers, gradients above all, and reduces them over a group in collectives of about
-/// equal size, which run while the program goes on:
+/// Collects buffers, such as gradients, and reduces them over a group in collectives of about equal
+/// size, which run while the program continues:
 ///
 ///     Bucket bucket{mesh["dp"]};
 ///     for (layer : backwards(layers)) { layer.backward(); bucket.add(layer.gradient); }
 ///     bucket.wait();    // all gradients are averages now
 ///
-/// The order is fixed: all members add the same buffers (count, type, kind of memory) in the same
-/// order, and a collective is issued by the add() that fills it, never by what happens to be ready
-/// on one rank, so that all ranks issue it at the same place among their other operations. In the
-/// first round (up to the first wait()) the members compare what each collective holds; later
-/// rounds must repeat the first.
+/// All members must add the same buffers (count, type, kind of memory) in the same order. The add()
+/// that fills a collective issues it, so all ranks issue it at the same place among their other
+/// operations. In the first round, which ends with the first wait(), the members compare what each
+/// collective holds. Later rounds must be the same as the first.
 ///
-/// Cost: a copy of each buffer in and out (none for one that is alone in its collective), one
-/// asynchronous all_reduce per `bytes` bytes, or where type or memory changes; in the first round a
-/// blocking all_reduce of 16 bytes for each. Memory: as much as all buffers that are copied, kept
-/// for the next round.
+/// Cost: one asynchronous all_reduce per `bytes` bytes, and another one when the type or the kind
+/// of memory changes; in the first round also a blocking all_reduce of 16 bytes for each. Buffers
+/// are copied in and out, except one that fills a collective alone. The memory for the copies is
+/// kept for the next round.
 ///
-/// Host memory makes progress in Mesh::progress(), as every Work. Device memory: copies are on the
-/// stream, the all_reduce on the group's own, which overlaps with what the stream does next. One
-/// thread.
+/// On host memory, the operations make progress in Mesh::progress(). On device memory, the copies
+/// run on `BucketOptions::stream` and the all_reduce runs on the group's own stream, so the stream
+/// of the program can compute at the same time. Thread safety: that of the group.
 class RANKMESH_API Bucket {
  public:
-  /// Local. @throws UsageError for a size below 1.
+  /// Creates a bucket. Local. @throws UsageError  `bytes` is below 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
 
-  /// The result is there after wait(), until when the memory must live and be left alone. May issue
-  /// one or two collectives.
-  /// @throws MismatchError, on all members, where they added other buffers in the first round;
-  /// UsageError where a later round differs from the first.
+  /// Adds a buffer. The result is in it after wait(); until then the memory must stay valid and
+  /// must not be used. May issue one or two collectives, so it is collective over the group.
+  /// @throws MismatchError  In the first round, on all members: they added different buffers.
+  /// @throws UsageError  A later round differs from the first.
   template <WritableMemory M>
   void add(M&& values) {
     static_assert(rankmesh::detail::is_borrowed<M>,
@@ -58,21 +57,22 @@ class RANKMESH_API Bucket {
     add_buffer(buffer_of(values));
   }
   void add_buffer(const Buffer& buffer);
-  /// Issues what is gathered, full or not.
+  /// Issues the buffers that were added since the last collective. Collective over the group.
   void flush();
-  /// Issues the rest and puts the results in their places. Host memory: returns when they are
-  /// there. Device memory: the stream waits for them. The next add() begins another round.
-  /// @throws UsageError where the round differs from the first; TimeoutError.
+  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until
+  /// they are complete; on device memory, the stream waits for them. The next add() begins
+  /// another round.
+  /// @throws UsageError  The round differs from the first. @throws TimeoutError
   void wait();
 
-  /// Collectives that were issued in this round.
+  /// Returns the number of collectives that were issued in this round.
   [[nodiscard]] std::int64_t issued() const noexcept {
-    return static_cast<std::int64_t>(flying_.size());
+    return static_cast<std::int64_t>(issued_.size());
   }
 
  private:
-  struct Flying {
-    std::vector<Buffer> parts;  // where the results go; empty: they are in place
+  struct Issued {
+    std::vector<Buffer> parts;  // the results are copied here; empty if they are in place
     Work work;
   };
   [[nodiscard]] bool fits(const Buffer& buffer) const;
@@ -81,12 +81,12 @@ class RANKMESH_API Bucket {
 
   GroupCoordinator& group_;
   BucketOptions options_;
-  std::vector<Buffer> gathered_;  // not issued yet
-  std::int64_t gathered_count_ = 0;
-  std::vector<Flying> flying_;
-  std::vector<std::shared_ptr<Tensor>>
-      flat_;                          // of each collective of a round; null where it is one buffer
-  std::vector<Hash128> first_round_;  // what each collective held
+  std::vector<Buffer> added_;  // not issued yet
+  std::int64_t added_count_ = 0;
+  std::vector<Issued> issued_;
+  // The memory of each collective of a round; null if it is a single buffer.
+  std::vector<std::shared_ptr<Tensor>> flat_;
+  std::vector<Hash128> first_round_;  // the contents of each collective
   bool is_first_round_ = true;
 };
 

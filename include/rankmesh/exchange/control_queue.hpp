@@ -1,4 +1,4 @@
-// Small messages from one rank to all others of a group, without a collective call.
+// Sends small messages from one rank to all others of a group without collective calls.
 #pragma once
 
 #include <cstddef>
@@ -14,65 +14,67 @@
 
 namespace rankmesh::exchange {
 
-/// The same on every member.
+/// Must be the same on every member.
 struct ControlQueueOptions {
-  /// Chunks that the writer may be ahead of the slowest reader. Where ranks share cores, each time
-  /// that it must wait costs a change of process.
+  /// The number of chunks that the writer can be ahead of the slowest reader. If ranks share cores,
+  /// each wait of the writer costs a context switch.
   std::int64_t slots = 256;
-  /// Bytes of a chunk; longer messages are several, and need at most as many slots at once as there
-  /// are.
+  /// The bytes of a chunk. A longer message is several chunks; it may have more chunks than there
+  /// are slots.
   std::int64_t slot_bytes = 4096;
 };
 
-/// A queue with one writer, whose messages all other members read, each once and in order: the step
-/// message that an engine sends to its workers. Readers on the writer's node read a ring in shared
-/// memory; a reader elsewhere gets each message by MPI. Unlike a broadcast, write() waits for
-/// nobody while the ring has room, and a reader may look whether there is something (try_read).
+/// A queue with one writer. All other members read each message once and in order. A serving engine
+/// can use it to send each step to its workers. Unlike a broadcast, write() does not wait while the
+/// queue has free slots, and a reader can check for a message without waiting (try_read()).
 ///
-/// Messages to other nodes beyond MPI's eager limit (some KiB) move on while the writer is in a
-/// call of rankmesh's or MPI's.
+/// Readers on the writer's node read a ring in shared memory; readers on other nodes receive each
+/// message by MPI. Long messages to other nodes (above MPI's eager limit of some KiB) make progress
+/// only while the writer calls rankmesh or MPI.
 ///
-/// Cost in shared memory: a copy in, and a copy out per reader; no system call. Between nodes: a
-/// message per reader, and one copy of it at the writer until all have taken it; a reader that
-/// passed messages on would make its node wait until it reads itself (vLLM's message queue sends to
-/// each remote reader, too). Memory: one segment per queue of about slots x slot_bytes, without a
-/// name in /dev/shm (see SharedSegment).
+/// Cost in shared memory: one copy by the writer and one by each reader, without system calls.
+/// Between nodes: one message per reader, and a copy at the writer that is kept until all readers
+/// have received it. The writer sends to each remote reader, as vLLM's message queue does. If a
+/// reader forwarded messages to other readers, these would have to wait until it reads.
+/// Memory: one segment of about slots x slot_bytes, without a name in /dev/shm (see SharedSegment).
 ///
-/// Waiting spins briefly, gives the core away (at once where the group has more ranks on the node
-/// than the process may use cores), then sleeps for 50 us at a time; meanwhile asynchronous
-/// operations of the mesh make progress. One thread, that of the mesh. Move-only.
+/// A wait spins briefly, then yields the core, then sleeps for 50 us at a time. It does not spin if
+/// the node has fewer cores than members of the queue. Meanwhile asynchronous operations of the
+/// mesh make progress. Move-only. Thread safety: that of the mesh.
 class RANKMESH_API ControlQueue {
  public:
-  /// Collective over the group; blocks. Cost: a node discovery, one MPI_Comm_split, one segment,
-  /// two reductions of a few bytes.
-  /// @throws UsageError for a writer outside the group or options that are not positive;
-  /// MismatchError where
-  ///         the members differ in them; SharedMemoryError; TimeoutError.
+  /// Opens the queue. Collective over the group; blocks. Cost: a node discovery, one
+  /// MPI_Comm_split, one segment, and two reductions of a few bytes.
+  /// @throws UsageError  The writer is outside the group, or an option is not positive.
+  /// @throws MismatchError  On all members: they passed different arguments, or shared memory
+  /// cannot be created.
+  /// @throws TimeoutError
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();
   ControlQueue(ControlQueue&&) noexcept;
   ControlQueue& operator=(ControlQueue&&) noexcept;
 
   [[nodiscard]] bool is_writer() const noexcept;
-  /// How many readers share the writer's node, and how many do not. Of the whole group.
+  /// Return the number of readers on the writer's node and on other nodes.
   [[nodiscard]] std::int64_t local_readers() const noexcept;
   [[nodiscard]] std::int64_t remote_readers() const noexcept;
 
-  /// The writer: returns once the message is in the queue; blocks while the slowest reader is too
+  /// Writes a message. Only the writer may call it. Blocks while the slowest reader is too
   /// far behind.
-  /// @param timeout  nothing: the mesh's.
-  /// @throws TimeoutError naming the readers that are late and how far behind they are; the queue
-  /// can still
-  ///         be used where nothing of the message was written, and is broken otherwise. UsageError
-  ///         on a reader; ClosedError.
+  /// @param timeout  Empty: the mesh's timeout.
+  /// @throws TimeoutError  It names the late readers. If a part of the message has been written,
+  /// the queue is broken; otherwise it can still be used.
+  /// @throws UsageError  This rank is a reader. @throws ClosedError
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
-  /// A reader: the next message. Blocks until it is there.
-  /// @throws TimeoutError naming the writer; UsageError on the writer; ClosedError.
+  /// Reads the next message. Only readers may call it. Blocks until there is one.
+  /// @throws TimeoutError  It names the writer.
+  /// @throws UsageError  This rank is the writer. @throws ClosedError
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});
-  /// The same into memory that may serve again.
+  /// Reads the next message into `message`, whose memory can be reused for each message.
   void read(Bytes& message, std::optional<Deadline::Duration> timeout = {});
-  /// Reads where the next message has begun to arrive; else returns false at once.
+  /// Reads the next message if its first chunk has arrived, and returns whether it did. It waits
+  /// only for the other chunks of the message.
   [[nodiscard]] bool try_read(Bytes& message);
 
  private:

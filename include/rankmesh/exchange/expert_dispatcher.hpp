@@ -1,4 +1,4 @@
-// Tokens to their experts and back.
+// Sends tokens to their experts and the results back.
 #pragma once
 
 #include <concepts>
@@ -18,114 +18,132 @@
 
 namespace rankmesh::exchange {
 
+namespace detail {
+class RoutePlanner;
+}
+
 struct ExpertDispatcherOptions {
-  /// Each local expert's block of rows is padded with zeros to a multiple of this (grouped matrix
-  /// products want one).
+  /// The block of rows of each local expert is padded with zeros to a multiple of this number, as
+  /// grouped matrix products need it.
   std::int64_t alignment = 1;
-  /// At most so many rows from each rank to each slot. All shapes are then fixed: every block has
-  /// size() x capacity rows (padded), zeros where there are fewer, and what is beyond is dropped,
-  /// the last tokens first (GShard, arXiv 2006.16668, drops in the same order). Nothing: as many as
-  /// there are, none is dropped.
+  /// The number of rows that each rank sends to each slot. All shapes are then fixed: every block
+  /// has size() x capacity rows plus padding. Missing rows are zeros. Choices beyond the capacity
+  /// are dropped, the last tokens first, as in GShard (arXiv 2006.16668). Empty: no limit, no
+  /// choice is dropped.
   std::optional<std::int64_t> capacity;
 };
 
-/// Where one step's tokens go, and the rows that come: what dispatch() and combine() follow, as
-/// often as one likes (forward, backward). A value; it keeps the map that it was made with.
+/// The route of one step's tokens: which rows this rank sends where, and which rows it receives.
+/// dispatch() and combine() use it, any number of times (forward and backward pass). It is a value
+/// and does not change when the dispatcher gets another map.
 class RANKMESH_API ExpertRoute {
  public:
-  /// T and k of the ids that it was made of.
+  /// Return T and k of the ids.
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] std::int64_t top_k() const { return top_k_; }
-  /// Rows on this rank, padding included: the blocks of its slots, one after the other.
+  /// Returns the number of rows on this rank: the blocks of its slots, with padding.
   [[nodiscard]] std::int64_t rows() const { return offsets_.back(); }
-  /// Where the block of each local slot begins, in rows; slots_per_rank() + 1 numbers.
+  /// Returns the first row of each local slot's block, and the end: slots_per_rank() + 1 numbers.
   [[nodiscard]] std::span<const std::int64_t> offsets() const { return offsets_; }
-  /// Rows of each local slot without padding (with a capacity: size() x capacity). Within a block
-  /// they stand by sending rank, then by token.
+  /// Returns the number of rows of each local slot without padding. With a capacity, it is size() x
+  /// capacity. Rows in a block are ordered by sending rank, then by token.
   [[nodiscard]] std::span<const std::int64_t> counts() const { return counts_; }
-  /// The logical expert of each local slot, ExpertMap::empty for none.
+  /// Returns the logical expert of each local slot, or ExpertMap::empty.
   [[nodiscard]] std::span<const std::int32_t> experts() const { return experts_; }
-  /// How many of this rank's T x k choices go nowhere: those with id -1, and those beyond the
-  /// capacity.
+  /// Returns how many of this rank's T x k choices are not sent: those with the id -1 and those
+  /// beyond the capacity.
   [[nodiscard]] std::int64_t dropped() const { return dropped_; }
-  /// For each of the T x k choices whether it is sent.
+  /// Returns whether a choice of a token is sent.
   [[nodiscard]] bool is_sent(std::int64_t token, std::int64_t choice) const {
     return sum_[static_cast<std::size_t>(token * top_k_ + choice)] >= 0;
   }
 
  private:
   friend class ExpertDispatcher;
-  struct OnDevice;  // the lists below in device memory
+  friend class detail::RoutePlanner;
+  struct OnDevice;  // the four lists below in device memory
 
   std::int64_t tokens_ = 0, top_k_ = 0, dropped_ = 0;
   std::vector<std::int64_t> offsets_{0};
   std::vector<std::int64_t> counts_;
   std::vector<std::int32_t> experts_;
-  // Rows exchanged with each rank; 0 with itself, whose rows never leave the caller's memory.
+  // The rows that are exchanged with each rank. It is 0 for the rank itself, whose rows are
+  // copied directly.
   std::vector<std::int64_t> sent_, received_;
-  // As device/kernels/expert_rows.hpp has them. Rows that are sent: of which choice. Rows of this
-  // rank: of which received row or, from all_received_ on, choice. Rows that are sent back: of
-  // which row. Choices: which row that came back or, from all_sent_ on, row of this rank.
+  // Each list has an entry per row that a kernel writes (device/kernels/expert_rows.hpp). The entry
+  // is the row to copy from.
+  // - pack: writes the rows to send; an entry is a choice.
+  // - place: writes the rows of this rank's experts; an entry is a received row, or a choice of
+  //   this rank plus all_received_.
+  // - unplace: writes the rows to send back; an entry is a row of this rank's experts.
+  // - sum: adds up the results; an entry is a row that came back, or a row of this rank's experts
+  //   plus all_sent_.
   std::vector<std::int64_t> pack_, place_, unplace_, sum_;
   std::int64_t all_sent_ = 0, all_received_ = 0;
-  bool is_direct_ = false;  // one slot per rank: rows are received in their place
+  bool is_direct_ = false;  // one slot per rank: rows are received in their final place
   std::shared_ptr<const OnDevice> on_device_;
 };
 
-/// Expert parallelism of one group: brings every token's row to the ranks of the experts that were
-/// chosen for it, and the experts' results back, weighted and summed. Tokens are rows of H elements
-/// (float32, float16, bfloat16 or float64), T of them on this rank; T may differ between ranks and
-/// be 0. k choices per token. Rows for the rank itself are not sent, and rows are copied once on
-/// each side (with one slot per rank only on the sending one).
+/// Expert parallelism of one group: sends each token's row to the ranks of the experts that a
+/// router chose for it, and returns the experts' results, weighted and summed.
+///
+/// Tokens are rows of H elements (float32, float16, bfloat16 or float64). This rank has T tokens; T
+/// may differ between ranks and may be 0. Each token has k choices. Rows for the rank itself are
+/// not sent. The other rows are copied once by the sender and once by the receiver; with one slot
+/// per rank, the receiver does not copy.
 ///
 /// ```
 /// ExpertDispatcher experts{mesh["ep"], ExpertMap::contiguous(64, mesh["ep"].size())};
-/// const ExpertRoute route = experts.route(ids, 2);          // ids: T x 2, row-major, -1 for none
+/// const ExpertRoute route = experts.route(ids, 2);  // ids: T x 2, row-major; -1 is no choice
 /// std::vector<float> rows(route.rows() * H);
 /// experts.dispatch(route, tokens, rows);
-/// for (slot ...) ...                                        // rows offsets[slot] .. +
-/// counts[slot] experts.combine(route, rows, weights, out);               // weights: T x 2; out: T
-/// x H
+/// for (slot ...) run_expert(rows.data() + route.offsets()[slot] * H, route.counts()[slot]);
+/// experts.combine(route, rows, weights, out);       // weights: T x 2; out: T x H
 /// ```
 ///
-/// Every function but the accessors is collective over the group, blocks on host memory, and is
-/// ordered like the group's collectives. On device memory the choices are read on the host (route()
-/// waits for the stream), and dispatch() and combine() are put on the stream; use one stream, or
-/// order them by events. Kernels need CUDA's compiler when rankmesh is built.
+/// All functions except map() and reserve() are collective over the group. On host memory they
+/// block. On device memory, route() waits for the stream, because the host sorts the choices;
+/// dispatch() and combine() are queued on the stream. Use one stream, or order the streams by
+/// events. The kernels need nvcc when rankmesh is built.
 ///
-/// Memory: for each row that is sent or received one row of scratch memory, kept and grown; on
-/// devices that allocates, see reserve(). Thread safety: that of the group.
+/// Memory: one row of scratch memory for each row that is sent or received. It is kept and grows;
+/// reserve() allocates it in advance. Thread safety: that of the group.
 class RANKMESH_API ExpertDispatcher {
  public:
-  /// Collective over the group: one all-reduce of 32 bytes finds out whether all passed the same.
-  /// @param group  must outlive the dispatcher.
-  /// @throws UsageError for a map of another number of ranks, an alignment or a capacity below 1;
-  ///         MismatchError, on every rank, where ranks pass other maps or options.
+  /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
+  /// which compares the arguments of all ranks.
+  /// @param group  It must outlive the dispatcher.
+  /// @throws UsageError  The map is for another number of ranks, or the alignment or the capacity
+  /// is below 1.
+  /// @throws MismatchError  On every rank: the ranks pass different maps or options.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
   ExpertDispatcher& operator=(ExpertDispatcher&&) noexcept;
 
   [[nodiscard]] const ExpertMap& map() const;
-  /// Another map from the next route() on: after moving experts, or giving hot ones more slots.
-  /// Routes that were made before keep theirs. Moving the experts' weights is the caller's.
-  /// Collective: one all-reduce of 32 bytes. @throws MismatchError, on every rank, where they
-  /// differ, and the map stays.
+  /// Sets the map for the next route(), for example after experts have moved or popular experts
+  /// have got more slots. Existing routes keep their map. The caller must move the experts'
+  /// weights. Collective over the group; blocks. Cost: one all-reduce of 32 bytes.
+  /// @throws MismatchError  On every rank: the maps differ. The dispatcher keeps its map.
   void set_map(ExpertMap map);
 
-  /// Finds out which rows go where. Choices of an expert with several slots take these in turn,
-  /// beginning with one that differs from rank to rank. Cost: one all-to-all of 8 bytes per slot
-  /// (none with a capacity).
+  /// Plans which rows are sent where. The tokens of an expert with several slots use these in turn;
+  /// ranks begin with different slots. Cost: one all-to-all of 8 bytes per slot, or no
+  /// communication with a capacity.
   /// @param ids  T x k logical experts, row-major; -1 is no choice.
-  /// @throws UsageError for an id outside -1 .. experts-1, or ids that top_k does not divide.
+  /// @throws UsageError  An id is outside -1 .. experts-1, or top_k does not divide the number
+  /// of ids.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
-  /// The same for ids in device memory; waits on the host for the stream, with the default timeout.
+  /// Plans a route of ids in device memory. The host waits for the stream, with the
+  /// default timeout.
   [[nodiscard]] ExpertRoute route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                   StreamRef stream);
 
-  /// Brings the rows of `tokens` (T x H) to their experts: `rows` (route.rows() x H), padding
-  /// zeroed. The two must not overlap. Cost: one all_to_all_v; nothing is sent in a group of one.
-  /// @throws UsageError for other sizes, UnsupportedError for other types.
+  /// Sends the rows of `tokens` (T x H) to their experts. They are received in `rows`
+  /// (route.rows() x H); padding is set to zero. The two must not overlap. Cost: one all_to_all_v;
+  /// none in a group of one.
+  /// @throws UsageError  A size does not fit the route. @throws UnsupportedError  The type.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
@@ -133,8 +151,8 @@ class RANKMESH_API ExpertDispatcher {
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
              Buffer{buffer_of(rows)}, stream);
   }
-  /// The same with a row of its own for each choice: `choices` is T x k x H. For the gradients of
-  /// the experts' results (weight x gradient of out), or for the weights themselves (H = 1).
+  /// Sends a separate row for each choice: `choices` is T x k x H. Use it for the gradients of the
+  /// experts' results (weight x gradient of out), or for the weights (H = 1).
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
@@ -142,11 +160,11 @@ class RANKMESH_API ExpertDispatcher {
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
              stream);
   }
-  /// The way back: out[t] (T x H) becomes the sum over the choices j of weights[t, j] x the row
-  /// that expert left in `rows` (route.rows() x H), in the order of j and in float32 (float64 for
-  /// such rows). What was dropped adds nothing; weights are not scaled up for it. Padding is not
-  /// read. Cost: one all_to_all_v.
-  /// @param weights  T x k, in the same memory as rows.
+  /// Returns the experts' results: out[t] (T x H) becomes the sum over the choices j of weights[t,
+  /// j] x the row of that choice in `rows` (route.rows() x H). The sum is computed in the order of
+  /// j, in float32 (in float64 for float64 rows). Dropped choices add nothing, and the other
+  /// weights are not scaled up. Padding is not read. Cost: one all_to_all_v.
+  /// @param weights  T x k, in the same kind of memory as rows.
   template <Memory In, WritableMemory Out, Memory Weights>
     requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
@@ -159,8 +177,8 @@ class RANKMESH_API ExpertDispatcher {
             ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
   }
 
-  /// Makes the scratch memory large enough for this route and rows of so many bytes, so that
-  /// dispatch() and combine() allocate nothing. Local.
+  /// Allocates enough scratch memory for a route and rows of `row_bytes` bytes, so that dispatch()
+  /// and combine() allocate nothing. Local.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:

@@ -1,4 +1,4 @@
-// Ranks with different amounts of work take the same steps.
+// Lets ranks with different amounts of work make the same steps.
 #pragma once
 
 #include <cstdint>
@@ -9,70 +9,73 @@
 
 namespace rankmesh::exchange {
 
-/// What one rank brings to a step.
+/// What one rank proposes for a step.
 struct StepProposal {
-  std::int64_t tokens = 0;  ///< 0: nothing to do in this step
-  /// How far this rank can go with what depends on shapes, 0 .. 255; the group takes the lowest of
-  /// those who have tokens. An engine's own: 0 eager, 1 piecewise graphs, 2 full graphs, say.
+  std::int64_t tokens = 0;  ///< 0: the rank has no work in this step.
+  /// The best execution mode that this rank can use, 0 to 255. The step uses the lowest mode of the
+  /// ranks that have tokens. The program defines the modes, for example 0 eager, 1 piecewise
+  /// graphs, 2 full graphs.
   std::int32_t mode = 0;
-  bool is_done = false;  ///< this rank will have no more tokens
+  bool is_done = false;  ///< The rank will have no more tokens.
 };
 
-/// What all ranks do in a step; the same everywhere, `is_dummy` aside.
+/// What all ranks do in a step. Except for `is_dummy`, it is the same on all ranks.
 struct Step {
-  std::vector<std::int64_t> tokens;  ///< of each rank, in group order, before padding
-  std::int64_t padded = 0;  ///< tokens that every rank runs with; 0: nobody has any, no step is run
-  std::int32_t mode = 0;
-  bool is_dummy =
-      false;  ///< this rank has no tokens and others have: it runs the step on padding alone
-  bool is_last = false;  ///< all ranks are done: there will be no other step
+  std::vector<std::int64_t> tokens;  ///< Of each rank, in group order, before padding.
+  std::int64_t padded = 0;  ///< Tokens per rank with padding; 0: no rank has tokens, skip the step.
+  std::int32_t mode = 0;    ///< The execution mode of all ranks.
+  bool is_dummy = false;    ///< Only other ranks have tokens: run the step with padding alone.
+  bool is_last = false;     ///< All ranks are done: there is no step after this one.
 };
 
-/// The same on every rank.
+/// Must be the same on every rank.
 struct LockstepOptions {
-  /// Sizes that a step may have, ascending (those of captured graphs, say): it takes the first that
-  /// is large enough. Beyond the last, or without any, a multiple of `multiple`.
+  /// The padded sizes of a step, ascending, for example those of captured graphs. A step uses the
+  /// first one that is large enough. If there is none, it pads to a multiple of `multiple`.
   std::vector<std::int64_t> sizes{};
-  std::int64_t multiple = 1;
+  std::int64_t multiple = 1;  ///< See `sizes`.
 };
 
-/// Data-parallel ranks that share collectives (expert parallelism, say) must issue them equally
-/// often and with sizes that fit, whatever each has to do. Before each step they agree by one small
-/// all_reduce; who has no tokens then runs the step on dummies, so that nobody waits for a
-/// collective that another does not issue:
+/// Lets data-parallel ranks agree on each step. Such ranks share collectives, for example those of
+/// expert parallelism, so all of them must issue these equally often and with the same sizes,
+/// whatever work each rank has. Before each step they agree by one small all_reduce. A rank without
+/// tokens then runs the step on dummy tokens, so that no other rank waits for its collectives.
 ///
-///     Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
-///     for (Step step; !(step = lockstep.agree({.tokens = batch.size(), .is_done =
-///     queue.empty()})).is_last;)
-///       if (step.padded > 0) model.run(step.is_dummy ? dummy : batch, step.padded, step.mode);
+/// ```
+/// Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
+/// while (true) {
+///   const Step step = lockstep.agree({.tokens = batch.size(), .is_done = queue.empty()});
+///   if (step.is_last) break;
+///   if (step.padded > 0) model.run(step.is_dummy ? dummy : batch, step.padded, step.mode);
+/// }
+/// ```
 ///
-/// The record is one all_reduce (max, host memory) of n + 7 64-bit integers for n ranks:
+/// The all_reduce (max, host memory) has n + 7 64-bit integers for n ranks:
 ///
-/// | word      | holds                                     | its maximum |
-/// |-----------|-------------------------------------------|----------------------------------------|
-/// | 0 .. n-1  | own tokens in the own place, else 0       | everybody's tokens | | n         | 255
-/// - mode; 0 where there are no tokens   | 255 - lowest mode of those with tokens | | n+1       |
-/// 1: this rank is not done                  | whether anybody is not done            | | n+2, n+3
-/// | number of the step, and its negative      | whether all are in the same step       | | n+4,
-/// n+5  | hash of the options (62 bits), and its negative | whether all options are equal    | |
-/// n+6       | 1: this rank's wish is refused            | whether anybody's is                   |
+/// | word     | value of a rank                        | maximum over the ranks              |
+/// |----------|----------------------------------------|-------------------------------------|
+/// | 0 .. n-1 | its tokens at its own place, else 0    | the tokens of each rank             |
+/// | n        | 255 - mode; 0 without tokens           | 255 - lowest mode                   |
+/// | n+1      | 1: the rank is not done                | 1: a rank is not done               |
+/// | n+2, n+3 | number of the step, and its negative   | whether all are in the same step    |
+/// | n+4, n+5 | hash of the options, and its negative  | whether all options are equal       |
+/// | n+6      | 1: the proposal is invalid             | 1: a proposal is invalid            |
 ///
-/// One thread, that of the mesh.
+/// Thread safety: that of the group.
 class RANKMESH_API Lockstep {
  public:
-  /// Local; options are compared in the first step. @throws UsageError for sizes that are not
-  /// ascending or not positive.
+  /// Local; the first step compares the options of all ranks.
+  /// @throws UsageError  The sizes are not ascending or not positive.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
-  /// Collective over the group; blocks. Cost: one all_reduce of 8 (n + 7) bytes.
-  /// @throws MismatchError, on all ranks, where they are in different steps, have other options, or
-  /// one of
-  ///         them asks for what cannot be (tokens below 0, a mode out of range, tokens of who was
-  ///         done).
-  Step agree(const StepProposal& wish);
+  /// Agrees on the next step. Collective over the group; blocks. Cost: one all_reduce of n + 7
+  /// words of 8 bytes.
+  /// @throws MismatchError  On all ranks: they are in different steps or have other options, or a
+  /// proposal is invalid (tokens below 0, a mode out of range, or tokens of a rank that was done).
+  Step agree(const StepProposal& proposal);
 
  private:
   [[nodiscard]] std::int64_t padded(std::int64_t tokens) const;
-  [[nodiscard]] bool is_possible(const StepProposal& wish) const;
+  [[nodiscard]] bool is_valid(const StepProposal& proposal) const;
 
   GroupCoordinator& group_;
   LockstepOptions options_;

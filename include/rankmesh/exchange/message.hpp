@@ -1,4 +1,4 @@
-// Bytes of any length between ranks: the receiver need not know how many come.
+// Messages of any length: the receiver need not know the length.
 #pragma once
 
 #include <cstddef>
@@ -15,38 +15,42 @@ namespace rankmesh::exchange {
 
 using Bytes = std::vector<std::byte>;
 
-/// Bytes of the first part of a message: a header of 24 bytes (a mark, the length, what it is) and
-/// the first bytes of the message. What is longer follows as a second part.
+/// The size of the first part of a message: a header of 24 bytes (a mark, the length, the kind) and
+/// the first bytes of the message. A longer message has a second part with the rest.
 inline constexpr std::size_t first_part = 1024;
-/// A message that fits the first part.
+/// The length of the longest message without a second part.
 inline constexpr std::size_t short_message = first_part - 24;
 
-/// What a sender puts in place of a message that it could not make: every receiver throws a
-/// DataError with this text.
+/// A sender that could not create its message sends this instead: every receiver throws a DataError
+/// with the text, and none waits for ever.
 struct Failure {
   std::string text;
 };
 
-/// The root's message, everywhere. Collective over the group; blocks. Host memory alone.
+/// Broadcasts the root's message to all members. Collective over the group; blocks.
+///
 /// Cost: one broadcast of 1 KiB; for messages of more than 1,000 bytes a second one of the rest.
-/// @param limit  receivers refuse longer messages before they allocate anything.
-/// @throws DataError where the bytes that come are no message.
+/// @param limit  Receivers throw if the message is longer, before they allocate memory for it.
+/// @throws DataError  The received bytes are not a message, or the root sent a Failure.
 RANKMESH_API void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root,
                                     const Failure* failure = nullptr,
                                     std::uint64_t limit = std::uint64_t{1} << 40);
-/// To one member; the tag is the caller's. Cost: one message of 1 KiB, a second one with the rest.
+/// Sends a message to one member; blocks. Cost: one message of 1 KiB, and one with the rest.
 RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byte> message, Peer to,
                                int tag = 0, const Failure* failure = nullptr);
-/// From one member. @throws DataError as above.
+/// Receives a message from one member; blocks. @throws DataError as broadcast_message().
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);
-/// Every member's message at the root, in group order; nothing elsewhere. Collective over the
-/// group; blocks. Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
+/// Gathers the messages of all members at the root, in group order. Collective over the group;
+/// blocks. Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
+/// @return The messages at the root, nothing on other members.
+/// @throws DataError  On all members: one of them passed a Failure.
 RANKMESH_API std::vector<Bytes> gather_messages(GroupCoordinator& group,
                                                 std::span<const std::byte> message,
                                                 RankInGroup root, const Failure* failure = nullptr);
-/// The same everywhere. Cost: an all_gather of 16 bytes per member, then one all_gather_v of the
-/// messages.
+/// Gathers the messages of all members on all members, in group order. Collective over the group;
+/// blocks. Cost: an all_gather of 16 bytes per member, then one all_gather_v of the messages.
+/// @throws DataError  On all members: one of them passed a Failure.
 RANKMESH_API std::vector<Bytes> all_gather_messages(GroupCoordinator& group,
                                                     std::span<const std::byte> message,
                                                     const Failure* failure = nullptr);

@@ -1,5 +1,5 @@
-// How objects become bytes: cereal's portable binary format, read by an archive that does not trust
-// it.
+// Converts objects to bytes in cereal's portable binary format, and validates the bytes when it
+// reads them.
 //
 // This header and objects.hpp need cereal (libcereal-dev); no other header of rankmesh does.
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace rankmesh::exchange::detail {
 
-/// A stream that appends to bytes.
+/// A stream buffer that appends to bytes.
 class ByteSink final : public std::streambuf {
  public:
   explicit ByteSink(Bytes& bytes) : bytes_{bytes} {}
@@ -49,10 +49,10 @@ class ByteSink final : public std::streambuf {
   Bytes& bytes_;
 };
 
-/// Reads what cereal::PortableBinaryOutputArchive has written. Unlike cereal's own input archive it
-/// checks each length against the bytes that are there before a container is made of it, so that
-/// garbage costs at most sizeof(element) bytes of memory per byte, and lets no value but 0 and 1
-/// become a bool.
+/// Reads the output of cereal::PortableBinaryOutputArchive. Unlike cereal's input archive, it
+/// compares each length with the number of bytes that are left before a container is resized, so
+/// invalid bytes cannot make it allocate more than sizeof(element) bytes per byte. It also rejects
+/// a bool that is neither 0 nor 1.
 class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
  public:
   explicit ObjectReader(std::span<const std::byte> bytes)
@@ -64,10 +64,11 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
   }
   [[nodiscard]] std::size_t left() const { return bytes_.size(); }
 
-  /// `size` bytes, which are elements of `element` bytes.
+  /// Copies `size` bytes, swapping the bytes of each element if the byte order differs.
+  /// @tparam element  The size of an element in bytes.
   template <std::size_t element>
   void take(void* to, std::size_t size) {
-    if (size > bytes_.size()) throw cereal::Exception{"it ends too early"};
+    if (size > bytes_.size()) throw cereal::Exception{"the bytes end too early"};
     if (size > 0) std::memcpy(to, bytes_.data(), size);
     bytes_ = bytes_.subspan(size);
     if (!swaps_) return;
@@ -75,10 +76,11 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
       cereal::portable_binary_detail::swap_bytes<element>(static_cast<std::uint8_t*>(to) + i);
   }
 
-  /// Elements take a byte at least, those of empty classes none.
+  /// Throws if the container cannot have so many elements: each takes at least one byte, except
+  /// elements of empty classes.
   void check_length(cereal::size_type length) const {
     constexpr std::size_t empty_elements = 4096;
-    if (length > bytes_.size() + empty_elements) throw cereal::Exception{"it ends too early"};
+    if (length > bytes_.size() + empty_elements) throw cereal::Exception{"the bytes end too early"};
   }
 
  private:
@@ -86,7 +88,7 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
   bool swaps_ = false;
 };
 
-// What cereal looks for, by argument.
+// cereal finds these functions by argument-dependent lookup.
 template <class T>
   requires std::is_arithmetic_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, T& value) {
@@ -116,7 +118,7 @@ void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, cereal::BinaryData<T>& dat
 }  // namespace rankmesh::exchange::detail
 
 CEREAL_REGISTER_ARCHIVE(rankmesh::exchange::detail::ObjectReader)
-// Load functions that ask for the matching output archive get cereal's.
+// cereal asks for the output archive that belongs to an input archive.
 template <>
 struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail::ObjectReader> {
   using type = cereal::PortableBinaryOutputArchive;
@@ -124,7 +126,8 @@ struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail:
 
 namespace rankmesh::exchange {
 
-/// The object in cereal's portable binary format. @throws whatever its save function throws.
+/// Returns the object in cereal's portable binary format.
+/// @throws  What the object's save function throws.
 template <class T>
 Bytes to_bytes(const T& object) {
   Bytes bytes;
@@ -135,18 +138,20 @@ Bytes to_bytes(const T& object) {
   return bytes;
 }
 
-/// @throws DataError where the bytes are no T: truncated, too long, or such that T refuses them.
+/// Reads an object from bytes.
+/// @throws DataError  The bytes are not a T: they are truncated or too long, or T's load
+/// function throws.
 template <class T>
 void from_bytes(std::span<const std::byte> bytes, T& object) {
   const auto refuse = [&](const std::string& why) {
     throw DataError{
-        std::to_string(bytes.size()) + " bytes are no object of the type that is asked for: " + why,
+        std::to_string(bytes.size()) + " bytes are not an object of the requested type: " + why,
         "use the same type and the same version of its serialize function at both ends"};
   };
   try {
     detail::ObjectReader reader{bytes};
     reader(object);
-    if (reader.left() > 0) refuse(std::to_string(reader.left()) + " of them are left over");
+    if (reader.left() > 0) refuse(std::to_string(reader.left()) + " bytes are left over");
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,8 +1,8 @@
-// Values of any type that cereal can serialise, between ranks.
+// Sends values of any type that cereal can serialise.
 //
-// Not part of rankmesh.hpp: programs that include it need cereal (libcereal-dev). For the types of
-// the standard library include <cereal/types/...>; strings, vectors, arrays, maps, optionals, pairs
-// and tuples are included here.
+// Programs that include this header need cereal (libcereal-dev); rankmesh.hpp does not include it.
+// Strings, vectors, arrays, maps, optionals, pairs and tuples work; for other types of the standard
+// library include <cereal/types/...>.
 #pragma once
 
 #include <exception>
@@ -16,7 +16,7 @@
 namespace rankmesh::exchange {
 
 namespace detail {
-/// The object's bytes, or why there are none.
+/// The bytes of an object, or the reason why it could not be serialised.
 struct Serialised {
   Bytes bytes;
   std::optional<Failure> failure;
@@ -32,11 +32,11 @@ Serialised serialised(const T& object) {
 }
 }  // namespace detail
 
-/// The root's object, everywhere. Collective over the group; blocks; host memory.
+/// Broadcasts the root's object to all members. Collective over the group; blocks.
+///
 /// Cost: one broadcast of 1 KiB; for objects of more than 1,000 bytes a second one of the rest.
-/// @throws DataError where the bytes that came are no T, and on every member where the root could
-/// not
-///         serialise its object: nobody waits for the other.
+/// @throws DataError  The received bytes are not a T. On every member: the root could not serialise
+/// its object.
 template <class T>
 void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
   const bool at_root = group.rank_in_group() == root;
@@ -45,11 +45,11 @@ void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
   if (!at_root) from_bytes(mine.bytes, object);
 }
 
-/// To another member. Returns when the object may be changed.
-/// Cost: one message of 1 KiB; a second one with the rest where the object has more than 1,000
-/// bytes.
-/// @param tag  as of GroupCoordinator::send; plain operations with the same peer need another.
-/// @throws DataError, at both ends, where the object could not be serialised.
+/// Sends an object to another member. Blocks until the object may be changed.
+///
+/// Cost: one message of 1 KiB; for objects of more than 1,000 bytes a second one with the rest.
+/// @param tag  As in GroupCoordinator::send. Plain sends to the same peer must use another tag.
+/// @throws DataError  At both ends: the object could not be serialised.
 template <class T>
 void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0) {
   const auto mine = detail::serialised(object);
@@ -57,15 +57,18 @@ void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0)
   if (mine.failure) throw DataError{"an object could not be serialised: " + mine.failure->text, {}};
 }
 
-/// From another member, who sends a T. @throws DataError where the bytes that came are none.
+/// Receives an object from another member; blocks. @throws DataError  The received bytes are not
+/// a T.
 template <class T>
 [[nodiscard]] T recv_object(GroupCoordinator& group, Peer from, int tag = 0) {
   return from_bytes<T>(recv_message(group, from, tag));
 }
 
-/// Every member's object, at the root, in group order; nothing elsewhere. Collective over the
-/// group; blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
-/// @throws DataError as above, on every member where one of them could not serialise.
+/// Gathers the objects of all members at the root, in group order. Collective over the group;
+/// blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
+/// @return The objects at the root, nothing on other members.
+/// @throws DataError  The received bytes are not a T. On every member: one of them could not
+/// serialise its object.
 template <class T>
 [[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object,
                                             RankInGroup root) {
@@ -76,8 +79,9 @@ template <class T>
   return objects;
 }
 
-/// The same on every member. Cost: an all_gather of 16 bytes per member, and one all_gather_v of
-/// the objects.
+/// Gathers the objects of all members on all members, in group order. Collective over the group;
+/// blocks. Cost: an all_gather of 16 bytes per member, and one all_gather_v of the objects.
+/// @throws DataError as gather_objects().
 template <class T>
 [[nodiscard]] std::vector<T> all_gather_objects(GroupCoordinator& group, const T& object) {
   const auto mine = detail::serialised(object);
@@ -87,14 +91,16 @@ template <class T>
   return objects;
 }
 
-/// An object as a message of a control queue. @throws as ControlQueue::write; whatever its save
-/// function throws, and nothing is written.
+/// Writes an object to a control queue.
+/// @throws  What ControlQueue::write() throws. If the object's save function throws, nothing
+/// is written.
 template <class T>
 void write_object(ControlQueue& queue, const T& object,
                   std::optional<Deadline::Duration> timeout = {}) {
   queue.write(to_bytes(object), timeout);
 }
-/// The next message as an object. @throws as ControlQueue::read; DataError where it is no T.
+/// Reads the next message of a control queue as an object.
+/// @throws  What ControlQueue::read() throws; DataError if the message is not a T.
 template <class T>
 [[nodiscard]] T read_object(ControlQueue& queue, std::optional<Deadline::Duration> timeout = {}) {
   return from_bytes<T>(queue.read(timeout));

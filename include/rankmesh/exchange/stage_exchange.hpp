@@ -1,4 +1,4 @@
-// What the stages of a pipeline tell their neighbours.
+// Sends and receives between the stages of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,18 @@
 
 namespace rankmesh::exchange {
 
-/// One buffer on its way between neighbouring stages.
+/// A buffer that is sent or received between neighbouring stages.
 struct StageMove {
-  bool is_forward = true;  ///< from a stage to the next; backward: from a stage to the previous one
-  bool is_sent = true;     ///< by this rank; else received
-  ConstBuffer in{};        ///< of what is sent
-  Buffer out{};            ///< of what is received
+  bool is_forward = true;  ///< From a stage to the next one; false: to the previous one.
+  bool is_sent = true;     ///< This rank sends; false: it receives.
+  ConstBuffer in{};        ///< The buffer to send.
+  Buffer out{};            ///< The buffer to receive into.
 };
 
-/// Activations go to the next stage and come from the previous one; gradients the other way.
+// Activations are sent to the next stage and received from the previous one; gradients are sent in
+// the other direction.
+
+/// Creates one move of StageExchange::start().
 template <Memory In>
 StageMove to_next(In&& values) {
   return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
@@ -40,42 +43,42 @@ StageMove from_next(Out&& values) {
 }
 
 struct StageExchangeOptions {
-  /// The last stage's next is the first one, as interleaved schedules (virtual stages) need it.
-  /// Without it what would leave the pipeline at an end is not sent, and what would come from there
-  /// is left as it is.
+  /// The stage after the last one is the first, as interleaved schedules (virtual stages) need it.
+  /// Without it, the ends of the pipeline skip moves that would cross them.
   bool ring = false;
-  /// Of what goes forward; what goes backward has the following one. Host memory.
+  /// The tag of forward moves on host memory; backward moves use the next one.
   int tag = 0;
 };
 
-/// Sends and receives of one step, all under way at once: nobody waits for an operation that its
-/// neighbour issues only after another, so no order of sends and receives deadlocks, in either
-/// direction or both.
+/// Runs the sends and receives of one step at the same time. No order of the moves can deadlock,
+/// because no move waits for another one of the same call.
 ///
-/// Neighbours issue matching moves in the same order per direction: the k-th that is sent forward
-/// is the k-th that the next stage receives, of the same type and count. Host memory goes by
-/// asynchronous operations, all receives first; device memory as one batch on the stream (inside an
-/// NcclGroup: as part of that), which the host does not wait for.
+/// Neighbours must issue matching moves in the same order in each direction: the k-th buffer that a
+/// stage sends forward is the k-th that the next stage receives, with the same type and count. On
+/// host memory, moves are asynchronous operations, receives first. On device memory, they are one
+/// batch on the stream, or part of an open NcclGroup; the host does not wait for them.
 ///
-/// Cost: a message per move. Not collective: each stage calls what its schedule says. One thread.
+/// Cost: one message per move. It is not collective: each stage makes the calls of its schedule.
+/// Thread safety: that of the group.
 class RANKMESH_API StageExchange {
  public:
-  /// @throws UsageError for `ring` in a pipeline of one stage, and for a tag out of range.
+  /// Local. @throws UsageError  `ring` in a pipeline of one stage, or a tag out of range.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
 
-  /// Begins; buffers must stay valid until the result is complete (device memory: until the stream
-  /// has run it). @throws UsageError, TimeoutError, mpi::MpiError, device::NcclError.
+  /// Starts the moves; does not block. The buffers must stay valid until the result is complete, on
+  /// device memory until the stream has run the moves.
+  /// @throws UsageError, TimeoutError, mpi::MpiError, nccl::NcclError.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
-  /// The same, and waits for what is on the host, with the mesh's timeout.
+  /// Starts the moves and waits for those on host memory, with the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
 
-  // The steps of the known schedules, by the names of Megatron-LM.
+  // The steps of the usual schedules, with the names of Megatron-LM.
 
   template <WritableMemory Out>
   void recv_forward(Out&& activations, StreamRef stream = {}) {

@@ -1,4 +1,4 @@
-// Tensors by name, between ranks that do not know what will come.
+// Sends tensors by name; the receivers need not know their names, shapes and types.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,18 @@
 
 namespace rankmesh::exchange {
 
-/// A contiguous array: element type, shape (row-major; empty: one element), host or device memory.
-/// It owns its memory, or refers to the caller's. Move-only; a moved-from tensor has no elements.
+/// A contiguous array in host or device memory, with an element type and a row-major shape. An
+/// empty shape means one element. It owns its memory or refers to memory of the caller. Move-only;
+/// a moved-from tensor has no elements.
 class RANKMESH_API Tensor {
  public:
   Tensor() = default;
-  /// With memory of its own: on the host zeroed, on the device as it is. @throws UsageError for a
-  /// negative or too large size; NoDeviceError.
+  /// Allocates a tensor. Host memory is zeroed; device memory is not initialised.
+  /// @throws UsageError  A size is negative or too large. @throws NoDeviceError
   static Tensor allocate(DataType type, std::vector<std::int64_t> shape,
                          MemoryKind kind = MemoryKind::host);
-  /// The caller's memory, which must outlive the tensor; its size is the product of the shape.
+  /// Refers to memory of the caller, which must outlive the tensor. The product of the shape must
+  /// be the number of elements.
   template <WritableMemory M>
   static Tensor refer(M&& memory, std::vector<std::int64_t> shape) {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
@@ -41,8 +43,8 @@ class RANKMESH_API Tensor {
   [[nodiscard]] MemoryKind kind() const noexcept { return buffer_.kind; }
   [[nodiscard]] std::int64_t count() const noexcept { return buffer_.count; }
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
-  /// The elements of a tensor on the host, on the device. @throws UsageError where its type or its
-  /// memory is another.
+  /// Return the elements in host memory or in device memory.
+  /// @throws UsageError  The tensor has another type or another kind of memory.
   template <Element T>
   [[nodiscard]] std::span<T> host() const {
     require(DataTypeOf<T>::value, MemoryKind::host);
@@ -72,18 +74,18 @@ class RANKMESH_API Tensor {
   std::shared_ptr<void> owned_{};
 };
 
-/// Tensors in the order in which they were added.
+/// Tensors with names, in the order in which they were added.
 class RANKMESH_API TensorDict {
  public:
   struct Entry {
     std::string name;
     Tensor tensor;
   };
-  /// @throws UsageError where the name is there already.
+  /// Adds a tensor. @throws UsageError  The dictionary already has the name.
   Tensor& add(std::string name, Tensor tensor);
-  /// Null where there is none of that name.
+  /// Returns the tensor of that name, or null.
   [[nodiscard]] Tensor* find(std::string_view name) noexcept;
-  /// @throws UnknownName; the hint lists the names.
+  /// Returns the tensor of that name. @throws UnknownName  The hint lists the names.
   [[nodiscard]] Tensor& operator[](std::string_view name);
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
@@ -94,41 +96,44 @@ class RANKMESH_API TensorDict {
   std::vector<Entry> entries_;
 };
 
-/// The root's tensors, everywhere. Collective over the group. Where the receiver's dictionary has a
-/// tensor of the same name, type, shape and memory already, that is written to; all else is
-/// replaced by new memory (device memory: allocated before anything is issued), so that steps of
-/// equal shapes allocate nothing.
+/// Broadcasts the root's tensors to all members. Collective over the group.
 ///
-/// Host tensors are there when it returns; device tensors are broadcast on the stream, all in one
-/// batch. Cost: the metadata as one message (see broadcast_message: 1 KiB for about 20 tensors, a
-/// second part for more), then one broadcast per tensor that has elements.
-/// @throws DataError where the metadata that came is none.
+/// If the receiver's dictionary already has a tensor with the same name, type, shape and kind of
+/// memory, the elements are received into it, so steps with equal shapes allocate nothing. All
+/// other tensors of the receiver are replaced. New device memory is allocated before the first
+/// operation is issued.
+///
+/// It blocks until host tensors are complete. Device tensors are broadcast on the stream, in one
+/// batch; the host does not wait for them. Cost: the metadata as one message (see
+/// broadcast_message(); 1 KiB for about 20 tensors), then one broadcast per tensor with elements.
+/// @throws DataError  The received bytes do not describe tensors.
 RANKMESH_API void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors,
                                         RankInGroup root, StreamRef stream = {});
 
 struct TensorDictOptions {
-  /// The tensor-parallel group, where all its members hold the same tensors: each sends only its
-  /// slice of each tensor (1/size of the elements), and the receivers all-gather the slices over
-  /// their own group of that name. Both ends give it; the groups have the same size. Tensors whose
-  /// elements cannot be divided evenly are sent whole.
+  /// A tensor-parallel group whose members hold the same tensors. Each member sends only its slice
+  /// of each tensor (1/size of the elements), and the receivers all-gather the slices over their
+  /// own group. Sender and receiver must both set it, to groups of the same size. Tensors that
+  /// cannot be divided evenly are sent whole.
   GroupCoordinator* all_gather = nullptr;
-  /// Names of tensors that are sent whole although they could be divided, since they differ between
-  /// the members of `all_gather`. Of the sender.
+  /// Names of tensors that are always sent whole: those whose values differ between the members of
+  /// `all_gather`. Only the sender uses it.
   std::vector<std::string> whole{};
-  int tag = 0;  ///< both ends
+  int tag = 0;  ///< Must be the same at both ends.
   StreamRef stream{};
 };
 
-/// To another member. Returns when host tensors may be changed; device tensors are sent on the
-/// stream, as one batch, and must live until it has run that. Cost: the metadata as one message of
-/// 1 KiB (and the rest of longer metadata), then a message per tensor.
+/// Sends tensors to another member. Blocks until host tensors may be changed. Device tensors are
+/// sent on the stream, as one batch, and must stay valid until the stream has run it. Cost: the
+/// metadata as one message (see send_message()), then one message per tensor.
 RANKMESH_API void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer to,
                                    const TensorDictOptions& options = {});
 
-/// From another member; into what the dictionary has, as in broadcast_tensor_dict. With slices,
-/// collective over `options.all_gather`, and one all_gather per sliced tensor more.
-/// @throws DataError where the metadata that came is none, or says slices of another number of
-/// ranks.
+/// Receives tensors from another member, into the memory of the dictionary if it fits (see
+/// broadcast_tensor_dict()). With `options.all_gather`, it is collective over that group and costs
+/// another all_gather per divided tensor.
+/// @throws DataError  The received bytes do not describe tensors, or the sender divides tensors
+/// into another number of slices.
 RANKMESH_API void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
                                    const TensorDictOptions& options = {});
 

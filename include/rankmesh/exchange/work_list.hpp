@@ -1,4 +1,4 @@
-// Several operations that are under way.
+// Several operations in progress.
 #pragma once
 
 #include <utility>
@@ -9,17 +9,21 @@
 
 namespace rankmesh::exchange {
 
-/// What an operation made of several returns; complete when all of them are. As with Work, buffers
-/// must stay valid until then, also where this is dropped. Empty: complete.
+/// The operations that a function has started. The list is complete when all of them are; an
+/// empty list is complete. The buffers must stay valid until then, also if this object is
+/// destroyed earlier.
 class RANKMESH_API WorkList {
  public:
+  /// Adds an operation.
   void add(Work work) { works_.push_back(std::move(work)); }
-  /// Makes progress; true once all are complete. Never blocks. @throws what one of them failed
-  /// with.
+  /// Makes progress and returns whether all operations are complete. Does not block.
+  /// @throws  The error of an operation that failed.
   [[nodiscard]] bool test();
-  /// As Work::wait(), for each: host memory, until it is complete; device memory, the stream waits.
+  /// Waits for each operation, see Work::wait(): on host memory it blocks until the operation is
+  /// complete, on device memory it makes the stream wait.
   void wait();
-  /// The host waits; the time is for all together. @throws TimeoutError.
+  /// Blocks until all operations are complete, also on device memory.
+  /// @param timeout  For all operations together. @throws TimeoutError
   void wait(Deadline::Duration timeout);
 
  private:

@@ -1,4 +1,4 @@
-// Communicators: the view, which anybody may hold, and the owner, who frees.
+// Communicators: a view that does not own, and an owner that frees.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace rankmesh::mpi {
 
-/// A communicator that somebody else owns. Cheap to copy; rank and size are read once.
+/// Refers to a communicator without owning it. Cheap to copy: rank and size are read once.
 class RANKMESH_API CommunicatorView {
  public:
   CommunicatorView() = default;
-  /// @throws UsageError where MPI is not active, or `native` is null or an intercommunicator.
+  /// @throws UsageError  MPI is not active, or `native` is null or an intercommunicator.
   explicit CommunicatorView(MPI_Comm native);
 
   [[nodiscard]] MPI_Comm native() const noexcept { return native_; }
@@ -28,15 +28,15 @@ class RANKMESH_API CommunicatorView {
   int size_ = 0;
 };
 
-/// Owns a communicator. Errors on it are returned, not fatal.
+/// Owns a communicator. Its error handler is MPI_ERRORS_RETURN. Move-only.
 ///
-/// `free()` is collective over the communicator. The destructor never communicates: a handle that
-/// was not freed is freed by MPI_Finalize (a delete callback on MPI_COMM_SELF), or not at all after
-/// it.
+/// `free()` is collective over the communicator, so the destructor cannot call it: it never
+/// communicates. A communicator that is not freed before the destructor runs is freed at the start
+/// of MPI_Finalize (by a delete callback on MPI_COMM_SELF).
 class RANKMESH_API Communicator {
  public:
   Communicator() = default;
-  /// Takes ownership; a null handle gives an empty communicator.
+  /// Takes ownership. A null handle makes an empty object.
   explicit Communicator(MPI_Comm native);
   ~Communicator() { abandon(); }
   Communicator(Communicator&& other) noexcept : view_{std::exchange(other.view_, {})} {}
@@ -52,7 +52,7 @@ class RANKMESH_API Communicator {
 
   [[nodiscard]] const CommunicatorView& view() const noexcept { return view_; }
   explicit operator bool() const noexcept { return static_cast<bool>(view_); }
-  /// Collective. Does nothing on an empty communicator.
+  /// Frees the communicator. Collective; does nothing if it is empty.
   void free();
 
  private:
@@ -60,18 +60,19 @@ class RANKMESH_API Communicator {
   CommunicatorView view_;
 };
 
-/// A communicator of the same ranks in the same order with a context of its own, without the
-/// original's attributes and error handler. Collective, blocking.
+/// Creates a communicator of the same ranks in the same order. It has its own context, but not the
+/// attributes and the error handler of the original. Collective over the parent; blocks.
 RANKMESH_API Communicator duplicate(const CommunicatorView& parent);
 
-/// One MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank with
-/// colour MPI_UNDEFINED gets an empty one. Collective over the parent, blocking; O(log P) messages
-/// and O(P) bytes per rank.
+/// Calls MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank
+/// with the colour MPI_UNDEFINED gets an empty communicator. Collective over the parent; blocks.
+/// Costs O(log P) messages and O(P) bytes per rank.
 RANKMESH_API Communicator split(const CommunicatorView& parent, int colour, int key);
 
-/// The communicator of the given ranks of the parent, in their order. Collective over those ranks
-/// alone, blocking.
-/// @param tag  the same on all members; tells concurrent creations apart.
+/// Creates a communicator of the given ranks of the parent, in the given order. Collective over
+/// these ranks only; blocks.
+/// @param tag  Must be the same on all members, and different from the tag of a creation that runs
+/// at the same time.
 RANKMESH_API Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks,
                                        int tag);
 

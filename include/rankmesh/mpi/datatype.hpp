@@ -1,4 +1,4 @@
-// rankmesh's element types and reductions in MPI's terms, for counts of any size.
+// Translates data types, reductions and large counts for MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace rankmesh::mpi {
 
-/// The MPI datatype that moves elements of this type; types that MPI does not know travel as plain
-/// bytes.
+/// Returns the MPI datatype that moves elements of this type. Types that MPI does not have are
+/// moved as integers of the same size.
 RANKMESH_API MPI_Datatype native(DataType type);
-/// The same, for arithmetic on the elements.
-/// @throws UnsupportedError for half and 8-bit floating types.
+/// Returns the MPI datatype for reductions of this type.
+/// @throws UnsupportedError  MPI has no reductions of half and 8-bit floating types.
 RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
-/// MPI's reduction; MPI has no average, so `avg` gives MPI_SUM and the caller divides.
+/// Returns MPI's operation. MPI has no average: for `avg` it is MPI_SUM, and the caller divides.
 RANKMESH_API MPI_Op native(ReduceOp op);
 
-/// `count` elements as (int, datatype), whatever the count: above `largest` elements a derived type
-/// of exactly that size stands for them all. The extent is count x element size, so blocks follow
-/// each other without gaps.
+/// Expresses `count` elements as an int and a datatype. MPI counts in int, so a derived datatype
+/// replaces more than `largest` elements: it has exactly their size and extent, so that consecutive
+/// blocks have no gaps.
 class RANKMESH_API CountedType {
  public:
   CountedType(std::int64_t count, DataType type, std::int64_t largest)

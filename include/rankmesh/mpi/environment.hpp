@@ -1,4 +1,4 @@
-// MPI's life in this process.
+// Initialises and finalises MPI.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rankmesh::mpi {
 
-/// What threads may call MPI, weakest first.
+/// Which threads may call MPI, in ascending order.
 enum class ThreadLevel : int {
   single = MPI_THREAD_SINGLE,
   funneled = MPI_THREAD_FUNNELED,
@@ -16,26 +16,25 @@ enum class ThreadLevel : int {
   multiple = MPI_THREAD_MULTIPLE,
 };
 
-/// In which order NCCL starts the kernels of different communicators.
+/// The order in which NCCL starts the kernels of different communicators.
 enum class NcclLaunchOrder : std::uint8_t {
-  unchanged,  ///< as the environment says; NCCL's default asks the program for one order on all
-              ///< ranks
-  implicit,   ///< as the host issues them: NCCL_LAUNCH_ORDER_IMPLICIT=1 (NCCL 2.26), unless it is
-              ///< set already
+  unchanged,  ///< NCCL's default: the program must issue operations in one order on all ranks.
+  implicit,   ///< The order of the calls. Sets NCCL_LAUNCH_ORDER_IMPLICIT=1 (NCCL 2.26), unless
+              ///< the variable is already set.
 };
 
-/// Initialises MPI, or attaches to an MPI that the program initialised. Who initialised also
-/// finalises.
+/// Initialises MPI in the constructor and finalises it in the destructor. If the program has
+/// already initialised MPI, it does neither.
 ///
-/// Construction and destruction are collective over MPI_COMM_WORLD only where they initialise and
-/// finalise. If the stack is unwinding in the destructor, MPI is not finalised: the other ranks may
-/// wait elsewhere, and a finalisation would wait for them; the launcher then ends the job with this
-/// rank's error.
+/// Construction and destruction are collective over MPI_COMM_WORLD if they initialise and finalise.
+/// When an exception unwinds the stack, the destructor does not finalise MPI: the other ranks may
+/// wait in another operation, and MPI_Finalize would wait for them. The launcher then ends the job
+/// with this rank's error.
 class RANKMESH_API Environment {
  public:
-  /// @param order  NCCL reads its environment once, when it is loaded: ask for it before the first
-  /// mesh.
-  /// @throws UsageError where MPI was finalised already, or offers a lower level than `wanted`.
+  /// @param order  NCCL reads its environment when it is opened, so create this object before the
+  /// first mesh.
+  /// @throws UsageError  MPI has already been finalised, or offers a lower level than `wanted`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged);
   Environment(int& argc, char**& argv, ThreadLevel wanted = ThreadLevel::funneled,
@@ -44,7 +43,7 @@ class RANKMESH_API Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  /// Whether this object initialised MPI and will finalise it.
+  /// Returns whether this object initialised MPI and will finalise it.
   [[nodiscard]] bool initialised_here() const noexcept { return initialised_here_; }
   [[nodiscard]] ThreadLevel thread_level() const noexcept { return level_; }
 

@@ -10,7 +10,7 @@
 
 namespace rankmesh::mpi {
 
-/// A call into MPI that did not return MPI_SUCCESS; keeps the native code.
+/// An MPI function did not return MPI_SUCCESS. It keeps the native code.
 class RANKMESH_API MpiError : public Error {
  public:
   MpiError(int code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -25,15 +25,15 @@ namespace detail {
                                     const std::source_location& where);
 }  // namespace detail
 
-/// Every MPI return value goes through here.
-/// @throws MpiError with MPI's own text, the function and the place of the call.
+/// Checks the return value of an MPI function.
+/// @throws MpiError  It holds MPI's own text, the function and the source location of the call.
 inline void check(int code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != MPI_SUCCESS) [[unlikely]]
     detail::fail(code, function, where);
 }
 
-/// Whether MPI can be called: initialised and not finalised.
+/// Returns whether MPI can be called: it is initialised and not finalised.
 RANKMESH_API bool is_active();
 
 }  // namespace rankmesh::mpi

@@ -1,4 +1,4 @@
-// The one place that includes <mpi.h>; the deprecated C++ bindings stay out.
+// Includes <mpi.h> without the deprecated C++ bindings. No other header includes it.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

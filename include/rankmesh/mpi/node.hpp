@@ -1,4 +1,4 @@
-// Who shares my node.
+// The ranks that share a node.
 #pragma once
 
 #include "rankmesh/export.hpp"
@@ -7,17 +7,16 @@
 
 namespace rankmesh::mpi {
 
-/// The ranks that share this rank's node.
+/// This rank's node.
 struct Node {
-  Communicator comm;
-  int cores = 0;
+  Communicator comm;  ///< Of the ranks on the node.
+  int cores = 0;      ///< On which these ranks may run, all together.
 };
 
-/// Asks MPI which ranks share memory. Collective over the communicator, blocking: one
-/// MPI_Comm_split_type, one broadcast inside each node, one all-gather of 4 bytes per rank.
-/// @param own  takes the communicator of this rank's node, in the order of `comm`, and how many
-/// cores its ranks
-///             may run on together; one more reduction inside each node. Null: it is freed.
+/// Finds out which ranks share memory. Collective over the communicator; blocks. Costs one
+/// MPI_Comm_split_type, one broadcast in each node, and one all-gather of 4 bytes per rank.
+/// @param own  If not null, it receives this rank's node, whose ranks have the order of `comm`.
+/// That costs another reduction in each node.
 RANKMESH_API Placement discover_nodes(const CommunicatorView& comm, Node* own = nullptr);
 
 }  // namespace rankmesh::mpi

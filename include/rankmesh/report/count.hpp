@@ -1,19 +1,16 @@
-// How much a mesh creates, beside what creating every group on every rank would take.
+// How much a mesh creates, compared with creating every group on every rank.
 #pragma once
-
-#include <string>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {
 
-RANKMESH_API std::string count_text(const MeshPlan& plan, const PlanCounts& counts, bool colour);
-/// Schema `rankmesh.count/1`. A figure per rank is `{"least","most"}`; `"rank": 0` stands in it
-/// where it is that rank's alone.
-RANKMESH_API std::string count_json(const MeshPlan& plan, const PlanCounts& counts);
-/// The columns of the text, `figure,rankmesh,every group on every rank`; a range is `least-most`.
-RANKMESH_API std::string count_csv(const PlanCounts& counts);
+/// Reports the counts of a plan, with the schema `rankmesh.count/1`. In JSON a figure per rank is
+/// `{"least","most"}`, with `"rank": 0` if it is the figure of rank 0 alone. In the table a range
+/// is `least-most`.
+RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts);
 
 }  // namespace rankmesh::report

@@ -1,18 +1,18 @@
-// What differs between two meshes.
+// The differences between two meshes.
 #pragma once
 
 #include <string>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/diff.hpp"
+#include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {
 
-/// Nothing where the diff is empty. `a` and `b` are what the reader calls the two.
-RANKMESH_API std::string diff_text(const PlanDiff& diff, const std::string& a, const std::string& b,
-                                   bool colour);
-/// Schema `rankmesh.diff/1`: every name, the equal ones too. What was not counted is null.
-RANKMESH_API std::string diff_json(const PlanDiff& diff, const std::string& a,
-                                   const std::string& b);
+/// Reports the differences, with the schema `rankmesh.diff/1`. Text is empty if there are none, and
+/// the table has a row for each name that differs. JSON has every name; a figure that was not
+/// counted is null.
+/// @param a, b  the texts that name the two meshes.
+RANKMESH_API Document diff(const PlanDiff& difference, const std::string& a, const std::string& b);
 
 }  // namespace rankmesh::report

@@ -1,26 +1,23 @@
-// The arithmetic of a mesh, written out so that it can be followed with pencil and paper.
+// The arithmetic of a mesh, written out so that it can be checked with pencil and paper.
 #pragma once
-
-#include <string>
 
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {
 
-/// Coordinates by division and remainder, view by view, then every group of the rank. O(names x
-/// dimensions).
-/// @throws UsageError where the rank is outside the world.
-RANKMESH_API std::string explain_rank_text(const MeshPlan& plan, Rank rank);
-/// Schema `rankmesh.explain_rank/1`: per view the divisions, per name the first rank, the step and
-/// the number in the group. Ranks are cut after 1000 characters; rank_json() has them all.
-RANKMESH_API std::string explain_rank_json(const MeshPlan& plan, Rank rank);
+/// Explains the coordinates of a rank by division and remainder, view by view, then each of its
+/// groups. The schema is `rankmesh.explain_rank/1`: per view the divisions, per name the first
+/// rank, the step and the index in the group. Lists of ranks are cut after 1000 characters; rank()
+/// has them all. The table holds the divisions. Cost: O(names x dimensions).
+/// @throws UsageError if the rank is outside the world.
+RANKMESH_API Document explain_rank(const MeshPlan& plan, Rank rank);
 
-/// Which dimension varies fastest, the strides, and where the neighbours of a rank are.
+/// Explains which dimension varies fastest, the strides, and the neighbours of a rank.
+/// The schema is `rankmesh.explain_order/1`: per view the dimensions, fastest first. Cost:
 /// O(dimensions).
-RANKMESH_API std::string explain_order_text(const MeshPlan& plan);
-/// Schema `rankmesh.explain_order/1`: per view the dimensions, fastest first.
-RANKMESH_API std::string explain_order_json(const MeshPlan& plan);
+RANKMESH_API Document explain_order(const MeshPlan& plan);
 
 }  // namespace rankmesh::report

@@ -1,23 +1,17 @@
-// Every group of every name asked for, streamed.
+// Every group of every name that is asked for.
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
+#include <vector>
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/layout/group_family.hpp"
-#include "rankmesh/report/format.hpp"
+#include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {
 
-/// A family and the text that asked for it (`dp*tp`), which becomes its key.
-using NamedFamily = std::pair<std::string, GroupFamily>;
-
-/// Writes the groups in listing order; JSON has the schema `rankmesh.groups/1`.
-/// Memory is constant: at most 64 KiB are held back, whatever the size of the mesh.
-RANKMESH_API void write_groups(std::int64_t world_size, std::span<const NamedFamily> families,
-                               Format format, const Sink& sink);
+/// Reports the groups of the families in listing order, with the schema `rankmesh.groups/1`. The
+/// groups are computed while they are written: at most 64 KiB are held back, whatever the size of
+/// the mesh.
+RANKMESH_API Document groups(std::int64_t world_size, std::vector<NamedFamily> families);
 
 }  // namespace rankmesh::report

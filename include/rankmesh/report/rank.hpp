@@ -1,22 +1,19 @@
 // One rank: its coordinates and its groups.
 #pragma once
 
-#include <string>
-
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
 namespace rankmesh::report {
 
-/// @param live  may be null; adds the rank's host, node-local rank and process id.
-/// @throws UsageError where the rank is outside the world.
-RANKMESH_API std::string rank_text(const MeshPlan& plan, Rank rank, const LiveFacts* live);
-/// Schema `rankmesh.rank/1`. Names that leave the rank out are absent; a name with several groups
-/// of the rank gives an array.
-RANKMESH_API std::string rank_json(const MeshPlan& plan, Rank rank, const LiveFacts* live);
-/// One row per group of the rank; live facts are further columns.
-RANKMESH_API std::string rank_csv(const MeshPlan& plan, Rank rank, const LiveFacts* live);
+/// Reports one rank, with the schema `rankmesh.rank/1`. In JSON a name that leaves the rank out is
+/// absent, and a name with several groups of the rank has an array. The table has a row per group
+/// of the rank.
+/// @param live  may be null; adds the rank's host, local rank and process id, as columns too.
+/// @throws UsageError if the rank is outside the world.
+RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live);
 
 }  // namespace rankmesh::report

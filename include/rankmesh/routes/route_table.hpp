@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
@@ -23,27 +24,12 @@ RANKMESH_API std::string_view to_string(TypeClass type_class);
 
 /// Returns the class of an element type.
 constexpr TypeClass class_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::int64:
-    case DataType::uint64:
-      return TypeClass::integer;
-    case DataType::float32:
-    case DataType::float64:
-      return TypeClass::floating;
-    case DataType::float16:
-    case DataType::bfloat16:
-      return TypeClass::half;
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return TypeClass::fp8;
-  }
-  return TypeClass::integer;
+  return visit(type, []<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>) return TypeClass::integer;
+    if constexpr (std::is_floating_point_v<T>) return TypeClass::floating;
+    constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+    return is_half ? TypeClass::half : TypeClass::fp8;
+  });
 }
 
 /// The sizes from `begin` up to, but not including, `end`, in bytes.

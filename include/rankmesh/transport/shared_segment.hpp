@@ -30,7 +30,7 @@ class RANKMESH_API SharedMemoryError : public Error {
 /// address. Move-only. The destructor unmaps it, which is local. The system frees the memory with
 /// the last mapping, also when a process is killed.
 ///
-/// Only the owner of the processes may open it (mode 0600). If all members can open member 0's
+/// Only processes of the same user can open it (mode 0600). If all members can open member 0's
 /// memfd through /proc, it has no name, and the size of /dev/shm does not limit it. Otherwise it
 /// has a random name in /dev/shm, which is removed as soon as all members have mapped it.
 class RANKMESH_API SharedSegment {
@@ -49,8 +49,8 @@ class RANKMESH_API SharedSegment {
   /// system allocates a page when it is first written; for a named segment it allocates all pages
   /// at once.
   /// @param bytes  Only member 0's value counts; 0 means 1.
-  /// @param point  The wait point of the members; it holds their ranks in the monitor's
-  /// communicator.
+  /// @param point  The wait point of the members; it holds their ranks in the
+  /// monitor's communicator.
   /// @throws SharedMemoryError  The text is the same on every member.
   /// @throws TimeoutError  It names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,

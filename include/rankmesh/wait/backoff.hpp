@@ -19,16 +19,16 @@ class Backoff {
   static constexpr std::int64_t unlimited = INT64_MAX;
 
   struct Options {
-    std::int64_t spins = 0;                ///< Pauses that keep the core.
-    int spin_length = 0;                   ///< Iterations of the empty loop in such a pause.
-    std::int64_t yields = unlimited;       ///< Pauses that yield the core, after the spins.
+    std::int64_t spins = 0;                ///< The number of pauses that spin.
+    int spin_length = 0;                   ///< Iterations of the empty loop in each of them.
+    std::int64_t yields = unlimited;       ///< The number of pauses that yield, after the spins.
     std::chrono::microseconds sleep{100};  ///< The length of all later pauses.
   };
 
   Backoff() = default;
   explicit Backoff(const Options& options) : options_{options} {}
 
-  /// Whether the next pause keeps the core.
+  /// Returns whether the next pause spins.
   [[nodiscard]] bool is_spinning() const noexcept { return pauses_ < options_.spins; }
 
   /// Waits for a moment.

@@ -12,7 +12,7 @@ namespace rankmesh {
 /// Collective over `comm`; blocks.
 ///
 /// Call it before MPI's blocking calls: these wait for ever if a rank does not come.
-/// @param point  Its members are the ranks of `comm`, as ranks of the monitor's communicator.
+/// @param point  Its members are the ranks of `comm`, numbered as in the monitor's communicator.
 /// @throws TimeoutError  It names the missing ranks. The barrier is still in progress then, so
 /// `comm` cannot be used for other collective operations.
 RANKMESH_API void monitored_barrier(const mpi::CommunicatorView& comm, WaitMonitor& monitor,

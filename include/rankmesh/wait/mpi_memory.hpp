@@ -52,8 +52,8 @@ class MpiMemory {
   std::unique_ptr<T> memory_;
 };
 
-/// Leaks on purpose what a container or a smart pointer owns; `owner` is empty afterwards. Its
-/// elements keep their addresses, as they do in every move of such a type.
+/// Leaks the memory of a container or of a smart pointer on purpose. `owner` is empty afterwards.
+/// The elements keep their addresses, because a move does not copy them.
 template <class T>
 void leak(T& owner) {
   (void)new T{std::exchange(owner, T{})};  // NOLINT: that is what it is for

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
@@ -26,8 +27,8 @@ namespace rankmesh {
 /// is missing. The finding is sent to the members that are present, so that they throw the same
 /// error. Ranks whose deadlines pass at the same moment find out independently.
 ///
-/// Cost: one MPI_Iprobe per 64 polls while all goes well. After a timeout, 88 bytes to and from
-/// each member.
+/// Cost: one MPI_Iprobe per 64 polls. After a timeout, each member gets a message of 88 bytes and
+/// answers with another one.
 ///
 /// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
 /// is shared with the user's program, nothing is received before a wait has lasted 5 s (or half of
@@ -49,15 +50,17 @@ class RANKMESH_API WaitMonitor {
   /// Polls until `done` returns true. @throws TimeoutError, and whatever `done` throws.
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);
 
-  /// Ends the wait of every other member that is at this point, or comes to it, with a TimeoutError
-  /// that carries `reason`. Local; call it when this rank has failed and will not complete the
-  /// operation.
+  /// Ends the wait of every other member that is at this point, or comes to it, with a
+  /// TimeoutError that carries `reason`. Local; call it when this rank has failed and will not
+  /// complete the operation.
   void give_up(const WaitPoint& point, const std::string& reason);
 
  private:
   void serve(const WaitPoint& point);
   bool conclude(const std::function<bool()>& done, const WaitPoint& point,
                 const Deadline& deadline);
+  [[nodiscard]] std::string absence_text(const std::vector<Rank>& missing,
+                                         const std::vector<std::string>& elsewhere) const;
 
   mpi::CommunicatorView comm_;
   Audience audience_;

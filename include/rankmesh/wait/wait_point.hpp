@@ -11,16 +11,17 @@
 
 namespace rankmesh {
 
-/// What is waited for, and by whom. All members build the same `key`; it decides whether two ranks
-/// wait for the same thing.
+/// Describes a wait: the activity and its members. All members create the same `key`. Two ranks
+/// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;
   std::string activity;      ///< For messages; it may differ between members.
   std::vector<int> members;  ///< Ranks of the monitor's communicator.
 
-  /// The ranks of a set. @param identity  Hashed into the key.
+  /// Creates a wait point of a set of ranks.
+  /// @param identity  A text that is the same on all members. Its hash is the key.
   static WaitPoint of(const RankSet& ranks, std::string activity, std::string_view identity);
-  /// Ranks 0 to count-1. The activity is the identity.
+  /// Creates a wait point of the ranks 0 to count-1. The hash of the activity is the key.
   static WaitPoint of_all(int count, std::string activity);
 };
 

@@ -1,4 +1,4 @@
-// The kernels of the expert dispatcher. A block per row; its threads stride over the row.
+// The kernels of the expert dispatcher. Each block of threads works on one row.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -20,7 +20,7 @@ __device__ const std::byte* row_of(const WeightedSum& work, std::int64_t index,
                             : work.other + (index - work.split) * row_bytes;
 }
 
-// Word: the widest type that all addresses and the row's length are multiples of.
+// Word is the widest type that divides all addresses and the length of the row.
 template <class Word>
 __global__ void gather_rows(GatherRows work) {
   const std::int64_t words = work.row_bytes / static_cast<std::int64_t>(sizeof(Word));
@@ -45,7 +45,7 @@ __device__ void store(float& to, float value) { to = value; }
 __device__ void store(__half& to, float value) { to = __float2half_rn(value); }
 __device__ void store(__nv_bfloat16& to, float value) { to = __float2bfloat16_rn(value); }
 __device__ void store(double& to, double value) { to = value; }
-// Rounded twice, as on the host: never contracted into one operation.
+// The product is rounded before the sum, as on the host; the compiler must not fuse them.
 __device__ float add_product(float sum, float a, float b) {
   return __fadd_rn(sum, __fmul_rn(a, b));
 }

@@ -1,5 +1,5 @@
-// What an expert dispatcher does with rows: gathering, and weighted sums. The same arguments on
-// host memory and for the kernels.
+// The work of an expert dispatcher on rows: gathering rows, and weighted sums of rows. The
+// arguments are the same for host memory and for the kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,36 @@
 
 namespace rankmesh::device {
 
-/// Row i of `to` becomes row index[i] of `from`; from `split` on: row (index[i] - split) / share of
-/// `other`, each of whose rows serves `share` indices.
+/// Copies rows: row i of `to` becomes row index[i] of `from`. If index[i] >= split, it becomes
+/// row (index[i] - split) / share of `other` instead, so `share` consecutive indices mean one
+/// row there.
 struct GatherRows {
-  static constexpr std::int64_t zeros = -1;  ///< the row becomes zeros
-  static constexpr std::int64_t keep = -2;   ///< the row stays as it is
+  static constexpr std::int64_t zeros = -1;  ///< As an index: the row becomes zeros.
+  static constexpr std::int64_t keep = -2;   ///< As an index: the row is not written.
 
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   const std::byte* other = nullptr;
-  const std::int64_t* index = nullptr;  ///< of `rows` entries
+  const std::int64_t* index = nullptr;  ///< `rows` entries.
   std::int64_t rows = 0;
   std::int64_t split = INT64_MAX;
   std::int64_t share = 1;
   std::int64_t row_bytes = 0;
 };
 
-/// Row t of `to` becomes the sum over j of weight[t, j] x row index[t, j] of `from`, from `split`
-/// on row index[t, j] - split of `other`; none where the index is negative. `row_elements` of
-/// `type` (float32, float16, bfloat16 or float64); products and sums are of float32 (float64: of
-/// that), in the order of j, each rounded; one rounding to `type` at the end.
+/// Sums rows: row t of `to` becomes the sum over j of weight[t, j] x row index[t, j] of `from`. If
+/// the index is `split` or more, the row is row index[t, j] - split of `other`; if it is negative,
+/// nothing is added.
+///
+/// Rows have `row_elements` elements of `type` (float32, float16, bfloat16 or float64). Products
+/// and sums are computed in the order of j in float32, for float64 rows in float64. Each is
+/// rounded, and the result is rounded to `type` once.
 struct WeightedSum {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   const std::byte* other = nullptr;
-  const std::int64_t* index = nullptr;  ///< of tokens x top_k entries
-  const float* weight = nullptr;        ///< of as many
+  const std::int64_t* index = nullptr;  ///< tokens x top_k entries.
+  const float* weight = nullptr;        ///< tokens x top_k entries.
   std::int64_t tokens = 0;
   std::int64_t top_k = 0;
   std::int64_t split = INT64_MAX;
@@ -43,15 +47,16 @@ struct WeightedSum {
   DataType type = DataType::float32;
 };
 
-/// Launchers: put the work on the stream of the current device and return. All pointers are to
-/// device memory. Three implementations, one of which is linked: the kernels (expert_rows.cu, where
-/// there is nvcc), a refusal (no_expert_rows.cpp), and the functions below on the stream of the CPU
-/// double (tests/device).
-/// @throws CudaError; NoDeviceError where rankmesh was built without nvcc.
+/// Queue the work on a stream of the current device. All pointers are to device memory.
+///
+/// There are three implementations, one of which is linked: the kernels (expert_rows.cu, if there
+/// is nvcc), functions that throw (no_expert_rows.cpp), and the host implementations below, queued
+/// on the stream of the CPU double (tests/device).
+/// @throws CudaError  @throws NoDeviceError  rankmesh was built without nvcc.
 void launch(const GatherRows& work, StreamRef stream);
 void launch(const WeightedSum& work, StreamRef stream);
 
-/// The same on host memory, at once.
+/// Do the work on host memory; block until it is done.
 void run_on_host(const GatherRows& work);
 void run_on_host(const WeightedSum& work);
 

@@ -1,4 +1,4 @@
-// Rows of expert dispatchers on host memory.
+// The work of expert dispatchers on rows in host memory.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,8 +20,8 @@ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_
                             : work.other + (index - work.split) * row_bytes;
 }
 
-// Sums of Value in Sum: in their place where these are one type, else in stretches that stay in the
-// nearest cache.
+// Adds rows of Value in the type Sum. If the types are equal, it adds in place; otherwise in pieces
+// that fit in the nearest cache.
 template <class Value, class Sum>
 void weighted_sum(const WeightedSum& work) {
   constexpr std::int64_t stretch = 512;
@@ -70,27 +70,13 @@ void run_on_host(const GatherRows& work) {
 }
 
 void run_on_host(const WeightedSum& work) {
-  switch (work.type) {
-    case DataType::float32:
-      return weighted_sum<float, float>(work);
-    case DataType::float64:
-      return weighted_sum<double, double>(work);
-    case DataType::float16:
-      return weighted_sum<Float16, float>(work);
-    case DataType::bfloat16:
-      return weighted_sum<BFloat16, float>(work);
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::int16:
-    case DataType::uint16:
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return;  // the dispatcher refused them
-  }
+  // The dispatcher rejects other types.
+  visit(work.type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      weighted_sum<T, T>(work);
+    else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+      weighted_sum<T, float>(work);
+  });
 }
 
 }  // namespace rankmesh::device

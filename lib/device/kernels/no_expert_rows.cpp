@@ -1,4 +1,4 @@
-// The launchers of the expert dispatcher's kernels where rankmesh was built without nvcc.
+// The launchers of the expert dispatcher's kernels for builds without nvcc.
 #include "device/kernels/expert_rows.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -7,8 +7,8 @@ namespace {
 
 [[noreturn]] void fail() {
   throw NoDeviceError{
-      "an expert dispatcher on device memory: this rankmesh was built without CUDA's compiler",
-      "use host memory, or build rankmesh where nvcc is"};
+      "an expert dispatcher cannot use device memory: rankmesh was built without CUDA's compiler",
+      "use host memory, or build rankmesh on a machine with nvcc"};
 }
 
 }  // namespace

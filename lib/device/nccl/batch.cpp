@@ -16,7 +16,7 @@ Batch::~Batch() {
 
 void Batch::require_no_other(const Batch* mine) {
   if (open_here != nullptr && open_here != mine)
-    throw UsageError{"an NcclGroup of another mesh is open, and would take this call along",
+    throw UsageError{"an NcclGroup of another mesh is open, and this call would join it",
                      "end that group first"};
 }
 

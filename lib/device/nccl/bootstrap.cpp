@@ -13,7 +13,7 @@
 namespace rankmesh::nccl {
 namespace {
 
-// A unique ID on its way; `valid` is 0 where the leader could not make one.
+// A unique ID as it is broadcast; `valid` is 0 if the leader could not create it.
 struct Packet {
   ncclUniqueId id{};
   std::int32_t valid = 0;
@@ -42,6 +42,15 @@ void timed(double& seconds, Phase&& phase) {
   seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// The phases of bootstrap(), see bootstrap.hpp.
+//
+// A rank that fails in a phase records the failure and continues with the next phase, because the
+// other ranks wait for it in the broadcasts and barriers. The agreements tell all ranks about it.
+// There is one before the inits, since NCCL's init waits for its peers without a deadline, and one
+// after them, since a communicator with a failed peer would block at its first use.
+//
+// A wait that reaches its deadline ends the bootstrap at once: its error already names the missing
+// ranks, and an agreement with them would not end.
 class Bootstrap {
  public:
   Bootstrap(const Library& library, std::span<const Request> requests, WaitMonitor& monitor,
@@ -68,8 +77,9 @@ class Bootstrap {
     try {
       participants_.verify("the first use of the NCCL communicators", failure_);
     } catch (...) {
-      (void)library_
-          .GroupStart();  // together: one after the other they can wait for each other's peers
+      // In one NCCL group: ncclCommAbort may wait for the peers, which abort their communicators in
+      // the same order only inside a group.
+      (void)library_.GroupStart();
       for (const auto& comm : comms_) comm->abort();
       (void)library_.GroupEnd();
       throw;
@@ -78,7 +88,8 @@ class Bootstrap {
   }
 
  private:
-  // Who makes the packet's ID.
+  // Returns the rank in the group that creates the packet's ID. The IDs of a group come from ranks
+  // that are spread over it, because NCCL connects each rank to the creator of its ID.
   [[nodiscard]] int leader_of(std::size_t packet) const {
     const Request& request = *owner_[packet];
     const auto k = static_cast<std::int64_t>(
@@ -87,7 +98,7 @@ class Bootstrap {
     return static_cast<int>((request.leader + k * size / request.ids) % size);
   }
 
-  // A failure does not stop this rank: the others wait for its part in the phases that follow.
+  // Records the first failure of this rank.
   void note(const Request& request, std::string_view phase, const std::string& what) {
     if (failure_.empty())
       failure_ = fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40),
@@ -95,8 +106,8 @@ class Bootstrap {
   }
 
   void make_ids() {
-    // Refused on every rank: NCCL reads it on the leader, and again in the init of a group's first
-    // member.
+    // NCCL reads the variable on the leader, and again in the init of a group's first member, so it
+    // is an error on every rank.
     const char* fixed = std::getenv("NCCL_COMM_ID");
     if (fixed != nullptr && !requests_.empty())
       note(requests_.front(), "unique ID",
@@ -120,7 +131,7 @@ class Bootstrap {
       mpi::check(MPI_Ibcast(&(*packets_)[p], sizeof(Packet), MPI_BYTE, leader_of(p),
                             owner_[p]->comm.native(), &pending[p]),
                  "MPI_Ibcast");
-    // All are in flight; testing one lets MPI progress the others.
+    // All broadcasts are in progress: testing one of them makes progress on all.
     for (std::size_t p = 0; p < owner_.size(); ++p)
       packets_.wait(pending[p], monitor_, point_of(*owner_[p], "broadcast of the unique ID"),
                     deadline_);
@@ -139,12 +150,14 @@ class Bootstrap {
       const Request& request = *owner_[p];
       if ((*packets_)[p].valid == 0 && request.comm.rank() != leader_of(p))
         note(request, "unique ID",
-             fmt::format("its leader, rank {}, made none", request.ranks.at(leader_of(p)).value()));
+             fmt::format("its leader, rank {}, could not create one",
+                         request.ranks.at(leader_of(p)).value()));
       for (std::size_t q = 0; q < p; ++q)
         if ((*packets_)[p].valid != 0 && (*packets_)[q].valid != 0 &&
             std::memcmp(&(*packets_)[p].id, &(*packets_)[q].id, sizeof(ncclUniqueId)) == 0)
           note(request, "unique ID",
-               fmt::format("the same ID as group '{}': is NCCL_COMM_ID set on its leader?",
+               fmt::format("it is the same as that of group '{}'; check whether NCCL_COMM_ID is "
+                           "set on its leader",
                            owner_[q]->name));
     }
   }
@@ -160,7 +173,7 @@ class Bootstrap {
                                              request.comm.rank(), request.name, request.options));
       } catch (const Error& error) {
         note(request, "init", error.message());
-        tell(error.message());
+        end_waits_of_peers(error.message());
       }
     }
     for (std::size_t i = 0; i < comms_.size() && failure_.empty(); ++i) {
@@ -169,13 +182,14 @@ class Bootstrap {
                       deadline_);
       } catch (const Error& error) {
         note(requests_[i], "init", error.message());
-        tell(error.message());
+        end_waits_of_peers(error.message());
       }
     }
   }
 
-  // Members of this rank's groups may poll inits that cannot end any more.
-  void tell(const std::string& message) {
+  // The other members of this rank's groups poll inits that cannot complete any more. End
+  // their waits.
+  void end_waits_of_peers(const std::string& message) {
     for (const Request& request : requests_) monitor_.give_up(point_of(request, "init"), message);
   }
 
@@ -184,8 +198,8 @@ class Bootstrap {
   WaitMonitor& monitor_;
   const Participants& participants_;
   const Deadline deadline_;
-  std::vector<std::size_t> first_;     // per request: its first packet
-  std::vector<const Request*> owner_;  // per packet
+  std::vector<std::size_t> first_;     // the first packet of each request
+  std::vector<const Request*> owner_;  // the request of each packet
   MpiMemory<std::vector<Packet>> packets_;
   std::vector<std::unique_ptr<Communicator>> comms_;
   std::string failure_;
@@ -215,7 +229,7 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
                                                request.name, request.options));
         const WaitPoint point = point_of(request);
         monitor.wait([&] { return request.parent->is_ready(); }, point, deadline);
-        // NCCL gives the child's handle when the parent has settled.
+        // NCCL sets the child's handle before the parent becomes ready, not in the call.
         if (Communicator* child = children.back().get())
           monitor.wait([&] { return child->is_ready(); }, point, deadline);
       } catch (const Error& error) {
@@ -225,14 +239,14 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
       }
     }
   });
-  // Who failed leaves the others waiting in this split or a later one.
+  // If this rank failed, the others wait for it in this split or a later one. End their waits.
   if (!failure.empty())
     for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
   try {
     participants.verify("the split NCCL communicators", failure);
   } catch (...) {
     for (const SplitRequest& request : requests)
-      request.parent->abort();  // before the children's memory goes
+      request.parent->abort();  // while the children, which NCCL still writes to, exist
     throw;
   }
   return children;

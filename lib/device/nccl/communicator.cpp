@@ -11,8 +11,7 @@ namespace rankmesh::nccl {
 namespace {
 
 ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) {
-  ncclConfig_t
-      config{};  // zero first: the initialiser of an older header leaves newer fields alone
+  ncclConfig_t config{};  // zero, because the initialiser of an older header sets fewer fields
   config = NCCL_CONFIG_INITIALIZER;
   config.blocking = wanted.blocking ? 1 : 0;
   config.splitShare = wanted.share_resources ? 1 : 0;
@@ -37,11 +36,11 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
                                                   int rank, std::string name,
                                                   const GroupOptions& wanted) {
   int device = 0;
-  // Without a device a failing init leaves the thread inside an NCCL group (2.28.9, 2.30.7): ask
-  // first.
+  // Without a device, NCCL's init fails and leaves the thread inside an NCCL group
+  // (2.28.9, 2.30.7), so check before the call.
   if (cudaGetDevice(&device) != cudaSuccess)
     throw NcclError{ncclUnhandledCudaError,
-                    "there is no current CUDA device to make an NCCL communicator on"};
+                    "no CUDA device is current, so no NCCL communicator can be created"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   comm->is_blocking_ = wanted.blocking;
   ncclConfig_t config = native_config(wanted, *comm->name_);
@@ -51,8 +50,8 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
   } else {
     if (library.CommInitRankScalable == nullptr)
       throw UnsupportedError{
-          fmt::format("NCCL {} takes one unique ID per communicator", library.version_text()),
-          "use NCCL 2.23 or later, or one ID"};
+          fmt::format("NCCL {} accepts one unique ID per communicator", library.version_text()),
+          "use NCCL 2.23 or later, or one unique ID"};
     library.check(
         library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
                                      const_cast<ncclUniqueId*>(ids.data()), &config),
@@ -105,7 +104,7 @@ int Communicator::device() const {
 }
 
 bool Communicator::is_ready() const {
-  if (native_ == nullptr) return true;  // ended
+  if (native_ == nullptr) return true;  // it has ended
   ncclResult_t state = ncclSuccess;
   library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
   if (state == ncclInProgress) return false;
@@ -117,7 +116,7 @@ void Communicator::wait_until_ready(const Deadline& deadline) const {
   if (!poll_until([&] { return is_ready(); }, deadline))
     throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
                                    deadline.seconds()),
-                       "look at what the other members do; abort() ends it",
+                       "check what the other members do; abort() ends the call",
                        {}};
 }
 

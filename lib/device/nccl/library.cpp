@@ -16,7 +16,7 @@ Function find(void* handle, const char* name) {
   return reinterpret_cast<Function>(dlsym(handle, name));
 }
 
-// The file that the loader took, which may be a link's target in another folder.
+// Returns the file that the loader opened: a name without a folder is searched, links are followed.
 std::string path_of(void* function, const std::string& asked) {
   Dl_info info{};
   return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : asked;
@@ -25,20 +25,23 @@ std::string path_of(void* function, const std::string& asked) {
 }  // namespace
 
 const Library& Library::load() {
-  static const Library library;  // a failed construction is tried again
+  static const Library library;  // if the constructor throws, the next call tries again
   return library;
 }
 
 Library::Library() {
   const char* chosen = std::getenv("RANKMESH_NCCL_LIBRARY");
   const std::string asked = chosen != nullptr && *chosen != '\0' ? chosen : "libnccl.so.2";
+  // NCCL is opened at run time and not linked, so that one build of rankmesh also runs on machines
+  // without NCCL, and the user can choose the version. RTLD_LOCAL keeps its symbols from libraries
+  // that the program links. It is never closed: NCCL's threads run until the process ends.
   void* handle = dlopen(asked.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();
     throw NoDeviceError{
         fmt::format("NCCL was not found: looked for '{}' ({})", asked,
                     reason == nullptr ? "no reason given" : reason),
-        "put it on the loader's path (LD_LIBRARY_PATH), or name the file in RANKMESH_NCCL_LIBRARY"};
+        "add its folder to LD_LIBRARY_PATH, or set RANKMESH_NCCL_LIBRARY to the file"};
   }
   std::string missing;
   // NOLINTBEGIN(bugprone-macro-parentheses): the name is assigned to and becomes a text
@@ -51,11 +54,12 @@ Library::Library() {
 #undef RANKMESH_NCCL_REQUIRED
 #undef RANKMESH_NCCL_OPTIONAL
   if (!missing.empty())
-    throw NoDeviceError{fmt::format("'{}' has no {}", asked, missing), "use NCCL 2.18 or later"};
+    throw NoDeviceError{fmt::format("the library '{}' has no {}", asked, missing),
+                        "use NCCL 2.18 or later"};
   path_ = path_of(reinterpret_cast<void*>(GetVersion), asked);
   check(GetVersion(&version_), "ncclGetVersion");
   if (version_ < oldest)
-    throw NoDeviceError{fmt::format("'{}' is NCCL {}", path_, version_text()),
+    throw NoDeviceError{fmt::format("the library '{}' is NCCL {}", path_, version_text()),
                         "use NCCL 2.18 or later"};
 }
 

@@ -9,7 +9,7 @@
 namespace rankmesh::nccl {
 namespace {
 
-// NCCL refuses windows that are empty, or not of whole pages.
+// NCCL rejects windows that are empty or not a multiple of the page size.
 std::size_t rounded(std::size_t bytes) {
   constexpr std::size_t alignment = 4096;
   return bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
@@ -28,7 +28,7 @@ SymmetricMemory::SymmetricMemory(const Library& library, std::size_t bytes)
   try {
     device::check(cudaMemset(memory, 0, bytes_), "cudaMemset");
     device::check(cudaStreamSynchronize(nullptr),
-                  "cudaStreamSynchronize");  // the fill may end after the call
+                  "cudaStreamSynchronize");  // cudaMemset may return earlier
   } catch (...) {
     release();
     throw;

@@ -1,11 +1,18 @@
-// The protocol of a control queue in shared memory: one writer, many readers, all of whom read
-// everything.
+// The protocol of a control queue in shared memory: one writer, and readers that each read
+// every message.
 //
-// It knows neither MPI nor processes: the members are processes with a segment or threads with an
-// array, and nothing here waits. Messages are cut into chunks; chunk i lies in slot i % slots. The
-// writer fills the slot and stores i + 1 as its number; a reader sees the number, copies, and
-// stores i + 1 as what it has read. A slot is written again once every reader has read the chunk
-// that it holds.
+// It uses neither MPI nor processes, and nothing in it waits. So a test can run it between threads
+// under ThreadSanitizer.
+//
+// A message is divided into chunks, which are numbered over the life of the ring. Chunk i is stored
+// in slot i % slots.
+// - The writer waits until every reader has read the old chunk of the slot. Then it writes the new
+//   bytes and stores i + 1 as the slot's number (release).
+// - A reader waits until the slot's number is i + 1 (acquire). Then it copies the bytes and stores
+//   i + 1 in its own counter (release). The writer reads the counters (acquire), so it overwrites a
+//   slot only after the copies.
+// Memory begins as zeros, so no slot has a valid number at first. Each reader writes only its own
+// counter, so readers do not contend with each other.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +26,15 @@
 
 namespace rankmesh::exchange::detail {
 
-/// Two cache lines: processors fetch them in pairs.
+/// The alignment of slots and counters: two cache lines, because processors fetch them in pairs.
 inline constexpr std::size_t ring_line = 128;
 
 class MessageRing {
  public:
-  /// Of a message, beside its chunk's number.
+  /// A slot's number and the bytes of a short chunk.
   struct alignas(ring_line) Slot {
     std::atomic<std::uint64_t> number;
-    std::uint64_t message_bytes;  // of the whole message
+    std::uint64_t message_bytes;  // length of the whole message
     std::byte small[ring_line - 16];
   };
   struct alignas(ring_line) Counter {
@@ -35,7 +42,7 @@ class MessageRing {
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Slot) == ring_line);
 
-  /// The memory begins as zeros, at an address divisible by ring_line.
+  /// @param memory  bytes() zeroed bytes at an address divisible by ring_line.
   MessageRing(std::byte* memory, std::size_t readers, std::size_t slots, std::size_t slot_bytes)
       : readers_{reinterpret_cast<Counter*>(memory), readers},
         slots_{reinterpret_cast<Slot*>(memory + readers * sizeof(Counter)), slots},
@@ -51,15 +58,15 @@ class MessageRing {
     return message_bytes == 0 ? 1 : (message_bytes + slot_bytes_ - 1) / slot_bytes_;
   }
 
-  // The writer's side. Chunks are numbered over the life of the ring.
+  // The writer's side.
 
-  /// Whether chunk `i` may be written: every reader has read what its slot holds.
+  /// Returns whether chunk `i` may be written: every reader has read the old chunk of its slot.
   [[nodiscard]] bool may_write(std::uint64_t i) {
     if (i < all_read_ + slots_.size()) return true;
     all_read_ = least_read();
     return i < all_read_ + slots_.size();
   }
-  /// Chunk `k` of the message as chunk `i` of the ring.
+  /// Writes chunk `k` of a message as chunk `i` of the ring.
   void write(std::uint64_t i, std::span<const std::byte> message, std::uint64_t k) {
     Slot& slot = slots_[i % slots_.size()];
     const auto part =
@@ -68,21 +75,22 @@ class MessageRing {
     if (!part.empty()) std::memcpy(place(i, part.size()), part.data(), part.size());
     slot.number.store(i + 1, std::memory_order_release);
   }
-  /// Chunks that this reader has read.
+  /// Returns the number of chunks that a reader has read.
   [[nodiscard]] std::uint64_t read_by(std::size_t reader) const {
     return readers_[reader].chunks.load(std::memory_order_acquire);
   }
 
   // A reader's side.
 
+  /// Returns whether chunk `i` can be read.
   [[nodiscard]] bool is_written(std::uint64_t i) const {
     return slots_[i % slots_.size()].number.load(std::memory_order_acquire) == i + 1;
   }
-  /// Of the message that chunk `i`, which is written, belongs to.
+  /// Returns the length of the message of chunk `i`, which must have been written.
   [[nodiscard]] std::uint64_t message_bytes(std::uint64_t i) const {
     return slots_[i % slots_.size()].message_bytes;
   }
-  /// Copies chunk `i`, the k-th of its message, into its place there, and counts it as read.
+  /// Copies chunk `i`, which is the k-th of its message, and marks it as read.
   void read(std::uint64_t i, std::span<std::byte> message, std::uint64_t k, std::size_t reader) {
     const auto part =
         message.subspan(k * slot_bytes_, std::min(slot_bytes_, message.size() - k * slot_bytes_));
@@ -96,7 +104,7 @@ class MessageRing {
     for (std::size_t r = 0; r < readers_.size(); ++r) least = std::min(least, read_by(r));
     return least;
   }
-  // Small parts lie beside the number, in the line that is fetched anyway.
+  // Short chunks are stored next to the number, in a cache line that the reader fetches anyway.
   [[nodiscard]] std::byte* place(std::uint64_t i, std::size_t size) const {
     Slot& slot = slots_[i % slots_.size()];
     return size <= sizeof slot.small ? slot.small : bodies_ + (i % slots_.size()) * slot_bytes_;
@@ -106,7 +114,7 @@ class MessageRing {
   std::span<Slot> slots_;
   std::byte* bodies_;
   std::size_t slot_bytes_;
-  std::uint64_t all_read_ = 0;  // by every reader, as far as the writer has looked
+  std::uint64_t all_read_ = 0;  // by every reader, when the writer last looked
 };
 
 }  // namespace rankmesh::exchange::detail

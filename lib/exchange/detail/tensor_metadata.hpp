@@ -1,4 +1,4 @@
-// What a tensor dictionary says of its tensors before they come.
+// The description of the tensors in a dictionary, which is sent before their elements.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct TensorMetadata {
 };
 
 struct DictMetadata {
-  std::int64_t slices = 1;  ///< of each tensor that is sliced
+  std::int64_t slices = 1;  ///< Of each tensor that is divided.
   std::vector<TensorMetadata> tensors;
 };
 
 Bytes to_bytes(const DictMetadata& metadata);
-/// @throws DataError where the bytes are none; allocates no more than a few times their number.
+/// Throws DataError if the bytes are not metadata. Allocates at most a few times their number.
 DictMetadata metadata_from(std::span<const std::byte> bytes);
 
 }  // namespace rankmesh::exchange::detail

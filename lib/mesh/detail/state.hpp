@@ -22,26 +22,23 @@
 
 namespace rankmesh::detail {
 
-/// Everything that a mesh owns, complete when it is constructed. The members stand in the order of
-/// their construction: each uses only what is above it.
+/// Everything that a mesh owns. open_mesh() constructs it when all parts are complete; only dynamic
+/// groups and lazy devices come later. Each member uses only members above it.
 struct MeshState {
-  MeshState() = default;
   ~MeshState();
-  MeshState(const MeshState&) = delete;
-  MeshState& operator=(const MeshState&) = delete;
 
-  std::shared_ptr<const MeshPlan> plan;
-  MeshOptions options;
-  std::shared_ptr<ControlPlane> control;
-  Placement placement{{}};
-  std::unique_ptr<SharedMemoryBackend> shared;
-  std::unique_ptr<DeviceBackend> device;  ///< Null where the mesh has no devices.
-  std::shared_ptr<MeshRuntime> runtime;
+  const std::shared_ptr<const MeshPlan> plan;
+  const MeshOptions options;
+  const std::shared_ptr<ControlPlane> control;
+  const Placement placement;
+  const std::unique_ptr<SharedMemoryBackend> shared;
+  const std::unique_ptr<DeviceBackend> device;  ///< Null where the mesh has no devices.
+  const std::shared_ptr<MeshRuntime> runtime;
   /// In the order of creation, which is the order of freeing.
   std::vector<std::shared_ptr<Connection>> connections;
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
-  std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
-  Rendezvous rendezvous;                ///< Of dynamic groups and of partial openings.
+  const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
+  std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
+  Rendezvous rendezvous{};              ///< Of dynamic groups and of partial openings.
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL splits were made.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }

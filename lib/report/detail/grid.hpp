@@ -3,15 +3,16 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "rankmesh/layout/layout.hpp"
+#include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
 namespace rankmesh::report::detail {
 
-/// Lines that the drawing takes; 0 where the view is too large to be drawn.
+/// Returns the lines that the drawing takes, or 0 if the view is too large to be drawn.
 std::size_t grid_lines(const Layout& view, const LiveFacts* live);
-std::string grid_text(const Layout& view, const LiveFacts* live, bool colour);
+/// Adds the drawing to the document's text.
+void add_grid(const Layout& view, const LiveFacts* live, Document& document);
 
 }  // namespace rankmesh::report::detail

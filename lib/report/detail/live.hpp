@@ -1,4 +1,4 @@
-// What only a running job knows, as text.
+// The facts of a running job, as text.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace rankmesh::report::detail {
 
 inline constexpr std::size_t max_nodes = 8;
 
-/// At most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how NCCL
-/// was started.
+/// Returns at most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how
+/// long NCCL took to start.
 std::string nodes_text(const LiveFacts& live);
 
 }  // namespace rankmesh::report::detail

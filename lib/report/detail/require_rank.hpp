@@ -1,4 +1,4 @@
-// What every report about one rank asks first.
+// The check that every report about one rank begins with.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,8 @@
 
 namespace rankmesh::report::detail {
 
-/// @throws UsageError where the rank is not one of the world.
+/// Checks that the rank is in the world.
+/// @throws UsageError if it is not.
 inline void require_rank(const MeshPlan& plan, Rank rank) {
   if (rank.value() < 0 || rank.value() >= plan.world_size())
     throw UsageError{

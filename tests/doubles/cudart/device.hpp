@@ -7,7 +7,7 @@
 
 namespace fake {
 
-int device_count();    // visible devices; 0 where there is no driver
+int device_count();    // visible devices; 0 without a driver
 bool have_driver();    // FAKE_CUDA_DEVICES=none takes it away
 int current_device();  // of this thread
 bool valid_device(int device);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t alignment = 4096;
 constexpr int unwritten =
-    0xA5;  // new and freed memory reads as this, so that nobody relies on zeros
+    0xA5;  // new and freed memory reads as this, so that no code relies on zeros
 
 struct Block {
   std::size_t bytes;

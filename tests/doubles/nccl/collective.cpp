@@ -217,7 +217,7 @@ class Run {
 }  // namespace
 
 Outcome run_collective(Comm& comm, const Operation& operation, std::uint64_t number) {
-  if (operation.count == 0) return {};  // nothing moves, nobody waits
+  if (operation.count == 0) return {};  // nothing to move or to wait for
   return Run(comm, operation, number)();
 }
 

@@ -147,8 +147,8 @@ Outcome drain(Comm& comm) {
 Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int)>& write) {
   const Segment& segment = comm.seat.segment;
   const std::uint64_t turn = ++comm.met;
-  const int parity =
-      static_cast<int>(turn & 1);  // the next meeting may begin while some still read this one
+  const int parity = static_cast<int>(
+      turn & 1);  // the next barrier may begin while some ranks still read this one
   RankSlot& mine = comm.seat.mine();
   mine.meeting[parity] = static_cast<int>(kind);
   if (write) write(mine, parity);

@@ -23,7 +23,7 @@ struct Reduction {  // made by ncclRedOpCreatePreMulSum
   unsigned char value[8] = {};
 };
 
-// How a communicator stands towards its owner.
+// The state of a communicator.
 struct Progress {
   bool busy = false;  // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
   bool background = false;  // a helper thread is at work
@@ -80,7 +80,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
 // Waits until what was put on streams has run.
 Outcome drain(Comm& comm);
 
-// A host-side meeting of all ranks; `kind` must be the same everywhere.
+// A host-side barrier of all ranks; `kind` must be the same everywhere.
 enum class Meeting { finalize = 1, split, window };
 Outcome meet(Comm& comm, Meeting kind,
              const std::function<void(RankSlot&, int parity)>& write = {});

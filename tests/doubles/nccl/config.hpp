@@ -1,5 +1,5 @@
-// The configuration that a caller hands in: read by its own size, for it grows from version to
-// version.
+// The configuration that a caller hands in: read by its own size, for it grows from version
+// to version.
 #pragma once
 
 #include <nccl.h>

@@ -37,7 +37,8 @@ Ticket draw_ticket(Comm& comm, const std::vector<Operation>& operations) {
   return ticket;
 }
 
-// Says what this rank does as collective `number` and compares with those who have said it already.
+// Publishes what this rank does as collective `number` and compares it with the ranks that have
+// published already.
 Outcome compare(Comm& comm, std::uint64_t number, const Posted& posted) {
   if (broken("sequence_check")) return {};
   RankSlot& mine = comm.seat.mine();

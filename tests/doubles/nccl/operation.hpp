@@ -25,7 +25,7 @@ struct Operation {
   bool point_to_point() const { return kind == fake_send || kind == fake_recv; }
 };
 
-std::size_t type_bytes(ncclDataType_t type);  // 0 where there is no such type
+std::size_t type_bytes(ncclDataType_t type);  // 0 for unknown types
 const char* call_name(int kind);
 std::string describe(const Posted& posted);
 Posted posted_form(const Operation& operation);

@@ -42,7 +42,7 @@ IdContent content(const ncclUniqueId& id) {
   return out;
 }
 
-// What the root knows about those who came.
+// What the root knows about the ranks that have connected.
 class Root {
  public:
   explicit Root(int listener) : listener_(listener) {}
@@ -70,8 +70,8 @@ class Root {
     ++came_;
     if (failure_.ok()) failure_ = check(request);
     if (!failure_.ok() && segment_.ok())
-      segment_.spoil(request.rank, failure_);  // for those who wait already
-    // Nobody may come any more once the last one knows that all have come.
+      segment_.spoil(request.rank, failure_);  // for ranks that already wait
+    // No rank may connect any more once the last one knows that all have connected.
     if (came_ == expected_ && !broken("root_ends")) close(std::exchange(listener_, -1));
     Answer answer{failure_.code, {}};
     std::strncpy(answer.text, failure_.text.c_str(), sizeof answer.text - 1);
@@ -124,7 +124,7 @@ Outcome start_root(const char* name) {
   return {};
 }
 
-// Connects, says who we are, and receives the segment (or -1) as `descriptor`.
+// Connects, sends this rank, and receives the segment (or -1) as `descriptor`.
 Outcome check_in(Seat& seat, const ncclUniqueId& id, int check_ins, bool wants_segment,
                  int& descriptor) {
   const IdContent target = content(id);

@@ -1,6 +1,6 @@
-// How the ranks that hold the same unique ID find each other. Whoever makes an ID becomes its root:
-// a thread on a socket that checks who comes, hands out the shared segment, and ends when all have
-// come.
+// How the ranks that hold the same unique ID find each other. Whoever makes an ID becomes its
+// root: a thread on a socket that checks each rank, hands out the shared segment, and ends when
+// all have come.
 #pragma once
 
 #include <nccl.h>

@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A rank that came, did not leave, and whose process is no more; -1 where there is none.
+// Returns a rank that has connected, has not left, and whose process has ended; else -1.
 int find_gone(const Seat& seat, const std::vector<int>& ranks) {
   if (broken("gone_process")) return -1;
   for (const int rank : ranks) {

@@ -25,7 +25,7 @@ constexpr std::size_t slot_bytes = rounded(sizeof(RankSlot));
 std::size_t segment_bytes(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   return head_bytes + n * slot_bytes +
-         n * n * sizeof(Channel);  // pages that nobody touches cost nothing
+         n * n * sizeof(Channel);  // pages that are never touched cost nothing
 }
 
 }  // namespace

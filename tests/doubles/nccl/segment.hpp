@@ -24,7 +24,7 @@ struct Posted {
   std::uint64_t count = 0;
 };
 
-// The ID at which the members of a child meet, written by their first.
+// The ID by which the members of a child connect, written by the first of them.
 struct Offer {
   std::atomic<std::uint64_t> turn;
   char id[2][128];  // of the latest two
@@ -42,7 +42,7 @@ struct RankSlot {
   char bus[32];
   std::atomic<std::uint64_t> posted;  // collectives begun
   Posted board[board_rows];
-  std::atomic<std::uint64_t> met;    // host-side meetings begun
+  std::atomic<std::uint64_t> met;    // host-side barriers begun
   int meeting[2], color[2], key[2];  // of the latest two
   std::atomic<std::uint64_t> shrunk;
   Offer offers[2];  // for children by split and by shrink

@@ -65,37 +65,37 @@ bool receive_request(int connection, Request& request) {
 
 bool send_answer(int connection, const Answer& answer, int descriptor) {
   iovec part{const_cast<Answer*>(&answer), sizeof answer};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   if (descriptor >= 0) {
-    message.msg_control = room;
-    message.msg_controllen = sizeof room;
-    cmsghdr* const control = CMSG_FIRSTHDR(&message);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
   return sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
 }
 
 bool receive_answer(int connection, Answer& answer, int& descriptor) {
   iovec part{&answer, sizeof answer};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
   descriptor = -1;
   if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer))
     return false;
-  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
-       control = CMSG_NXTHDR(&message, control))
-    if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
-      std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header))
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return true;
 }
 

@@ -12,7 +12,7 @@
 namespace fake {
 namespace {
 
-// The members (ranks of the parent, in the child's order) meet at an ID that the first of them
+// The members (ranks of the parent, in the child's order) connect by an ID that the first of them
 // makes and writes into the parent's memory.
 Outcome make_child(Comm& parent, const Config& config, const std::vector<int>& members, int way,
                    std::uint64_t turn, OnTrouble on_trouble, CommPtr& child) {

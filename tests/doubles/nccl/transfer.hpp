@@ -8,8 +8,8 @@
 
 namespace fake {
 
-// A message carries these, and the receiver compares: number of the operation, what it is, its
-// type.
+// A message carries these, and the receiver compares: number of the operation, what it is,
+// its type.
 struct Label {
   std::uint64_t tag = 0;
   int kind = 0;

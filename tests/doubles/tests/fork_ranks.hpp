@@ -71,8 +71,8 @@ struct Failure : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-// Returns one line for each rank that failed: its first failed REQUIRE_RANK, its exception, its
-// signal.
+// Returns one line for each rank that failed: its first failed REQUIRE_RANK, its exception,
+// its signal.
 inline std::vector<std::string> run(int size, const Settings& settings,
                                     const std::function<void(Rank)>& body,
                                     unsigned limit_seconds = 8) {

@@ -139,7 +139,7 @@ TEST_CASE("killed jobs leave nothing in /dev/shm") {
   for (const int when : {0, 1, 2}) {
     ranks::run(3, Settings{}, [when](Rank rank) {
       const ncclUniqueId id = shared_id(rank);
-      if (when == 0) kill(getpid(), SIGKILL);  // an ID, but nobody has used it
+      if (when == 0) kill(getpid(), SIGKILL);  // the ID exists, but no rank has used it
       ncclComm_t comm;
       if (when == 1 && rank.number > 0) kill(getpid(), SIGKILL);
       if (when == 1)

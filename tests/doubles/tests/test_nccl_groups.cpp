@@ -80,7 +80,7 @@ TEST_CASE("sends and receives of a group progress together: rings, pairs, self, 
   for (const int size : {2, 4, 8}) {
     CHECK_RANKS(size, Settings{}, [](Rank rank) {
       const ncclComm_t comm = make_comm(rank);
-      const std::size_t count = 50000;  // several pieces: nobody can finish a send alone
+      const std::size_t count = 50000;  // several pieces: no rank can finish a send alone
       int* out = device(std::vector<int>(count, rank.number));
       int* in = device(std::vector<int>(count * static_cast<std::size_t>(rank.size)));
       NCCL_OK(ncclGroupStart());

@@ -1,4 +1,4 @@
-// Calls that NCCL carries out together.
+// NCCL's groups of calls.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@
 
 namespace rankmesh::nccl {
 
-/// Between begin() and end() calls are gathered (ncclGroupStart, ncclGroupEnd); none is settled
-/// before the end. NCCL's groups are the thread's, whatever the communicator: one at a time in a
-/// thread, over all meshes.
+/// Issues the calls between begin() and end() together (ncclGroupStart, ncclGroupEnd). NCCL has one
+/// such group per thread for all communicators, so only one batch can be open in a thread,
+/// whichever meshes use it.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
   Batch(const Library& library, device::Claim claim)
@@ -21,18 +21,19 @@ class RANKMESH_API Batch final : public DeviceBatch {
   ~Batch() override;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  /// @throws UsageError where a batch other than `mine` is open in this thread: what is called now
-  /// would wait for its end.
+  /// Throws UsageError if a batch other than `mine` is open in this thread: NCCL would defer the
+  /// next call to the end of that batch.
   static void require_no_other(const Batch* mine);
   [[nodiscard]] bool is_open() const noexcept { return open_; }
+  /// Opens the batch. @throws UsageError  A batch is already open in this thread.
   void begin() override;
-  /// A communicator that has a call in the batch.
+  /// Adds a communicator that has a call in the batch.
   void add(Communicator& comm);
-  /// Issues everything, then polls all communicators of the batch. Afterwards it is closed,
-  /// whatever is thrown.
+  /// Issues the calls, then polls all communicators of the batch until they are ready. The batch is
+  /// closed afterwards, also after an exception.
   /// @throws NcclError, TimeoutError.
   void end(const Deadline& deadline) override;
-  /// Gives up its claim on the device. Nothing may be begun afterwards.
+  /// Ends the reservation of the device. No batch may begin afterwards.
   void release() { claim_ = {}; }
 
  private:

@@ -1,4 +1,4 @@
-// One NCCL communicator per group, from unique IDs broadcast over the groups' MPI communicators.
+// Creates the NCCL communicators of a mesh.
 #pragma once
 
 #include <memory>
@@ -15,50 +15,58 @@
 
 namespace rankmesh::nccl {
 
-/// One group that this rank is in and wants a communicator for.
+/// A group of this rank that needs a communicator.
 struct BootstrapRequest {
   std::string name;
-  std::string identity;        ///< the same on all members, and of no other bootstrap
-  RankSet ranks;               ///< of the world
-  mpi::CommunicatorView comm;  ///< the same members in the same order
-  int leader = 0;              ///< rank in group who makes the first ID
-  int ids = 1;  ///< unique IDs; the k-th is made k * size / ids ranks after the leader
+  std::string identity;        ///< The same on all members; differs from every other bootstrap.
+  RankSet ranks;               ///< Ranks of the world.
+  mpi::CommunicatorView comm;  ///< The same members in the same order.
+  int leader = 0;              ///< The rank in the group that creates the first unique ID.
+  int ids =
+      1;  ///< Number of unique IDs. The k-th is created k * size / ids ranks after the leader.
   GroupOptions options{};
 };
 
-/// One split in which this rank takes part.
+/// A split in which this rank takes part.
 struct SplitRequest {
   std::string name;
   std::string identity;
   Communicator* parent = nullptr;
-  RankSet parent_ranks;         ///< of the world
-  std::optional<int> colour{};  ///< nothing: this rank is in no child
+  RankSet parent_ranks;         ///< Ranks of the world.
+  std::optional<int> colour{};  ///< Empty: this rank gets no child.
   int key = 0;
   GroupOptions options{};
 };
 
-/// Seconds that this rank spent in each phase.
+/// The seconds that this rank spent in each phase.
 struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
 };
 
-/// Collective over all members of all requests, which come in plan order on every rank.
+/// Creates one communicator per request. Collective over the participants: each calls it, and
+/// passes the requests in the order of the plan. Blocks; every wait has their deadline.
 ///
-/// Phases, all groups at once in each: the leaders make the unique IDs (each opens a socket and a
-/// thread); one MPI_Ibcast of 132 bytes per ID; one MPI_Ibarrier per group, because a broadcast may
-/// leave progress to do that an init would then starve; agreement; all inits, non-blocking and
-/// polled together; agreement. Every wait ends by the deadline.
-/// @throws TimeoutError naming the group, the phase and the ranks that did not come; what
-/// Participants::verify() throws where a rank failed.
-///         Communicators that were begun are aborted.
+/// Each phase runs for all groups at once:
+/// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each.
+/// 2. One MPI_Ibcast of 132 bytes per ID.
+/// 3. One MPI_Ibarrier per group. A broadcast can complete on one rank while that rank still has to
+///    forward data to another, and NCCL's init does not let MPI make progress.
+/// 4. An agreement.
+/// 5. NCCL's inits, which are non-blocking and polled together.
+/// 6. An agreement. If a rank failed, all communicators are aborted.
+///
+/// @throws TimeoutError  It names the group, the phase and the missing ranks.
+/// @throws MismatchError  On all participants: it names the ranks that failed.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
     const Participants& participants, BootstrapTimes& times);
 
-/// Splits one after the other, in the order given, which is the same on every rank; then agreement.
-/// The parents are idle. A null in the result is a split in which this rank got no child.
-/// @throws as bootstrap(); the parents of a failed split are then aborted too, since NCCL leaves
-/// them unusable.
+/// Makes the splits one after the other, in the given order, which must be the same on every rank;
+/// then an agreement. Collective over the participants; blocks. The parents must have no work in
+/// flight.
+/// @return One communicator per request; null if this rank gets no child.
+/// @throws TimeoutError, MismatchError  NCCL leaves the parent of a failed split unusable, so all
+/// parents are aborted.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
     std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
     BootstrapTimes& times);

@@ -1,4 +1,4 @@
-// An NCCL communicator that is owned, or adopted.
+// An NCCL communicator.
 #pragma once
 
 #include <cstdint>
@@ -13,57 +13,65 @@
 
 namespace rankmesh::nccl {
 
-/// Non-blocking (unless its options say otherwise): a call may answer *in progress*, and nothing
-/// else may follow on it, be recorded behind it or end a capture until wait_until_ready() has seen
-/// success. Held by unique_ptr: NCCL keeps pointers into it. One thread.
+/// An NCCL communicator that this object owns, or that the program made (adopt()).
+///
+/// It is non-blocking, unless its options say otherwise: a call may return while it is still in
+/// progress. Before another call on it, before an event is recorded after the call, and before a
+/// capture ends, wait_until_ready() must have returned.
+///
+/// It is held by unique_ptr, because NCCL keeps pointers to its members. Thread safety: one thread
+/// at a time.
 class RANKMESH_API Communicator {
  public:
-  /// Begins an init; returns at once. Collective over the `ranks` members, which pass the same IDs
-  /// in the same order.
-  /// @param ids   one per several ranks: more than one needs NCCL 2.23.
-  /// @param name  shows in NCCL's own logs (2.27); kept alive with the communicator.
+  /// Begins an init; call wait_until_ready() next. Collective over the `ranks` members, which must
+  /// pass the same IDs in the same order. Does not block.
+  /// @param ids   More than one ID shortens the init of large groups; it needs NCCL 2.23.
+  /// @param name  Appears in NCCL's logs (2.27).
   static std::unique_ptr<Communicator> begin(const Library& library,
                                              std::span<const ncclUniqueId> ids, int ranks, int rank,
                                              std::string name, const GroupOptions& options);
-  /// Begins to split a settled communicator; settle it first, then the child. Collective over the
-  /// parent's ranks.
-  /// @param colour  the child's number; nothing where this rank is in none: then null is returned.
-  /// @param key     orders the ranks of one child.
+  /// Begins to split a communicator that is ready. Call wait_until_ready() on the parent next, then
+  /// on the child. Collective over the parent's ranks. Does not block.
+  /// @param colour  Ranks with the same colour form a child. Empty: this rank gets no child.
+  /// @param key     Orders the ranks of a child.
+  /// @return The child, or null if this rank gets none.
   static std::unique_ptr<Communicator> split(Communicator& parent, std::optional<int> colour,
                                              int key, std::string name,
                                              const GroupOptions& options);
-  /// One that the user made; never finalised, destroyed or aborted here.
+  /// Refers to a communicator of the program, which is never finalised, destroyed or aborted here.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native,
                                              std::string name);
-  /// Aborts, locally and without waiting, what was not destroyed.
+  /// Aborts the communicator if it was not destroyed. Local; does not wait.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   [[nodiscard]] ncclComm_t native() const noexcept { return native_; }
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
-  /// False for one that was adopted.
+  /// Returns false for an adopted communicator.
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
   /// Returns whether NCCL calls wait in the call itself. An adopted one counts as non-blocking.
   [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
-  /// Ranks, and this process's number among them, as NCCL has them. Settled ones only.
+  /// Return the number of ranks and this process's rank. The communicator must be ready.
   [[nodiscard]] int size() const;
   [[nodiscard]] int rank() const;
-  /// The CUDA device that it was made on.
+  /// Returns the number of the CUDA device. The communicator must be ready.
   [[nodiscard]] int device() const;
 
-  /// Whether the last call is through. @throws NcclError where it, or an earlier operation, failed.
+  /// Returns whether the last call is complete.
+  /// @throws NcclError  The call, or an earlier operation, failed.
   [[nodiscard]] bool is_ready() const;
-  /// Polls until it is. @throws TimeoutError, NcclError.
+  /// Polls until is_ready() returns true. @throws TimeoutError, NcclError.
   void wait_until_ready(const Deadline& deadline) const;
 
-  /// Begins to end it: operations under way complete. Collective; settle, then destroy().
+  /// Begins to finalise: operations in progress will complete. Collective; does not block. Call
+  /// wait_until_ready() next, then destroy().
   void finalize();
-  /// Frees it. After finalize() and wait_until_ready().
+  /// Frees the communicator after finalize() and wait_until_ready(). Local.
   void destroy();
-  /// Ends it at once, whatever its peers do. Local.
+  /// Ends the communicator at once, whatever its peers do. Local.
   void abort() noexcept;
 
  private:
@@ -71,9 +79,10 @@ class RANKMESH_API Communicator {
 
   const Library* library_;
   ncclComm_t native_;
-  ncclComm_t no_child_ =
-      nullptr;  // NCCL writes here when a split without a child has settled, not in the call
-  std::unique_ptr<const std::string> name_;  // its characters must not move while NCCL has them
+  // A split without a child needs a place for the child's handle. NCCL writes it when the parent
+  // becomes ready, after the call has returned.
+  ncclComm_t no_child_ = nullptr;
+  std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
   bool owned_;
   bool is_blocking_ = false;
 };

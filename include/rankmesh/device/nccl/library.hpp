@@ -1,4 +1,4 @@
-// NCCL, opened at run time.
+// NCCL, opened at run time (dlopen).
 #pragma once
 
 #include <nccl.h>
@@ -9,8 +9,8 @@
 
 #include "rankmesh/base/error.hpp"
 
-// Functions that every supported NCCL (2.18 and later) has, and those that came later (null where
-// they are absent).
+// The functions that rankmesh uses: `required` ones exist in every supported NCCL (2.18 and later),
+// `optional` ones came later. The pointer to an absent optional function is null.
 #define RANKMESH_NCCL_FUNCTIONS(required, optional)                                                \
   required(GetVersion) required(GetUniqueId) required(CommInitRankConfig) required(CommSplit)      \
       required(CommFinalize) required(CommDestroy) required(CommAbort) required(CommGetAsyncError) \
@@ -24,8 +24,7 @@
 
 namespace rankmesh::nccl {
 
-/// A call into NCCL that failed; keeps the native code, and NCCL's last error text is in the
-/// message.
+/// An NCCL function failed. It keeps the native code; the message holds NCCL's last error text.
 class RANKMESH_API NcclError : public Error {
  public:
   NcclError(ncclResult_t code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -35,21 +34,22 @@ class RANKMESH_API NcclError : public Error {
   ncclResult_t code_;
 };
 
-/// The functions of the library that was found. One per process; never unloaded, since NCCL has
-/// threads.
+/// Holds pointers to the functions of NCCL. There is one object per process. NCCL is never closed
+/// (dlclose), because its threads may still run.
 class RANKMESH_API Library {
  public:
-  /// Opens `RANKMESH_NCCL_LIBRARY`, else `libnccl.so.2`. Later calls return the same.
-  /// @throws NoDeviceError saying what was looked for and the loader's reason.
+  /// Opens the file in the environment variable `RANKMESH_NCCL_LIBRARY`, else `libnccl.so.2`, at
+  /// the first call. Later calls return the same object. Local.
+  /// @throws NoDeviceError  It holds the name of the file and the loader's reason.
   static const Library& load();
 
-  [[nodiscard]] int version() const noexcept {
-    return version_;
-  }  ///< NCCL's number, 22809 for 2.28.9
+  /// Returns NCCL's version number, such as 22809 for 2.28.9.
+  [[nodiscard]] int version() const noexcept { return version_; }
   [[nodiscard]] std::string version_text() const;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// @throws NcclError. ncclInProgress is no error.
+  /// Checks the return value of an NCCL function; ncclInProgress is not an error.
+  /// @throws NcclError  It holds NCCL's text, the function and the source location of the call.
   void check(ncclResult_t code, const char* function, ncclComm_t comm = nullptr,
              const std::source_location& where = std::source_location::current()) const;
 

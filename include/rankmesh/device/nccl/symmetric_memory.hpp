@@ -1,4 +1,4 @@
-// Device memory that NCCL knows beforehand.
+// Device memory that is registered with NCCL.
 #pragma once
 
 #include <cstddef>
@@ -11,40 +11,44 @@
 
 namespace rankmesh::nccl {
 
-/// Zeroed memory of the current device, from NCCL's allocator where it has one (2.19), to be
-/// registered with communicators: as a symmetric window (2.27), or as a user buffer (2.19). NCCL
-/// then finds the registration by the address that an operation is given. One thread.
+/// Zeroed memory of the current device that can be registered with communicators: as a symmetric
+/// window (NCCL 2.27) or as a user buffer (2.19). NCCL finds the registration by the address in an
+/// operation. The memory comes from NCCL's allocator if the library has one (2.19).
+///
+/// Thread safety: one thread at a time.
 class RANKMESH_API SymmetricMemory {
  public:
   enum class Registration { none, buffer, window };
 
-  /// @throws NcclError, CudaError. Local.
+  /// Allocates the memory. Local. @throws NcclError, CudaError.
   SymmetricMemory(const Library& library, std::size_t bytes);
-  /// Frees; may wait for the whole device. The communicators have ended, or deregister() was
-  /// called.
+  /// Frees the memory; may wait for all work on the device. Before that, the communicators must
+  /// have ended, or deregister() must have been called.
   ~SymmetricMemory();
   SymmetricMemory(const SymmetricMemory&) = delete;
   SymmetricMemory& operator=(const SymmetricMemory&) = delete;
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
-  /// Begins to register with a settled communicator. Collective over its ranks where NCCL has
-  /// windows, so in one order on all of them; settle the communicator, then finish_registration().
-  /// @param as_window  false: as a buffer only, which no other rank has to come for.
+  /// Begins to register with a communicator that is ready. Call its wait_until_ready() next,
+  /// then finish_registration().
+  /// @param as_window  Register as a window if NCCL has them: that is collective over the
+  /// communicator's ranks. Registering as a buffer is local.
   void begin_registration(const Communicator& comm, bool as_window);
-  /// What it was registered as. Where the devices cannot address each other, some versions of NCCL
-  /// make no window and report success: the memory is then registered as a buffer, which is a local
-  /// matter. Others make a buffer of it by themselves and call that a window.
+  /// Completes the registration and returns its kind. If the devices cannot address each other,
+  /// some versions of NCCL report success without a window; the memory is then registered as a
+  /// buffer, which is local. Other versions register a buffer themselves and return it as a window.
   Registration finish_registration();
-  /// Takes the registrations with a settled communicator back. Local.
+  /// Removes the registrations with a communicator that is ready. Local.
   void deregister(const Communicator& comm);
 
  private:
   void release() noexcept;
   struct Registered {
     const Communicator* comm;
-    ncclWindow_t window =
-        nullptr;  // written while the communicator settles: must not move until then
+    // NCCL writes it until the communicator is ready, so its address must not change (in a deque,
+    // it does not).
+    ncclWindow_t window = nullptr;
     void* buffer = nullptr;
   };
 
@@ -54,6 +58,7 @@ class RANKMESH_API SymmetricMemory {
   std::deque<Registered> registered_;
 };
 
+/// Returns the word for messages.
 std::string_view to_string(SymmetricMemory::Registration registration);
 
 }  // namespace rankmesh::nccl

@@ -1,0 +1,21 @@
+// The writers of documents, one per form.
+#pragma once
+
+#include <string>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/report/document.hpp"
+#include "rankmesh/report/format.hpp"
+
+namespace rankmesh::report {
+
+/// Writes a document piece by piece. A list of groups is written in pieces of at most
+/// 64 KiB.
+/// @param colour  whether text may hold ANSI escapes.
+RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
+                        bool colour = false);
+
+/// Returns the output of write() as a string.
+RANKMESH_API std::string to_string(const Document& document, Format format, bool colour = false);
+
+}  // namespace rankmesh::report

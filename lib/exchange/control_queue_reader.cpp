@@ -1,0 +1,77 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/control_queue_state.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
+namespace rankmesh::exchange {
+
+void ControlQueue::State::throw_no_message(const Deadline& deadline) const {
+  throw TimeoutError{fmt::format("message {} of the control queue of '{}' did not arrive within "
+                                 "{} s: its writer is rank {}",
+                                 messages, group->name(), deadline.seconds(), name(writer.value())),
+                     "look at what the writer does",
+                     {group->ranks().at(writer.value())}};
+}
+
+bool ControlQueue::State::has_arrived(Arrival& arrival) const {
+  if (is_local) return ring->is_written(next_chunk);
+  int flag = 0;
+  mpi::check(MPI_Improbe(static_cast<int>(writer.value()), tag, group->native_mpi(), &flag,
+                         &arrival.handle, &arrival.status),
+             "MPI_Improbe");
+  return flag != 0;
+}
+
+void ControlQueue::State::take(Bytes& message, Arrival& arrival,
+                               std::optional<Deadline::Duration> timeout) {
+  if (is_local)
+    take_from_ring(message, timeout);
+  else
+    take_from_mpi(message, arrival, timeout);
+  ++messages;
+}
+
+void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
+                                        std::optional<Deadline::Duration> timeout) {
+  int bytes = 0;
+  mpi::check(MPI_Get_count(&arrival.status, MPI_BYTE, &bytes), "MPI_Get_count");
+  Bytes incoming(static_cast<std::size_t>(bytes));
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Imrecv(incoming.data(), bytes, MPI_BYTE, &arrival.handle, &request), "MPI_Imrecv");
+  try {
+    wait(
+        [&] {
+          int done = 0;
+          mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+          return done != 0;
+        },
+        timeout, [&](const Deadline& deadline) { throw_no_message(deadline); });
+  } catch (const Error& error) {
+    broken = error.message();
+    leak(incoming);  // MPI may still write there
+    throw;
+  }
+  message = std::move(incoming);
+}
+
+void ControlQueue::State::take_from_ring(Bytes& message,
+                                         std::optional<Deadline::Duration> timeout) {
+  message.resize(ring->message_bytes(next_chunk));
+  const std::uint64_t chunks = ring->chunks_of(message.size());
+  for (std::uint64_t k = 0; k < chunks; ++k) {
+    try {
+      wait([&] { return ring->is_written(next_chunk); }, timeout,
+           [&](const Deadline& deadline) { throw_no_message(deadline); });
+    } catch (const TimeoutError& error) {
+      broken = error.message();  // the rest of the message may come later, at an unknown time
+      throw;
+    }
+    ring->read(next_chunk++, message, k, reader);
+  }
+}
+
+}  // namespace rankmesh::exchange

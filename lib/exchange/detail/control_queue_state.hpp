@@ -1,0 +1,94 @@
+// The private parts of a control queue, which its sources share: opening (control_queue.cpp), the
+// writer (control_queue_writer.cpp) and the readers (control_queue_reader.cpp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "group/detail/mesh_runtime.hpp"
+#include "message_ring.hpp"
+#include "rankmesh/exchange/control_queue.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/layout/placement.hpp"
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/native.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
+#include "rankmesh/wait/backoff.hpp"
+#include "remote_sends.hpp"
+
+namespace rankmesh::exchange {
+
+struct ControlQueue::State {
+  GroupCoordinator* group = nullptr;
+  RankInGroup writer{0};
+  ControlQueueOptions options;
+  bool is_writer = false;
+  bool is_local = false;               // this rank is on the writer's node
+  std::vector<std::int64_t> local_of;  // rank in group of each reader of the ring
+  std::size_t reader = 0;              // this rank's index in local_of
+  int tag = 0;
+  std::int64_t spins = 0;
+  SharedSegment segment;
+  std::optional<detail::MessageRing> ring;
+  std::uint64_t next_chunk = 0;
+  std::uint64_t messages = 0;
+  detail::RemoteSends remote;
+  std::string broken;
+
+  rankmesh::detail::MeshRuntime& runtime() const {
+    return rankmesh::detail::GroupAccess::runtime(*group);
+  }
+  [[nodiscard]] std::string name(std::int64_t rank_in_group) const;
+  void require_usable() const;
+  void require_reader() const;
+
+  // Opening.
+  void find_readers(const Placement& nodes);
+  void open_ring(const mpi::CommunicatorView& comm);
+
+  // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile
+  // the mesh's asynchronous operations make progress.
+  template <class Done, class Late>
+  void wait(Done&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
+    if (done()) return;
+    // Each poll takes the cache line from the rank that writes it. Polls are therefore apart from
+    // each other, so that the other rank gets ahead.
+    Backoff backoff{{.spins = spins,
+                     .spin_length = 256,
+                     .yields = 4000,
+                     .sleep = std::chrono::microseconds{50}}};
+    while (backoff.is_spinning()) {
+      backoff.pause();
+      if (done()) return;
+    }
+    const Deadline deadline{timeout.value_or(runtime().control->timeout)};
+    for (int polls = 0; !done(); ++polls) {
+      if (deadline.passed()) late(deadline);
+      if (polls % 64 == 63) runtime().in_flight.progress();
+      backoff.pause();
+    }
+  }
+
+  // The writer's side.
+  void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout);
+  [[noreturn]] void throw_late(const Deadline& deadline) const;
+
+  // A reader's side: looks for the next message, then takes it.
+  struct Arrival {
+    MPI_Message handle = MPI_MESSAGE_NULL;
+    MPI_Status status{};
+  };
+  [[nodiscard]] bool has_arrived(Arrival& arrival) const;
+  void take(Bytes& message, Arrival& arrival, std::optional<Deadline::Duration> timeout);
+  [[noreturn]] void throw_no_message(const Deadline& deadline) const;
+
+ private:
+  void take_from_ring(Bytes& message, std::optional<Deadline::Duration> timeout);
+  void take_from_mpi(Bytes& message, Arrival& arrival, std::optional<Deadline::Duration> timeout);
+};
+
+}  // namespace rankmesh::exchange

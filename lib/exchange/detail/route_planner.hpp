@@ -1,0 +1,54 @@
+// Plans which rows an expert dispatcher moves where.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/exchange/expert_dispatcher.hpp"
+
+namespace rankmesh::exchange::detail {
+
+/// Throws a UsageError that names the dispatcher's group and the calling rank in it.
+[[noreturn]] void refuse(const GroupCoordinator& group, std::string_view problem,
+                         std::string_view hint);
+
+/// Makes an ExpertRoute in two steps. Between them, the caller exchanges numbers of rows with the
+/// other ranks; the planner itself does not communicate.
+///
+/// Rows are ordered by slot, then by token and choice. It is a counting sort: the order depends on
+/// the ids alone, so a step can be repeated with the same result.
+class RoutePlanner {
+ public:
+  /// Chooses a slot for every id. Throws UsageError for ids that are not a T x k array of experts.
+  RoutePlanner(const GroupCoordinator& group, const ExpertMap& map,
+               const ExpertDispatcherOptions& options, std::span<const std::int32_t> ids,
+               std::int64_t top_k);
+
+  /// Returns how many rows this rank sends to each slot of the map.
+  [[nodiscard]] const std::vector<std::int64_t>& rows_to_slot() const { return rows_to_slot_; }
+
+  /// @param to_slot    For each slot of the map: the rows that this rank sends there. With a
+  /// capacity, that is the capacity, and zeros fill the rows that are left.
+  /// @param from_rank  For each rank, for each slot of this rank: the rows that come.
+  ExpertRoute plan(const std::vector<std::int64_t>& to_slot,
+                   const std::vector<std::int64_t>& from_rank) &&;
+
+ private:
+  void place_rows(const std::vector<std::int64_t>& to_slot,
+                  const std::vector<std::int64_t>& from_rank);
+  void list_received_rows(const std::vector<std::int64_t>& from_rank);
+  void list_choices();
+
+  const ExpertMap& map_;
+  std::int64_t alignment_, ranks_, self_, local_slots_;
+  std::vector<std::int32_t> slot_of_choice_;  // -1: the choice is not sent
+  std::vector<std::int64_t> rows_to_slot_;
+  // The first row of each slot among the rows that this rank sends; of each rank and slot among the
+  // rows that this rank's experts work on.
+  std::vector<std::int64_t> first_sent_, first_row_;
+  ExpertRoute route_;
+};
+
+}  // namespace rankmesh::exchange::detail

@@ -1,0 +1,44 @@
+#include "rankmesh/report/write.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "detail/writer.hpp"
+
+namespace rankmesh::report {
+
+std::string detail::cell_text(const Value& value, std::size_t most) {
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  if (const auto* number = value.get_if<std::int64_t>()) return fmt::format("{}", *number);
+  if (const auto* number = value.get_if<double>()) return fmt::format("{}", *number);
+  if (const auto* truth = value.get_if<bool>()) return *truth ? "true" : "false";
+  if (const auto* ranks = value.get_if<Ranks>())
+    return ranks->set.to_string(std::min(most, ranks->most));
+  return {};
+}
+
+void write(const Document& document, Format format, const Sink& sink, bool colour) {
+  detail::Writer out{sink};
+  switch (format) {
+    case Format::text:
+      detail::write_text(document, colour, out);
+      break;
+    case Format::json:
+      detail::write_json(document, out);
+      break;
+    case Format::csv:
+      detail::write_csv(document, out);
+      break;
+  }
+  out.flush();
+}
+
+std::string to_string(const Document& document, Format format, bool colour) {
+  std::string text;
+  write(
+      document, format, [&](std::string_view piece) { text += piece; }, colour);
+  return text;
+}
+
+}  // namespace rankmesh::report

@@ -1,0 +1,56 @@
+#include "arguments.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+
+using rankmesh::UsageError;
+
+// The digits are read here, because CLI11 takes 010 for 8 and cuts numbers that exceed 64 bits.
+CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
+                        std::function<void(std::int64_t)> store) {
+  const auto read = [name, store = std::move(store)](const CLI::results_t& texts) {
+    const std::string& text = texts.front();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size())
+      throw UsageError{fmt::format("{} must be a whole number of 64 bits, got '{}'", name, text),
+                       "write decimal digits only"};
+    store(number);
+    return true;
+  };
+  return command.add_option(name, read, description)->type_name("INT");
+}
+
+void MeshArguments::add_to(CLI::App& command) {
+  command
+      .add_option("MESH", mesh,
+                  "mesh string, preset (meshinfo presets lists them) or path ending in .toml")
+      ->envname("RANKMESH");
+  add_number(command, "--world-size", "number of ranks, if the mesh leaves it open (auto)",
+             [this](std::int64_t number) { world_size = number; });
+  command.add_flag("--offline", offline, "ignore the job that this runs in");
+}
+
+void MeshArguments::require() const {
+  if (mesh.empty())
+    throw UsageError{"no mesh is given",
+                     "give a mesh string such as pp=2,dp=4,tp=8, or set RANKMESH"};
+}
+
+rankmesh::MeshSpec MeshArguments::spec() const {
+  require();
+  return rankmesh::MeshSpec::parse(mesh);
+}
+
+void add_devices(CLI::App& command, std::string& devices, const std::string& description) {
+  command.add_option("--devices", devices, description)
+      ->check(CLI::IsMember({"auto", "off", "shared"}));
+}
+
+}  // namespace meshinfo

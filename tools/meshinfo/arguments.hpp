@@ -1,0 +1,36 @@
+// Arguments that several subcommands have.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+namespace meshinfo {
+
+// Adds an option or a positional argument that is a whole number in decimal digits.
+CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
+                        std::function<void(std::int64_t)> store);
+
+// The mesh that a subcommand reads.
+struct MeshArguments {
+  std::string mesh;
+  std::optional<std::int64_t> world_size;
+  bool offline = false;
+
+  void add_to(CLI::App& command);
+  // @throws UsageError if no mesh is given.
+  void require() const;
+  // Returns the mesh as described.
+  [[nodiscard]] rankmesh::MeshSpec spec() const;
+};
+
+// Adds --devices with the choices of a live mesh: auto (the default), off or shared.
+void add_devices(CLI::App& command, std::string& devices, const std::string& description);
+
+}  // namespace meshinfo

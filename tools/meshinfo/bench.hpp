@@ -1,0 +1,62 @@
+// bench and tune: their options and their measurements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "job.hpp"
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/operation.hpp"
+#include "rankmesh/base/reduce_op.hpp"
+#include "rankmesh/report/document.hpp"
+
+namespace meshinfo {
+
+// nccl-tests' flags.
+struct BenchOptions {
+  MeshArguments mesh;
+  std::vector<std::string> operations{"all_reduce"};
+  std::vector<std::string> names;  // empty: all
+  std::string from = "8", to = "4M", step;
+  std::int64_t factor = 2, repeats = 20, warm_up = 5, root = 0, check = 1;
+  std::string type = "float", reduction = "sum";
+  std::string memory = "host";
+  std::string devices = "auto";
+  OutputOptions output;
+};
+
+// The options after their words were read.
+struct BenchPlan {
+  std::vector<rankmesh::Operation> operations;
+  std::vector<std::int64_t> sizes;  // bytes
+  rankmesh::DataType type{};
+  rankmesh::ReduceOp reduction{};
+  rankmesh::MemoryKind memory{};
+};
+// @throws UsageError.
+BenchPlan read_options(const BenchOptions& options);
+
+// Adds the options that bench and tune share.
+void add_size_options(CLI::App& command, BenchOptions& options);
+
+// Whether the name is asked for, and has groups that communicate.
+bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
+                 const BenchOptions& options);
+
+struct BenchResult {
+  rankmesh::report::Document document{};
+  std::int64_t wrong = 0;  // elements, on all ranks together
+};
+
+// Measures the collectives. If `progress` is not null, each piece of text is written there as soon
+// as it is known. Collective over the job.
+BenchResult bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
+                  Output* progress);
+
+// Measures the transports and derives routes. Collective over the job.
+rankmesh::report::Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options,
+                                const BenchPlan& plan);
+
+}  // namespace meshinfo

@@ -1,0 +1,43 @@
+// One measurement: an operation on so many bytes, and the memory that each rank's call uses.
+#pragma once
+
+#include <cstdint>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/operation.hpp"
+#include "rankmesh/base/reduce_op.hpp"
+
+namespace meshinfo {
+
+struct BenchCase {
+  rankmesh::Operation operation = rankmesh::Operation::all_reduce;
+  rankmesh::DataType type = rankmesh::DataType::float32;
+  rankmesh::ReduceOp reduction = rankmesh::ReduceOp::sum;
+  rankmesh::MemoryKind memory = rankmesh::MemoryKind::host;
+  std::int64_t bytes = 8;  // of a rank's larger buffer; rounded to whole blocks
+  std::int64_t root = 0;
+};
+
+// Elements of a block, and bytes of the larger buffer.
+struct CaseSize {
+  std::int64_t count, bytes;
+};
+CaseSize size_of(const BenchCase& work, std::int64_t group_size);
+
+// Whether the operation has the form: broadcast is always in place, other operations never.
+bool has_form(const BenchCase& work, bool in_place);
+
+// Elements of buffer 0 (the input) or of buffer 1 (the output; in place it is both).
+struct Part {
+  int buffer = 0;
+  std::int64_t offset = 0, count = 0;
+};
+// The memory that a call reads and writes.
+struct Operands {
+  Part in, out;
+};
+Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_group,
+                     std::int64_t group_size);
+
+}  // namespace meshinfo

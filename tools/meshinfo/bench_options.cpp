@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bench.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+
+using rankmesh::DataType;
+using rankmesh::Operation;
+using rankmesh::ReduceOp;
+using rankmesh::UsageError;
+
+namespace {
+
+constexpr std::pair<const char*, DataType> types[] = {
+    {"int8", DataType::int8},         {"uint8", DataType::uint8},
+    {"int16", DataType::int16},       {"uint16", DataType::uint16},
+    {"int32", DataType::int32},       {"uint32", DataType::uint32},
+    {"int64", DataType::int64},       {"uint64", DataType::uint64},
+    {"half", DataType::float16},      {"float16", DataType::float16},
+    {"bfloat16", DataType::bfloat16}, {"float", DataType::float32},
+    {"float32", DataType::float32},   {"double", DataType::float64},
+    {"float64", DataType::float64}};
+
+// Reads a size with K, M or G.
+std::int64_t bytes_of(const std::string& option, const std::string& text) {
+  std::string digits = text;
+  std::int64_t unit = 1;
+  if (!digits.empty())
+    for (const auto& [letters, factor] :
+         {std::pair{"Kk", 1L << 10}, {"Mm", 1L << 20}, {"Gg", 1L << 30}})
+      if (std::string_view{letters}.find(digits.back()) != std::string_view::npos) unit = factor;
+  if (unit != 1) digits.pop_back();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0 ||
+      number > (1L << 50) / unit)
+    throw UsageError{fmt::format("{} must be a size in bytes, got '{}'", option, text),
+                     "write 8, 64K, 4M or 1G"};
+  return number * unit;
+}
+
+std::vector<Operation> operations_of(const BenchOptions& options, rankmesh::MemoryKind memory) {
+  std::vector<Operation> operations;
+  std::vector<std::string> known;
+  const bool all = options.operations == std::vector<std::string>{"all"};
+  for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<Operation>(o)); ++o) {
+    const auto operation = static_cast<Operation>(o);
+    if (operation == Operation::barrier && memory == rankmesh::MemoryKind::device) continue;
+    known.emplace_back(to_string(operation));
+    if (all || std::ranges::find(options.operations, known.back()) != options.operations.end())
+      operations.push_back(operation);
+  }
+  for (const std::string& name : options.operations)
+    if (name != "all" && std::ranges::find(known, name) == known.end())
+      throw UsageError{fmt::format("--op: there is no operation '{}' to measure", name),
+                       fmt::format("use all, or some of {}", fmt::join(known, ", "))};
+  return operations;
+}
+
+ReduceOp reduction_of(const std::string& name) {
+  for (const auto op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg})
+    if (to_string(op) == name) return op;
+  throw UsageError{fmt::format("-o: there is no reduction '{}'", name),
+                   "use sum, prod, min, max or avg (--op selects the operations)"};
+}
+
+std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
+  const std::int64_t from = bytes_of("-b", options.from);
+  const std::int64_t to = bytes_of("-e", options.to);
+  const std::int64_t step = options.step.empty() ? 0 : bytes_of("-i", options.step);
+  if (from > to)
+    throw UsageError{fmt::format("-b {} is above -e {}", options.from, options.to), "swap them"};
+  if (step == 0 && (options.factor < 2 || (from == 0 && to > 0)))
+    throw UsageError{"the sizes do not increase", "use -f of 2 or more and -b of 1 or more, or -i"};
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = from; bytes <= to;
+       bytes = step > 0 ? bytes + step : bytes * options.factor) {
+    sizes.push_back(bytes);
+    if (sizes.size() > 4096) throw UsageError{"more than 4096 sizes", "use a larger -i or -f"};
+    if (from == to) break;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void add_size_options(CLI::App& command, BenchOptions& options) {
+  command
+      .add_option("--op", options.operations,
+                  fmt::format("operations, or all (default: {})", options.operations.front()))
+      ->delimiter(',');
+  command.add_option("--dim", options.names, "only these names (default: all)")->delimiter(',');
+  command.add_option("-b,--minbytes", options.from, "smallest size, K, M and G (default 8)");
+  command.add_option("-e,--maxbytes", options.to, "largest size (default 4M)");
+  add_number(command, "-f,--stepfactor", "go up by this factor (default 2)",
+             [&options](std::int64_t n) { options.factor = n; });
+  add_number(command, "-n,--iters",
+             fmt::format("calls that are timed together (default {})", options.repeats),
+             [&options](std::int64_t n) { options.repeats = n; });
+  add_number(command, "-w,--warmup_iters", "calls before (default 5)",
+             [&options](std::int64_t n) { options.warm_up = n; });
+}
+
+BenchPlan read_options(const BenchOptions& options) {
+  BenchPlan plan;
+  plan.memory =
+      options.memory == "host" ? rankmesh::MemoryKind::host : rankmesh::MemoryKind::device;
+  plan.operations = operations_of(options, plan.memory);
+  const auto type =
+      std::ranges::find(types, options.type, [](const auto& t) { return std::string{t.first}; });
+  if (type == std::end(types))
+    throw UsageError{fmt::format("-d: there is no type '{}'", options.type),
+                     "use int8 ... uint64, half, bfloat16, float or double"};
+  plan.type = type->second;
+  plan.reduction = reduction_of(options.reduction);
+  if (options.repeats < 1 || options.warm_up < 0)
+    throw UsageError{"-n must be at least 1, and -w at least 0", "leave them out for the defaults"};
+  plan.sizes = sizes_of(options);
+  return plan;
+}
+
+bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
+                 const BenchOptions& options) {
+  const bool is_asked = options.names.empty() ||
+                        std::ranges::find(options.names, family.name()) != options.names.end();
+  return is_asked && family.group_size() > 1 &&
+         family.coverage(world_size) != rankmesh::Coverage::overlapping;
+}
+
+}  // namespace meshinfo

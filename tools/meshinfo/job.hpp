@@ -1,0 +1,75 @@
+// The job that meshinfo runs in, if a launcher started it, and the live mesh of that job.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "output.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/format.hpp"
+#include "rankmesh/report/routes.hpp"
+
+namespace rankmesh {
+class Mesh;
+}
+
+namespace meshinfo {
+
+// The plan of a mesh; in a job also the mesh itself and the facts about its ranks.
+struct OpenMesh {
+  rankmesh::MeshPlan plan;
+  std::shared_ptr<rankmesh::Mesh> mesh{};  // null outside of a job
+  std::optional<rankmesh::report::LiveFacts> facts{};
+
+  [[nodiscard]] const rankmesh::report::LiveFacts* live() const {
+    return facts ? &*facts : nullptr;
+  }
+  // Returns the routes of the open mesh; nothing outside of a job. The result refers to the mesh.
+  [[nodiscard]] std::optional<rankmesh::report::RouteFacts> routes() const;
+  // Closes the live mesh. Collective over the job.
+  void close();
+};
+
+// MPI is started by the first call that needs it, and finalised by the destructor. Built from
+// job_mpi.cpp, or from job_none.cpp without MPI.
+class Job {
+ public:
+  Job();
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Whether this process prints: it is rank 0, or there is no job.
+  [[nodiscard]] bool prints() const;
+  // Returns the plan for the job's world; outside of a job for the world that the arguments give.
+  // Collective over the job.
+  rankmesh::MeshPlan plan(const MeshArguments& arguments);
+  // Opens the mesh in a job, and gathers the facts on rank 0; outside of a job only plans it. The
+  // mapping is shown even if devices cannot be used: then the facts have the reason. Collective
+  // over the job.
+  // @param devices  auto, off or shared.
+  OpenMesh open(const MeshArguments& arguments, const std::string& devices = "off");
+  // Skips the finalisation of MPI, which would wait for ranks that are missing.
+  void abandon();
+
+ private:
+  struct State;
+  void join(const MeshArguments& arguments);
+  std::unique_ptr<State> state_;
+};
+
+// Opens the output on rank 0; null on the others. Collective over the job: if rank 0 cannot open
+// it, all ranks throw.
+std::unique_ptr<Output> open_output(const std::string& path);
+
+// A library that rankmesh uses. If it was not found, the version is empty and why_not has the
+// reason.
+struct Component {
+  std::string name, version, path, why_not;
+};
+std::vector<Component> components();
+
+}  // namespace meshinfo

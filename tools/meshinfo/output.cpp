@@ -1,0 +1,113 @@
+#include "output.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "launcher.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/report/write.hpp"
+
+namespace meshinfo {
+
+using rankmesh::UsageError;
+using rankmesh::report::Format;
+
+void OutputOptions::add_to(CLI::App& command, const std::string& flags) {
+  command.add_option("--format", format, "text, json or csv")
+      ->check(CLI::IsMember({"text", "json", "csv"}));
+  command.add_option(flags, path, "write to a file; its extension picks the format");
+}
+
+Format OutputOptions::chosen_format() const {
+  std::string name = format;
+  if (name.empty()) {
+    const auto dot = path.find_last_of('.');
+    const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
+    // A device or a name without an extension gets text.
+    const bool is_extension = !extension.empty() && extension.find('/') == std::string::npos &&
+                              extension != "json" && extension != "csv";
+    if (is_extension && std::ranges::find(text_extensions, extension) == text_extensions.end())
+      throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
+                       "use .txt, .json or .csv, or say --format"};
+    name = extension;
+  }
+  if (name == "json") return Format::json;
+  return name == "csv" ? Format::csv : Format::text;
+}
+
+bool OutputOptions::colour() const {
+  const char* no_colour = std::getenv("NO_COLOR");
+  // A launcher gives its ranks terminals of their own, wherever their output goes.
+  return path.empty() && !is_launched() && isatty(STDOUT_FILENO) == 1 &&
+         (no_colour == nullptr || *no_colour == '\0');
+}
+
+namespace {
+
+[[noreturn]] void refuse_path(const std::string& path, const char* reason) {
+  throw UsageError{fmt::format("cannot write '{}': {}", path, reason),
+                   "choose another path for -o"};
+}
+
+}  // namespace
+
+// Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
+Output::Output(const std::string& path) : path_{path}, file_{stdout} {
+  namespace fs = std::filesystem;
+  if (path_.empty()) return;
+  std::error_code error;
+  if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error).string();
+  if (fs::is_directory(path_, error)) refuse_path(path_, std::strerror(EISDIR));
+  const bool is_special = fs::exists(path_, error) && !fs::is_regular_file(path_, error);
+  if (!is_special) temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
+  file_ = std::fopen((is_special ? path_ : temporary_).c_str(), "w");
+  if (file_ == nullptr) refuse_path(path_, std::strerror(errno));
+}
+
+Output::~Output() {
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
+}
+
+void Output::check(bool written) const {
+  if (written) return;
+  if (errno == EPIPE && temporary_.empty()) std::_Exit(0);  // the reader has seen enough
+  throw UsageError{fmt::format("cannot write the output: {}", std::strerror(errno)),
+                   "is the disk full?"};
+}
+
+void Output::write(std::string_view text) {
+  check(std::fwrite(text.data(), 1, text.size(), file_) == text.size());
+}
+
+void Output::finish() {
+  check(std::fflush(file_) == 0);
+  if (file_ == stdout) return;
+  check(std::fclose(std::exchange(file_, nullptr)) == 0);
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_path(path_, std::strerror(errno));
+  temporary_.clear();
+}
+
+void print(const rankmesh::report::Document& document, const OutputOptions& options,
+           Output& output) {
+  rankmesh::report::write(
+      document, options.chosen_format(), [&](std::string_view text) { output.write(text); },
+      options.colour());
+  output.finish();
+}
+
+void print(const rankmesh::report::Document& document, const OutputOptions& options) {
+  Output output{options.path};
+  print(document, options, output);
+}
+
+}  // namespace meshinfo

@@ -1,0 +1,54 @@
+// Where and in which form a subcommand prints.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "rankmesh/report/document.hpp"
+#include "rankmesh/report/format.hpp"
+
+namespace meshinfo {
+
+struct OutputOptions {
+  std::string format{};  // empty: by the file's extension, else text
+  std::string path{};    // empty: standard output
+  std::vector<std::string> text_extensions{"txt", "text"};
+
+  // `flags` are those of the path.
+  void add_to(CLI::App& command, const std::string& flags = "-o,--output");
+  // @throws UsageError if the extension is unknown.
+  [[nodiscard]] rankmesh::report::Format chosen_format() const;
+  // Colour goes to a terminal only, and never if NO_COLOR is set.
+  [[nodiscard]] bool colour() const;
+};
+
+// The file or the standard output that a report goes to. A closed pipe ends the program quietly
+// with status 0. A file is written under a temporary name and renamed at the end, so that it is
+// never half-written; a device or a pipe is written directly.
+class Output {
+ public:
+  explicit Output(const std::string& path);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  void check(bool written) const;
+
+  std::string path_;
+  std::string temporary_;  // empty if the output is written directly
+  std::FILE* file_;
+};
+
+// Writes the document in the chosen form.
+void print(const rankmesh::report::Document& document, const OutputOptions& options);
+void print(const rankmesh::report::Document& document, const OutputOptions& options,
+           Output& output);
+
+}  // namespace meshinfo
