@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two pipeline stages of two tensor-parallel ranks each: sums over tp, then passes the sum on.
 #include <cstdio>
 #include <exception>
