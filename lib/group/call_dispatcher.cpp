@@ -101,20 +101,20 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
 
 void CallDispatcher::wait_for_stream(StreamRef stream) {
   const CallLock lock{*runtime_};
-  require_open("wait before close()");
+  require_open("wait for the stream before close()");
   DeviceTransport& transport = device("wait");
   breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
 }
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
   if (runtime_->is_closed || !connection_->comm())
-    throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
-                      "close the mesh last"};
-  if (!connection_->is_usable())
     throw ClosedError{
-        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation),
-                    connection_->why_unusable()),
-        "after a timeout end the program or make a new mesh of the ranks that are left"};
+        fmt::format("{}.{} is called after close()", name_, to_string(call.operation)),
+        "close the mesh after its last operation"};
+  if (!connection_->is_usable())
+    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_,
+                                  to_string(call.operation), connection_->why_unusable()),
+                      "end the program, or open a new mesh on the ranks that are left"};
   if (on_device) (void)device(to_string(call.operation));
   check_call(call, name_, self_, size_);
 }
@@ -124,9 +124,9 @@ Transport& CallDispatcher::transport_for(const Call& call) const {
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
       if (window != nullptr && !window->is_open)
-        throw ClosedError{fmt::format("{}.{} on symmetric memory of a mesh that is closed", name_,
+        throw ClosedError{fmt::format("{}.{} uses symmetric memory of a closed mesh", name_,
                                       to_string(call.operation)),
-                          "the memory went with its mesh: allocate it on one that is open"};
+                          "close() frees symmetric memory: allocate it on an open mesh"};
     for (const auto& transport : connection_->host().list)
       if (transport->uses_symmetric_memory(call)) return *transport;
   }
@@ -236,10 +236,9 @@ void CallDispatcher::run_on_device(const Call& call) {
   DeviceTransport& device = *connection_->device();
   if (!runtime_->batch.is_open()) return breaking_on_failure([&] { device.run(call, *this); });
   if (call.rows != 1 && size_ > 1)
-    throw UsageError{
-        fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
-                    to_string(call.operation)),
-        "issue it outside the group: it is a collective and a copy, one after the other"};
+    throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
+                                 name_, to_string(call.operation)),
+                     "issue it outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
@@ -274,7 +273,7 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   if (on_device && is_batched)
     throw UsageError{
         fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-        "use the form without _async: a batch is asynchronous anyway"};
+        "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
   operation->point = wait_point(call);

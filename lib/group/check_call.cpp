@@ -32,15 +32,16 @@ class Checker {
         counts(c.out.count, c.in.count, "out", "as many elements as in at the root");
         return overlap(c.in, 0);
       case Operation::all_gather:
-        counts(c.out.count, size_ * c.in.count, "out", "size x in elements");
+        counts(c.out.count, size_ * c.in.count, "out", "size() times as many elements as in");
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::gather:
         member(c.root, "root");
         if (!at_root) return;
-        counts(c.out.count, size_ * c.in.count, "out", "size x in elements at the root");
+        counts(c.out.count, size_ * c.in.count, "out",
+               "size() times as many elements as in at the root");
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::reduce_scatter:
-        counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
+        counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
         // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host
         // has none.
         if (c.rows == 1 && c.out.kind == MemoryKind::device &&
@@ -50,14 +51,15 @@ class Checker {
       case Operation::scatter:
         member(c.root, "root");
         if (!at_root) return;
-        counts(c.in.count, size_ * c.out.count, "in", "size x out elements at the root");
+        counts(c.in.count, size_ * c.out.count, "in",
+               "size() times as many elements as out at the root");
         return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), own(0), c.in);
       case Operation::all_to_all:
         counts(c.out.count, c.in.count, "out", "as many elements as in");
         if (c.in.count % size_ != 0)
-          refuse(
-              fmt::format("in has {} elements, which {} members cannot share", c.in.count, size_),
-              "give every member the same number of elements");
+          refuse(fmt::format("the {} elements of in cannot be divided by {} members", c.in.count,
+                             size_),
+                 "give every member the same number of elements");
         return overlap(c.in, 0);
       case Operation::send:
         return peer(c.destination, "destination");
@@ -68,8 +70,8 @@ class Checker {
         member(c.source, "source");
         tag();
         if ((c.destination == self_) != (c.source == self_))
-          refuse("it sends to itself and receives from another, or the other way round",
-                 "exchange with itself both ways or not at all");
+          refuse("only one of destination and source is the caller itself",
+                 "pass the caller's rank for both, or for neither");
         if (c.destination == self_)
           counts(c.out.count, c.in.count, "out", "as many elements as in");
         return overlap(c.in, c.destination == self_ ? 0 : -1);
@@ -94,11 +96,12 @@ class Checker {
       case Operation::scatter:
       case Operation::all_to_all:
         if (call_.in.type != call_.out.type)
-          refuse(fmt::format("in is {}, out is {}", to_string(call_.in.type),
+          refuse(fmt::format("in holds {}, but out holds {}", to_string(call_.in.type),
                              to_string(call_.out.type)),
-                 "use one type");
+                 "use the same type for both");
         if (call_.in.kind != call_.out.kind)
-          refuse("in and out are in different kinds of memory", "copy one of them first");
+          refuse("in and out are in different kinds of memory",
+                 "copy one of them to the other kind of memory first");
     }
   }
 
@@ -110,35 +113,35 @@ class Checker {
     const bool of_in =
         c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     if ((of_out && c.in_blocks != nullptr) || (of_in && c.out_blocks != nullptr))
-      refuse(fmt::format("{} has blocks, which is one block here", of_out ? "in" : "out"),
-             fmt::format("give those of {} alone", of_out ? "out" : "in"));
+      refuse(fmt::format("{} is one block, but it has Blocks", of_out ? "in" : "out"),
+             fmt::format("pass the Blocks of {} only", of_out ? "out" : "in"));
     switch (c.operation) {
       case Operation::all_gather: {
         const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
-        counts(c.in.count, count, "in", "the elements of the own block");
+        counts(c.in.count, count, "in", "as many elements as this rank's block");
         return overlap(c.in, place);
       }
       case Operation::reduce_scatter:
         counts(c.out.count, own_block(c.in_blocks, c.in.count, "in").count, "out",
-               "the elements of the own block");
+               "as many elements as this rank's block");
         return overlap(c.in, -1);
       case Operation::gather: {
         member(c.root, "root");
         const auto [place, count] =
             own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
-        counts(c.in.count, count, "in", "the elements of the own block");
+        counts(c.in.count, count, "in", "as many elements as this rank's block");
         return at_root ? overlap(c.in, place) : void();
       }
       case Operation::scatter: {
         member(c.root, "root");
         const auto [place, count] = own_block(c.in_blocks, at_root ? c.in.count : INT64_MAX, "in");
-        counts(c.out.count, count, "out", "the elements of the own block");
+        counts(c.out.count, count, "out", "as many elements as this rank's block");
         return at_root ? overlap(c.in.slice(place, c.out.count), 0, c.in) : void();
       }
       case Operation::all_to_all: {
         const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
         counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
-               "as many elements in the own block as in");
+               "as many elements in this rank's block as in");
         return overlap(c.in, -1);
       }
       case Operation::barrier:
@@ -148,7 +151,7 @@ class Checker {
       case Operation::send:
       case Operation::recv:
       case Operation::send_recv:
-        refuse("it has no form with counts per rank", "leave the blocks out");
+        refuse("the operation does not support blocks of different sizes", "pass no Blocks");
     }
   }
 
@@ -157,21 +160,21 @@ class Checker {
   };
   // This member's, once all are known to lie in a buffer of so many elements.
   [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements,
-                                std::string_view which) const {
+                                std::string_view name) const {
     if (blocks == nullptr)
-      refuse(fmt::format("{} has no blocks", which), "give their counts, one per member");
+      refuse(fmt::format("{} has no Blocks", name), "pass Blocks with one count per member");
     const auto& block_counts = blocks->counts();
     const auto& displacements = blocks->displacements();
     if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
         displacements.size() != block_counts.size())
-      refuse(fmt::format("{} has {} counts and {} displacements", which, block_counts.size(),
+      refuse(fmt::format("{} has {} counts and {} displacements", name, block_counts.size(),
                          displacements.size()),
-             fmt::format("give {} of each, one per member", size_));
+             fmt::format("pass {} of each, one per member", size_));
     for (std::size_t k = 0; k < block_counts.size(); ++k)
       if (block_counts[k] < 0 || displacements[k] < 0 ||
           displacements[k] > elements - block_counts[k])
-        refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
-               "look at its count and displacement");
+        refuse(fmt::format("block {} of {} lies outside its {} elements", k, name, elements),
+               "correct its count or displacement");
     const auto own = static_cast<std::size_t>(self_.value());
     return {displacements[own], block_counts[own]};
   }
@@ -183,30 +186,30 @@ class Checker {
         c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     const std::int64_t block = gathers ? c.in.count : c.out.count;
     if ((!gathers && !splits) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
-      refuse(fmt::format("blocks of {} elements in {} rows", block, c.rows),
-             "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide "
-             "them");
+      refuse(fmt::format("blocks of {} elements cannot have {} rows", block, c.rows),
+             "only equal blocks of all_gather, gather, reduce_scatter and scatter have rows, and "
+             "the rows must divide a block");
   }
 
   // Blocks along another axis have no place of their own in the whole.
   [[nodiscard]] std::int64_t own(std::int64_t place) const { return call_.rows == 1 ? place : -1; }
 
-  [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
+  [[noreturn]] void refuse(std::string_view problem, std::string_view hint) const {
     throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,
-                                 to_string(call_.operation), self_.value(), size_, what),
+                                 to_string(call_.operation), self_.value(), size_, problem),
                      std::string{hint}};
   }
 
   void member(RankInGroup rank, std::string_view role) const {
     if (rank.value() < 0 || rank.value() >= size_)
-      refuse(fmt::format("the {} is {}", role, rank.value()),
-             fmt::format("ranks in this group run from 0 to {}", size_ - 1));
+      refuse(fmt::format("the {} {} is outside the group", role, rank.value()),
+             fmt::format("ranks in this group are numbered from 0 to {}", size_ - 1));
   }
 
   void tag() const {
     if (call_.tag < 0 || call_.tag > max_tag)
-      refuse(fmt::format("the tag is {}", call_.tag),
-             fmt::format("tags run from 0 to {}", max_tag));
+      refuse(fmt::format("the tag {} is out of range", call_.tag),
+             fmt::format("use a tag from 0 to {}", max_tag));
   }
 
   void peer(RankInGroup rank, std::string_view role) const {
@@ -214,14 +217,14 @@ class Checker {
     tag();
     if (rank == self_)
       refuse(fmt::format("the {} is the caller itself", role),
-             "use send_recv to exchange with oneself");
+             "use send_recv to send to the caller itself");
   }
 
-  void counts(std::int64_t is, std::int64_t wanted, std::string_view which,
+  void counts(std::int64_t is, std::int64_t wanted, std::string_view name,
               std::string_view rule) const {
     if (is != wanted)
-      refuse(fmt::format("{} has {} elements, {} are wanted", which, is, wanted),
-             fmt::format("{} has {}", which, rule));
+      refuse(fmt::format("{} has {} elements, but {} are needed", name, is, wanted),
+             fmt::format("{} needs {}", name, rule));
   }
 
   // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and
@@ -235,7 +238,7 @@ class Checker {
     const std::byte* out_end = out.data + out.bytes();
     if (!before(whole_in.data, out_end) || !before(out.data, in_end)) return;
     if (allowed >= 0 && own_block.data == out.slice(allowed, 0).data) return;
-    refuse("in and out overlap", "use separate memory, or exactly the same (in place)");
+    refuse("in and out overlap", "use separate memory, or exactly the same memory (in place)");
   }
 
   const Call& call_;

@@ -87,7 +87,7 @@ ncclComm* GroupCoordinator::native_nccl() const {
 }
 
 StreamRef GroupCoordinator::stream() const {
-  dispatcher_->require_open("its stream was destroyed with it");
+  dispatcher_->require_open("close() destroys the stream of the group");
   return dispatcher_->device("stream").stream();
 }
 

@@ -62,8 +62,8 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                               const Deadline& deadline) {
   if (operation.is_deferred)
-    throw UsageError{fmt::format("{}: waited for inside its NcclGroup", operation.point.activity),
-                     "end the group first: none of its operations has been issued"};
+    throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
+                     "end the NcclGroup first: its operations have not been issued"};
   try {
     monitor.wait(
         [&] {

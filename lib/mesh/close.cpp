@@ -18,8 +18,8 @@ void Mesh::close(GroupCoordinator& group) {
   const auto found =
       std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
   if (found == state.dynamic.end())
-    throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
-                     "close() of the mesh closes the groups of its families"};
+    throw UsageError{fmt::format("'{}' is not a dynamic group of this mesh", group.name()),
+                     "close the mesh itself to close all its groups"};
   detail::Connection& connection = detail::GroupAccess::connection(group);
   if (state.device)
     if (const std::string graphs = state.device->living_graphs(&connection.group); !graphs.empty())
@@ -50,7 +50,8 @@ void Mesh::close(GroupCoordinator& group) {
 void Mesh::close() {
   if (is_closed()) return;
   if (!mpi::is_active())
-    throw UsageError{"close() after MPI_Finalize", "close the mesh before MPI is finalized"};
+    throw UsageError{"close() is called after MPI_Finalize",
+                     "close the mesh before MPI is finalised"};
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;

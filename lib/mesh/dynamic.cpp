@@ -71,7 +71,7 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
   if (set.highest().value() >= world)
     throw UsageError{fmt::format("new_group {}: rank {} is outside the world of {} ranks",
                                  name_or_default(name, set), set.highest().value(), world),
-                     fmt::format("ranks run from 0 to {}", world - 1)};
+                     fmt::format("ranks are numbered from 0 to {}", world - 1)};
   return set;
 }
 
@@ -123,9 +123,9 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
   const detail::CallLock lock{*state.runtime};
   RankSet set = checked(state, ranks, name);
   if (!set.contains(rank()))
-    throw UsageError{fmt::format("new_group {} on rank {}, which is not in it",
+    throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
-                     "only the members make a group"};
+                     "call it on the members of the group only"};
   return open_dynamic(state, std::move(set), std::move(name));
 }
 
@@ -150,7 +150,7 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
 std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
-    throw NoDeviceError{fmt::format("adopt '{}' with an NCCL communicator: {}", name,
+    throw NoDeviceError{fmt::format("adopt '{}' cannot use an NCCL communicator: {}", name,
                                     state.runtime->facts.why_no_device),
                         "adopt the MPI communicator alone"};
   const detail::CallLock lock{*state.runtime};

@@ -54,9 +54,9 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
   if (adopted->device() != device_)
     throw UsageError{
         fmt::format(
-            "adopt '{}': the NCCL communicator is on device {}, but the mesh drives device {}",
+            "adopt '{}': the NCCL communicator is on device {}, but the mesh uses device {}",
             group.name, adopted->device(), device_),
-        "one rank drives one device"};
+        "a rank uses one device only: create the communicator on the mesh's device"};
   return std::make_unique<NcclTransport>(std::move(adopted), comm.rank(), comm.size(),
                                          group.timeout, 0, context_,
                                          BootstrapReport{.method = "adopted"});

@@ -16,13 +16,13 @@ void require_open(Connections connections) {
     const std::string& name = connection->group.name;
     if (!connection->is_usable())
       throw UsageError{
-          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}", name,
+          fmt::format("allocate_symmetric for '{}': the NCCL communicator is broken: {}", name,
                       connection->why_unusable())};
     if (nccl_transport_of(*connection) == nullptr)
-      throw UsageError{fmt::format(
-          "allocate_symmetric for '{}', whose NCCL communicator is not open: call mesh.open() for "
-          "it first",
-          name)};
+      throw UsageError{
+          fmt::format("allocate_symmetric for '{}': the NCCL communicator is not open: call "
+                      "mesh.open() first",
+                      name)};
   }
 }
 
@@ -55,7 +55,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   std::unique_ptr<nccl::SymmetricMemory> made;
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
     require_open(connections);
     drain(control_->deadline());  // allocation may wait for the device, which may wait for a peer

@@ -38,8 +38,9 @@ LocalPlan plan_locally(int ranks, const MeshOptions& options,
     require_positive(local.timeout, "MeshOptions::timeout");
     if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
-      throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
-                       "set it to a number between 1 and 2^31-1"};
+      throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
+                                   options.largest_count),
+                       "leave it at its default"};
     const MeshSpec spec = parse();
     MeshPlan plan = spec.plan(ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
@@ -79,7 +80,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
-  if (local.plan) agreement.add("options of names", local.plan->options_text());
+  if (local.plan) agreement.add("options of families", local.plan->options_text());
   if (local.routes) agreement.add("routes", local.routes->to_string());
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);

@@ -168,9 +168,9 @@ void Mesh::open(std::span<const std::string_view> names) {
 
   const std::vector<int> members = participants_of(plan(), asked);
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
-    throw NotMember{fmt::format("open of {} on rank {}, which is in none of their groups", text,
-                                rank().value()),
-                    "only the members open a group"};
+    throw NotMember{fmt::format("open of {} is called on rank {}, which is in none of the groups",
+                                text, rank().value()),
+                    "call it on the members of the groups only"};
   // The participants agree on a communicator of exactly these ranks.
   detail::ControlPlane& control = *state.control;
   Participants participants = control.all();
@@ -186,7 +186,7 @@ void Mesh::open(std::span<const std::string_view> names) {
     participants = {part.view(), &*part_monitor, control.timeout};
   }
   Agreement agreement;
-  agreement.add("names to open", text);
+  agreement.add("families to open", text);
   try {
     state.device->drain(state.deadline());
   } catch (const Error& error) {

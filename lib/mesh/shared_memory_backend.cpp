@@ -107,7 +107,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   const Participants all = control_->all();
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   all.verify("the allocation of symmetric memory", agreement);
   // Parts begin at different places within a page, so that equal indices of many ranks do not
   // compete for the same sets of a cache.

@@ -24,8 +24,8 @@ void check_length(const Call& call, const MPI_Status& status) {
   check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
   if (bytes != call.out.bytes())
     throw UsageError{"received " + std::to_string(bytes) + " bytes from rank " +
-                         std::to_string(call.source.value()) + " in the group, " +
-                         std::to_string(call.out.bytes()) + " were wanted",
+                         std::to_string(call.source.value()) + " in the group, but " +
+                         std::to_string(call.out.bytes()) + " were expected",
                      "send and receive the same number of elements of the same type"};
 }
 

@@ -49,19 +49,19 @@ MpiUserOperation::~MpiUserOperation() {
 
 void MpiUserOperation::check() const {
   if (reduction_.failure() == nullptr) return;
-  std::string what = "an exception of another kind";
+  std::string reason = "an exception of another kind";
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (const std::exception& error) {
-    what = error.what();
+    reason = error.what();
   } catch (...) {  // NOLINT: named above
   }
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (...) {
-    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + what,
-                                      "the operation ended everywhere, with values that mean "
-                                      "nothing; the other ranks do not know"});
+    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + reason,
+                                      "fix the function; the operation ended on all ranks with "
+                                      "invalid values, and the other ranks do not report it"});
   }
 }
 

@@ -94,8 +94,8 @@ class NcclIssue {
     if (c.has_blocks()) return blocks(root);
     switch (c.operation) {
       case Operation::barrier:
-        throw UnsupportedError{"a barrier is the host's",
-                               "synchronise the stream, or use the host's barrier"};
+        throw UnsupportedError{"NCCL has no barrier",
+                               "synchronise the stream, or use a barrier on the host"};
       case Operation::broadcast:
         return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root,
                                      comm_.native(), stream_),
@@ -231,12 +231,13 @@ void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank,
 void validate_nccl_call(const Call& call, const nccl::Library& library) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
     throw UnsupportedError{
-        "NCCL has no all_to_all in place: it would overwrite what is still to be sent",
+        "NCCL has no all_to_all in place: it would overwrite elements before they are sent",
         "use separate memory"};
   if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
-    throw UnsupportedError{fmt::format("NCCL {} does no arithmetic on {}", library.version_text(),
-                                       to_string(call.in.type)),
-                           "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
+    throw UnsupportedError{
+        fmt::format("NCCL {} cannot reduce elements of type {}", library.version_text(),
+                    to_string(call.in.type)),
+        "use 32-bit or 64-bit integers, or wider floats (8-bit floats need NCCL 2.24)"};
 }
 
 }  // namespace rankmesh::detail

@@ -56,7 +56,7 @@ void wait_for(StreamRef ref, const nccl::Communicator* comm, const std::string& 
   if (!poll_until(is_done, deadline))
     throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", group,
                                    deadline.seconds()),
-                       "a collective on it waits: look at what its peers do; abort() ends it",
+                       "a collective on it waits: check what the other members do; abort() ends it",
                        {}};
 }
 

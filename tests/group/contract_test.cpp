@@ -22,7 +22,7 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   std::vector<int> three(3);
   std::vector<int> wide(static_cast<std::size_t>(2 * n + 2));
   CHECK_THROWS_WITH_AS(tp.all_reduce(two, three),
-                       doctest::Contains("out has 3 elements, 2 are wanted"), UsageError);
+                       doctest::Contains("out has 3 elements, but 2 are needed"), UsageError);
   CHECK_THROWS_AS(tp.all_gather(two, std::vector<int>(static_cast<std::size_t>(2 * n + 1))),
                   UsageError);
   CHECK_THROWS_AS(tp.reduce_scatter(std::vector<int>(static_cast<std::size_t>(2 * n + 1)), two),
@@ -31,7 +31,7 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
     CHECK_THROWS_AS(tp.gather(two, three, 0), UsageError);
     CHECK_THROWS_AS(tp.scatter(three, two, 0), UsageError);
   }
-  CHECK_THROWS_WITH_AS(tp.broadcast(two, n), doctest::Contains("the root is"), UsageError);
+  CHECK_THROWS_WITH_AS(tp.broadcast(two, n), doctest::Contains("the root"), UsageError);
   CHECK_THROWS_AS(tp.broadcast(two, -1), UsageError);
   CHECK_THROWS_AS(tp.send(two, n), UsageError);
   CHECK_THROWS_WITH_AS(tp.send(two, tp.rank_in_group()), doctest::Contains("the caller itself"),
@@ -119,7 +119,7 @@ TEST_CASE("records are checked as the functions are") {
   CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
                                                      .in = buffer_of(doubles).as_input(),
                                                      .out = buffer_of(floats)}),
-                       doctest::Contains("in is float64, out is float32"), UsageError);
+                       doctest::Contains("in holds float64, but out holds float32"), UsageError);
   Buffer on_device = buffer_of(floats);
   on_device.kind = MemoryKind::device;
   CHECK_THROWS_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
@@ -145,20 +145,20 @@ TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
   Call call{
       .operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
   call.in_blocks = &ones;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has no blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has no Blocks"),
                        UsageError);
   call.in_blocks = nullptr;
   call.out_blocks = &ones;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has no blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has no Blocks"),
                        UsageError);
   call.in_blocks = &ones;
   CHECK_NOTHROW(detail::GroupAccess::run(tp, call));
   // Nor may the side that is one block have some.
   call.operation = Operation::all_gather;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in is one block"),
                        UsageError);
   call.operation = Operation::reduce_scatter;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out is one block"),
                        UsageError);
   mesh.close();
 }
@@ -256,7 +256,7 @@ TEST_CASE("a message of another length is an error, however it is waited for") {
     if (tp.rank_in_group() == RankInGroup{1})
       CHECK_THROWS_WITH_AS(
           tp.recv(two, 0),
-          doctest::Contains("received 4 bytes from rank 0 in the group, 8 were wanted"),
+          doctest::Contains("received 4 bytes from rank 0 in the group, but 8 were expected"),
           UsageError);
     tp.barrier();
     mesh.close();

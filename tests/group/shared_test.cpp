@@ -251,7 +251,7 @@ TEST_CASE("symmetric memory is refused where it means nothing") {
   CHECK(span[3] == static_cast<float>(size()));
   mesh.close();
   CHECK_THROWS_WITH_AS(other["tp"].all_reduce(span),
-                       doctest::Contains("symmetric memory of a mesh that is closed"), ClosedError);
+                       doctest::Contains("symmetric memory of a closed mesh"), ClosedError);
   CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"tp"}), ClosedError);
   other.close();
 }

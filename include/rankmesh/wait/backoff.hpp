@@ -10,8 +10,8 @@
 
 namespace rankmesh {
 
-/// Pauses between the polls of one wait: it spins first, then yields the core to other threads,
-/// and then sleeps. Create a new object for each wait. Without options it always yields.
+/// Pauses between the polls of one wait: it spins first, then yields the core to other threads, and
+/// then sleeps. Create a new object for each wait. Without options it always yields.
 ///
 /// Thread safety: one thread at a time.
 class Backoff {

@@ -22,8 +22,8 @@
 
 namespace rankmesh::detail {
 
-/// Everything that a mesh owns, complete when it is constructed. The members stand in the order of
-/// their construction: each uses only what is above it.
+/// Owns the parts of a mesh. The members are declared in the order of their construction; each of
+/// them uses only the ones above it.
 struct MeshState {
   MeshState() = default;
   ~MeshState();
@@ -35,40 +35,40 @@ struct MeshState {
   std::shared_ptr<ControlPlane> control;
   Placement placement{{}};
   std::unique_ptr<SharedMemoryBackend> shared;
-  std::unique_ptr<DeviceBackend> device;  ///< Null where the mesh has no devices.
+  std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
   std::shared_ptr<MeshRuntime> runtime;
-  /// In the order of creation, which is the order of freeing.
+  /// In the order in which they are created and freed.
   std::vector<std::shared_ptr<Connection>> connections;
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
-  Rendezvous rendezvous;                ///< Of dynamic groups and of partial openings.
-  std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL splits were made.
+  Rendezvous rendezvous;                ///< For dynamic groups and for open().
+  std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
-  /// Refuses operations from now on.
+  /// Marks the mesh as closed; later operations throw ClosedError.
   void mark_closed();
 };
 
-/// The transports for host memory of a group. Local.
+/// Creates the transports of a group for host memory. Local.
 /// @param shared  Null for dynamic groups, which do not use shared memory.
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const SharedMemoryBackend* shared);
 
-/// Opens a mesh: agreement, control communicator, node discovery, then the groups. Collective over
-/// `world`; blocks.
-/// @param description  The mesh in words, for messages.
+/// Opens a mesh: agreement, control communicator, node discovery, then the groups.
+/// Collective over `world`; blocks.
+/// @param description  The text of the mesh, for messages.
 std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse);
 
-/// A group of the plan whose devices may be opened.
+/// A group of the plan for which NCCL communicators may be opened.
 struct DeviceCandidate {
   const GroupDescription* group;
   mpi::CommunicatorView comm;
-  DeviceTransport* open;  ///< Null where it is not open.
+  DeviceTransport* open;  ///< Null if it is not open.
 };
-/// Returns what opens the asked families' groups on this rank. Local.
-/// @param asked, has_split  Per family: whether it is asked for, and whether its splits were made.
+/// Returns the communicators that must be opened on this rank for the given families. Local.
+/// @param asked, has_split  Per family: whether to open it, and whether it has already been split.
 DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
                              const std::vector<DeviceCandidate>& candidates,
                              const std::vector<bool>& asked, const std::vector<bool>& has_split);
