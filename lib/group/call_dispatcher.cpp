@@ -17,8 +17,8 @@ std::string name_in_routes(const std::string& name, const GroupDescription& grou
   return group.families.empty() ? "" : name.substr(0, name.find('['));
 }
 
-// Both ends of a message build the same identity, so that a peer who waits for the other half is
-// recognised. `other` is the peer, as a rank in group.
+// Returns the wait point of a message. Both ends compute the same key, so the wait monitor
+// recognises a peer that waits for the other half of the message.
 WaitPoint message_point(const std::string& name, const GroupDescription& group,
                         const std::string& identity, const Call& call, RankInGroup self) {
   const auto rank = [&](RankInGroup member) { return group.ranks.at(member.value()).value(); };
@@ -84,13 +84,14 @@ DeviceTransport& CallDispatcher::device(std::string_view operation) const {
       fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
 }
 
-// NCCL leaves a communicator that has failed to be aborted, so a failure breaks the group.
+// Runs an action, and marks the group as broken if it fails: NCCL cannot use a communicator again
+// after an error.
 template <class Action>
 void CallDispatcher::breaking_on_failure(Action&& action) {
   try {
     action();
   } catch (const UsageError&) {
-    throw;  // refused before NCCL saw it
+    throw;  // thrown before NCCL was called
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
@@ -155,15 +156,17 @@ void CallDispatcher::run_checked(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  // A group of one has nobody to wait for, and a polled transport waits with a deadline itself.
+  // A group of one rank waits for no other rank, and a polled transport waits
+  // with a deadline itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   const auto& deadline = runtime_->facts.deadline;
   if (deadline) return run_with_deadline(call, *deadline);
   if (runtime_->slow_path.any()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
-    // block inside MPI. For messages MPI lets a polled form meet a blocking one. Collectives must
-    // have the same form on all members, so the polled operations are finished first: in the order
-    // of issue, which is the same on all ranks, that cannot become a circle.
+    // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
+    // match a non-blocking collective with a blocking one, so before collectives the polled
+    // operations are completed. All ranks complete them in the same order, the order of issue,
+    // so they cannot deadlock.
     if (is_point_to_point(call.operation))
       return run_with_deadline(call, connection_->group.timeout);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
@@ -176,7 +179,7 @@ void CallDispatcher::run_lowered(const Call& call) {
   try {
     run_on_host(lowered->call());
   } catch (...) {
-    // MPI may still use the scratch memory of a call that failed in the middle, so it is leaked.
+    // MPI may still use the scratch memory of a call that has failed, so it is leaked.
     if (!connection_->is_usable()) (void)lowered.release();  // NOLINT
     throw;
   }
@@ -186,9 +189,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
   const WaitPoint point = wait_point(call);
   auto pending = transport_for(call).start(call);
-  // MPI may still use the memory of a call that failed in the middle, so its record is leaked.
-  const auto give_up = [&](const char* why) {
-    connection_->mark_broken(why);
+  // MPI may still use the memory of an operation that has failed, so the operation is leaked.
+  const auto give_up = [&](const char* reason) {
+    connection_->mark_broken(reason);
     (void)pending.release();  // NOLINT
   };
   try {
@@ -293,7 +296,7 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   return Work{std::move(operation), runtime_};
 }
 
-// All members who wait in this operation build the same key.
+// All members that wait in this operation compute the same key.
 WaitPoint CallDispatcher::wait_point(const Call& call) {
   const GroupDescription& group = connection_->group;
   const std::string identity = group.identity + "|" + group.ranks.to_string();

@@ -13,13 +13,22 @@ class Checker {
       : call_{call}, group_{group}, self_{self}, size_{size} {}
 
   void check() const {
+    same_kind();
+    if (call_.rows != 1) rows();
+    if (call_.has_blocks()) return blocks();
+    if (is_point_to_point(call_.operation)) return message();
+    collective();
+  }
+
+ private:
+  void collective() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
-    same_kind();
-    if (c.rows != 1) rows();
-    if (c.has_blocks()) return blocks();
     switch (c.operation) {
       case Operation::barrier:
+      case Operation::send:
+      case Operation::recv:
+      case Operation::send_recv:
         return;
       case Operation::broadcast:
         return member(c.root, "root");
@@ -42,8 +51,8 @@ class Checker {
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::reduce_scatter:
         counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
-        // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host
-        // has none.
+        // NCCL's form in place: `out` is this rank's block of `in`. In MPI's form the result is at
+        // the beginning of the whole buffer, so host memory has no form in place.
         if (c.rows == 1 && c.out.kind == MemoryKind::device &&
             c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
           return;
@@ -61,25 +70,25 @@ class Checker {
                              size_),
                  "give every member the same number of elements");
         return overlap(c.in, 0);
-      case Operation::send:
-        return peer(c.destination, "destination");
-      case Operation::recv:
-        return peer(c.source, "source");
-      case Operation::send_recv:
-        member(c.destination, "destination");
-        member(c.source, "source");
-        tag();
-        if ((c.destination == self_) != (c.source == self_))
-          refuse("only one of destination and source is the caller itself",
-                 "pass the caller's rank for both, or for neither");
-        if (c.destination == self_)
-          counts(c.out.count, c.in.count, "out", "as many elements as in");
-        return overlap(c.in, c.destination == self_ ? 0 : -1);
     }
   }
 
- private:
-  // Operations with one buffer leave the other as it is.
+  void message() const {
+    const Call& c = call_;
+    if (c.operation == Operation::send) return peer(c.destination, "destination");
+    if (c.operation == Operation::recv) return peer(c.source, "source");
+    member(c.destination, "destination");
+    member(c.source, "source");
+    tag();
+    const bool to_itself = c.destination == self_;
+    if (to_itself != (c.source == self_))
+      refuse("only one of destination and source is the caller itself",
+             "pass the caller's rank for both, or for neither");
+    if (to_itself) counts(c.out.count, c.in.count, "out", "as many elements as in");
+    overlap(c.in, to_itself ? 0 : -1);
+  }
+
+  // Operations with one buffer do not use the other one, so its type and kind do not matter.
   void same_kind() const {
     switch (call_.operation) {
       case Operation::barrier:
@@ -105,7 +114,9 @@ class Checker {
     }
   }
 
-  // v-forms: blocks of different sizes. Every member passes all counts, and they agree.
+  // Checks a v-form. It cannot compare the counts with those of other members. At members
+  // other than the root, the divided buffer of gather and scatter is ignored, so its
+  // blocks have no limit there.
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
@@ -158,7 +169,7 @@ class Checker {
   struct Block {
     std::int64_t place, count;
   };
-  // This member's, once all are known to lie in a buffer of so many elements.
+  // Checks that all blocks lie in a buffer of `elements` elements, and returns this member's block.
   [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements,
                                 std::string_view name) const {
     if (blocks == nullptr)
@@ -191,7 +202,8 @@ class Checker {
              "the rows must divide a block");
   }
 
-  // Blocks along another axis have no place of their own in the whole.
+  // Where this member's block begins in the whole buffer. Along an axis other than the first, a
+  // block is not contiguous in the whole buffer, so such calls cannot work in place.
   [[nodiscard]] std::int64_t own(std::int64_t place) const { return call_.rows == 1 ? place : -1; }
 
   [[noreturn]] void refuse(std::string_view problem, std::string_view hint) const {
@@ -227,8 +239,9 @@ class Checker {
              fmt::format("{} needs {}", name, rule));
   }
 
-  // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and
-  // nothing else of it.
+  // Checks that the input and the output do not overlap, unless the operation is in place: this
+  // rank's block of the input may begin exactly `allowed` elements after the beginning of `out`
+  // (-1: nowhere). std::less compares pointers to different arrays, for which `<` is unspecified.
   void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
   void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
     const Buffer& out = call_.out;

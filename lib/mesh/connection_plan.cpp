@@ -52,7 +52,7 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
                            : Split{});
   };
 
-  // An earlier family may have an equal group, whose connection serves this one too.
+  // If an earlier family has an equal group, both share its connection.
   std::optional<std::size_t> group;
   if (place) {
     const auto same = std::ranges::find_if(groups, [&](const GroupDescription& g) {
@@ -72,7 +72,8 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
     add_split(is_served ? std::nullopt : group);
   }
   if (place) {
-    if (!group) group = add_group(family.name(), ranks, f, placement, timeout);  // a group of one
+    if (!group)
+      group = add_group(family.name(), ranks, f, placement, timeout);  // a group of one rank
     const auto& served = groups[*group].families;
     groups[*group].place = plan.batch_place(served.front());
     for (const std::size_t g : served)

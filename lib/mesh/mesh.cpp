@@ -14,7 +14,7 @@ namespace {
 std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t size_of_element,
                             std::span<const std::string_view> names) {
   for (const std::string_view name : names)
-    (void)plan.index_of(name);  // throws where there is none
+    (void)plan.index_of(name);  // throws for an unknown name
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
     throw UsageError{fmt::format("allocate_symmetric cannot allocate {} elements", count),
                      "the number of bytes is too large: correct the count"};
@@ -77,7 +77,7 @@ detail::MeshState& Mesh::open_state(const char* activity) const {
 GroupCoordinator& Mesh::operator[](std::string_view name) {
   const auto found = state().named.find(name);
   if (found != state().named.end()) return *found->second;
-  const GroupFamily& family = plan().groups(name);  // throws where there is no such name
+  const GroupFamily& family = plan().groups(name);  // throws for an unknown name
   if (family.coverage(size()) == Coverage::overlapping)
     throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinators", name),
                     "make the groups that you need with new_groups"};

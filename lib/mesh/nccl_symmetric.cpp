@@ -32,7 +32,7 @@ WaitPoint registration_point(const GroupDescription& group) {
   return WaitPoint::of(group.ranks, std::move(activity), key);
 }
 
-// Registers the memory with one communicator. Returns what it was registered as, for the log.
+// Registers the memory with one communicator. Returns the kind of registration, for the log.
 std::string register_with(const Connection& connection, nccl::SymmetricMemory& memory,
                           ControlPlane& control) {
   NcclTransport& transport = *nccl_transport_of(connection);
@@ -79,7 +79,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   try {
     all.verify(activity, failure);
   } catch (const Error& error) {
-    // It is unknown how far NCCL came on the other ranks.
+    // The state of NCCL on the other ranks is unknown.
     for (const auto& connection : connections) connection->mark_broken(error.message());
     throw;
   }

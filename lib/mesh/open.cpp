@@ -1,4 +1,4 @@
-// How a mesh is opened.
+// Opens a mesh.
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -21,7 +21,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// What this rank could make of the description: a plan, or the reason why there is none.
+// The plan that this rank made of the description, or the reason why it has none.
 struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
@@ -87,8 +87,8 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   return agreement;
 }
 
-// Verifies that all ranks mean the same mesh, and duplicates the user's communicator. Nothing of
-// rankmesh exists yet, so the ranks wait on the user's communicator.
+// Verifies that all ranks pass the same mesh, and duplicates the program's communicator. rankmesh
+// has no communicator yet, so the ranks exchange their messages on the program's.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
@@ -99,21 +99,21 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
     agreement_on(local, world.size(), description, options)
         .verify(world, monitor, "the mesh's first collective", deadline);
   } catch (const MismatchError& mismatch) {
-    // A description that is bad in the same way everywhere is the user's error, not a disagreement.
+    // If the description is invalid in the same way on all ranks, they throw the SpecError itself.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
     throw;
   }
-  // MPI's creating calls block for ever if a rank does not come, so all ranks wait for each other
-  // first, with a deadline.
+  // The functions of MPI that create communicators block for ever if a rank is missing. So all
+  // ranks first wait for each other with a deadline.
   monitored_barrier(world, monitor,
-                    WaitPoint::of_all(world.size(), "the making of the control communicator"),
+                    WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
                                         options.log ? options.log : log_sink_from_environment());
 }
 
-// One split per family that needs it. Returns the communicators of this rank's groups; groups of
-// one have none.
+// Runs the splits of the plan. Returns the communicators of this rank's groups; groups
+// of one rank have none.
 std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
                                                   const mpi::CommunicatorView& world) {
   std::vector<mpi::Communicator> comms(plan.groups.size());
@@ -124,7 +124,8 @@ std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
   return comms;
 }
 
-// The device transports of the groups that are not lazy, one per group; null where there is none.
+// Opens the device transports of the groups that are not lazy. Returns one element per group, which
+// is null if the group has no device transport.
 std::vector<std::unique_ptr<DeviceTransport>> open_devices(
     MeshState& state, const ConnectionPlan& plan, const std::vector<mpi::CommunicatorView>& comms) {
   std::vector<std::unique_ptr<DeviceTransport>> transports(plan.groups.size());
@@ -149,7 +150,7 @@ std::vector<std::unique_ptr<DeviceTransport>> open_devices(
   return transports;
 }
 
-// Connections with all their transports, then coordinators on them.
+// Opens the connections with all their transports, and then creates the coordinators.
 void open_groups(MeshState& state, RouteTable routes) {
   const Rank rank = state.control->rank();
   ConnectionPlan plan{*state.plan, rank, state.placement, state.control->timeout};
@@ -202,7 +203,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 MeshState::~MeshState() {
   if (runtime == nullptr) return;
   runtime->in_flight.abandon();
-  mark_closed();  // the program may still hold groups
+  mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
 }
 
@@ -222,7 +223,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   state->options = std::move(options);
   ControlPlane& control = *state->control;
   monitored_barrier(control.comm(), control.monitor,
-                    WaitPoint::of_all(world.size(), "the making of the groups' communicators"),
+                    WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
                     control.deadline());
   mpi::Node node;
   state->placement = mpi::discover_nodes(control.comm(), &node);

@@ -9,7 +9,7 @@
 namespace rankmesh {
 namespace {
 
-// One for the process, as long as MPI lives; an attribute is found by it.
+// The key of the attribute that holds the reduction. The process has one, which is never freed.
 int reduction_key() {
   static const int key = [] {
     int created = MPI_KEYVAL_INVALID;
@@ -54,7 +54,7 @@ void MpiUserOperation::check() const {
     std::rethrow_exception(reduction_.failure());
   } catch (const std::exception& error) {
     reason = error.what();
-  } catch (...) {  // NOLINT: named above
+  } catch (...) {  // NOLINT: `reason` already says so
   }
   try {
     std::rethrow_exception(reduction_.failure());

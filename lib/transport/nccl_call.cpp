@@ -11,7 +11,7 @@ namespace {
 
 struct Element {
   ncclDataType_t type;
-  std::size_t per_element = 1;  // NCCL elements in one of ours
+  std::size_t per_element = 1;  // elements of NCCL per element of the call
 };
 
 Element element_of(DataType type) {
@@ -41,12 +41,12 @@ Element element_of(DataType type) {
       return {ncclFloat64};
     case DataType::float8_e4m3:
     case DataType::float8_e5m2:
-      return {ncclUint8};  // moved as bytes, which every NCCL can; see arithmetic_type()
+      return {ncclUint8};  // transferred as bytes, which every NCCL supports; see arithmetic_type()
   }
   return {ncclUint8};
 }
 
-// The type for reductions; nothing where the loaded NCCL, or the headers, have none.
+// Returns the type for reductions; nothing if the loaded NCCL or the headers have none.
 std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
   if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
     if (library.version() >= 22400)
@@ -73,7 +73,7 @@ ncclRedOp_t native(ReduceOp op) {
   return ncclSum;
 }
 
-// The call in NCCL's terms.
+// Issues a call with functions of NCCL.
 class NcclIssue {
  public:
   NcclIssue(const Call& call, const nccl::Communicator& comm, int rank, int size)
@@ -149,8 +149,8 @@ class NcclIssue {
   }
 
  private:
-  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at
-  // both ends.
+  // Issues a v-form: one NCCL operation per block, in one group. Both ends omit empty blocks,
+  // because all members know the counts.
   void blocks(int root) {
     const Call& c = call_;
     grouped([&] {
@@ -179,7 +179,7 @@ class NcclIssue {
             if (rank_ == root && in.count > 0) send(in, r);
             if (r == rank_ && c.out.count > 0) recv(c.out, root);
             break;
-          default:  // all_to_all: the checks let no other pass
+          default:  // all_to_all; check_call() allows no other operation
             if (in.count > 0) send(in, r);
             if (out.count > 0) recv(out, r);
         }
@@ -201,7 +201,7 @@ class NcclIssue {
     check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
   }
 
-  // The group is closed whatever happens inside, else the thread would stay in it.
+  // Ends the group also after an exception; otherwise all later calls of the thread would join it.
   template <class Calls>
   void grouped(Calls&& calls) {
     check(nccl_.GroupStart(), "ncclGroupStart");

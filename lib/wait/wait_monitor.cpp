@@ -126,7 +126,7 @@ Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing,
 }
 
 constexpr const char* hint =
-    "check what the missing ranks do (a crash, another branch, an earlier error); RANKMESH_TIMEOUT "
+    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
     "sets the time limit";
 
 // Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later.
