@@ -1,17 +1,14 @@
 // collectives [--ops LIST] [--min BYTES] [--max BYTES] [--pairs N] [--only COLUMNS]
 //
-// Each collective by rankmesh against the plain MPI call on an equal communicator, in one run and
-// in pairs: a batch of one, a batch of the other, in turn. A batch's time is that of the slowest
-// rank. Printed are the median time of one MPI call, and for each way of rankmesh the median of the
-// pairs' ratios (below 1: faster than MPI) with the interval that holds the true median with 95%
-// confidence.
+// Compares each collective of rankmesh with the function of MPI on an equal communicator. It
+// measures pairs of batches alternately in one run; the time of a batch is that of the slowest
+// rank. It prints the median time of one call of MPI and, for each column, the median of the ratios
+// of the pairs (below 1: faster than MPI) with its 95% confidence interval.
 //
-//   routes   rankmesh's default routes             shm    shared memory whatever the size
-//   sym      symmetric buffers                     hand   sym against a loop written by hand
-//   (all_reduce)
+// routes rankmesh's default routes shm shared memory at every size sym symmetric buffers hand the
+// ratio of sym to a loop that was written by hand (all_reduce only)
 //
-// Bytes are those of a rank's largest buffer. Start it with mpirun (scripts/bench-collectives
-// does).
+// Bytes are those of a rank's largest buffer. scripts/bench-collectives starts it with mpirun.
 #include <sched.h>
 #include <unistd.h>
 
@@ -49,11 +46,11 @@ bool contains(const std::string& list, const std::string& word) {
   return ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
-// What a careful programmer would write for this one case: counters in shared memory, every rank
-// reduces its slice of all buffers and writes it to all of them.
+// An all_reduce in shared memory that was written by hand: every rank reduces its slice of all
+// buffers and writes the result to all of them. Counters in shared memory order the steps.
 class ByHand {
  public:
-  ByHand(std::size_t count, bool crowded) : crowded_{crowded} {
+  ByHand(std::size_t count, bool is_oversubscribed) : is_oversubscribed_{is_oversubscribed} {
     const auto bytes =
         static_cast<MPI_Aint>(128 + (count * sizeof(float) + 4095) / 4096 * 4096 + 128);
     void* own = nullptr;
@@ -75,7 +72,7 @@ class ByHand {
     counters_[static_cast<std::size_t>(rank)]->store(++step_, std::memory_order_release);
     for (const auto* counter : counters_)
       for (int spins = 0; counter->load(std::memory_order_acquire) < step_; ++spins)
-        if (crowded_ && spins > 8) sched_yield();
+        if (is_oversubscribed_ && spins > 8) sched_yield();
   }
 
   void all_reduce(std::size_t count) {
@@ -109,14 +106,14 @@ class ByHand {
   std::vector<std::atomic<std::uint64_t>*> counters_;
   std::vector<float*> buffers_;
   std::uint64_t step_ = 0;
-  bool crowded_;
+  bool is_oversubscribed_;
 };
 
 using Action = std::function<void()>;
 
-// Seconds per call of the slowest rank.
+// Returns the seconds per call of the slowest rank.
 double batch(const Action& action, int calls) {
-  action();  // not counted: whoever ran before used other memory
+  action();  // not measured, because the batch before may have used other memory
   MPI_Barrier(MPI_COMM_WORLD);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < calls; ++i) action();
@@ -133,7 +130,7 @@ struct Summary {
 Summary summary(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
-  // Order statistics around the median that hold it with 95% confidence.
+  // The 95% confidence interval of the median, from order statistics.
   const double half = 0.98 * std::sqrt(n);
   const auto at = [&](double index) {
     return values[static_cast<std::size_t>(std::clamp(index, 0.0, n - 1))];
@@ -141,43 +138,43 @@ Summary summary(std::vector<double> values) {
   return {at((n - 1) / 2), at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half) - 1)};
 }
 
-struct Way {
+struct Column {
   const char* name;
-  Action action;  // empty: not for this operation
+  Action action;  // empty: the column has no value for this operation
 };
 
 void compare(const std::string& operation, std::int64_t bytes, const Action& by_mpi,
-             const std::vector<Way>& ways, const Action& by_hand, const Settings& settings) {
+             const std::vector<Column>& columns, const Action& by_hand, const Settings& settings) {
   const double once = batch(by_mpi, 3);
   const int calls = static_cast<int>(std::clamp(5e-4 / once, 1.0, 1000.0));
   std::vector<double> mpi_times;
-  std::vector<std::vector<double>> ratios(ways.size());
+  std::vector<std::vector<double>> ratios(columns.size());
   std::vector<double> to_hand;
-  for (const Way& way : ways)
-    if (way.action) batch(way.action, calls);  // warm
+  for (const Column& column : columns)
+    if (column.action) batch(column.action, calls);  // warm-up
   for (int pair = 0; pair < settings.pairs; ++pair)
-    for (std::size_t w = 0; w < ways.size(); ++w) {
-      if (!ways[w].action) continue;
-      // Who comes first changes: what runs behind another finds other caches.
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (!columns[c].action) continue;
+      // MPI and rankmesh begin alternately, because the first one finds other data in the caches.
       double mpi = 0;
       double ours = 0;
       if (pair % 2 == 0) mpi = batch(by_mpi, calls);
-      ours = batch(ways[w].action, calls);
+      ours = batch(columns[c].action, calls);
       if (pair % 2 == 1) mpi = batch(by_mpi, calls);
       mpi_times.push_back(mpi);
-      ratios[w].push_back(ours / mpi);
-      if (by_hand && std::strcmp(ways[w].name, "sym") == 0)
+      ratios[c].push_back(ours / mpi);
+      if (by_hand && std::strcmp(columns[c].name, "sym") == 0)
         to_hand.push_back(ours / batch(by_hand, calls));
     }
   if (rank != 0) return;
   std::printf("%-15s %9lld %11.2f", operation.c_str(), static_cast<long long>(bytes),
               summary(mpi_times).median * 1e6);
-  for (std::size_t w = 0; w < ways.size(); ++w) {
-    if (ratios[w].empty()) {
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (ratios[c].empty()) {
       std::printf("   %-19s", "-");
       continue;
     }
-    const Summary s = summary(ratios[w]);
+    const Summary s = summary(ratios[c]);
     std::printf("   %5.2f (%5.2f..%5.2f)", s.median, s.low, s.high);
   }
   if (!to_hand.empty()) {
@@ -188,29 +185,43 @@ void compare(const std::string& operation, std::int64_t bytes, const Action& by_
   std::fflush(stdout);
 }
 
-void run(const Settings& settings) {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  Mesh plain{MPI_COMM_WORLD, "tp=auto"};
-  MeshOptions forced;
-  forced.routes = "*.*:host=shm";
-  Mesh shared{MPI_COMM_WORLD, "tp=auto", forced};
-  GroupCoordinator& routes = plain["tp"];
-  GroupCoordinator& shm = shared["tp"];
+// Two equal meshes, one of which uses shared memory for everything, and buffers for all sizes.
+class Comparison {
+ public:
+  explicit Comparison(const Settings& settings)
+      : settings_{settings},
+        most_{std::max<std::size_t>(static_cast<std::size_t>(settings.most) / sizeof(float),
+                                    members())},
+        in_(most_),
+        out_(most_) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    std::fill(symmetric_in_.begin(), symmetric_in_.end(), 0.0F);
+    std::fill(symmetric_out_.begin(), symmetric_out_.end(), 0.0F);
+  }
 
-  const auto un = static_cast<std::size_t>(size);
-  const std::size_t most =
-      std::max<std::size_t>(static_cast<std::size_t>(settings.most) / sizeof(float), un);
-  std::vector<float> in(most);
-  std::vector<float> out(most);
-  const auto symmetric_in = shared.allocate_symmetric<float>(most, {"tp"});
-  const auto symmetric_out = shared.allocate_symmetric<float>(most, {"tp"});
-  const bool crowded = size > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  ByHand hand{most, crowded};
-  std::fill(symmetric_in.begin(), symmetric_in.end(), 0.0F);
-  std::fill(symmetric_out.begin(), symmetric_out.end(), 0.0F);
+  void run() {
+    if (rank == 0) print_heading();
+    barrier();
+    for (std::int64_t bytes = settings_.least; bytes <= settings_.most; bytes *= 4) {
+      with_equal_buffers(bytes);
+      with_blocks(
+          std::max<std::size_t>(1, static_cast<std::size_t>(bytes) / sizeof(float) / members()));
+      messages(bytes);
+    }
+    shared_.close();
+    plain_.close();
+    MPI_Comm_free(&comm_);
+  }
 
-  if (rank == 0) {
+ private:
+  static std::size_t members() { return static_cast<std::size_t>(size); }
+  static bool is_oversubscribed() { return size > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+  static MeshOptions only_shared_memory() {
+    MeshOptions options;
+    options.routes = "*.*:host=shm";
+    return options;
+  }
+  static void print_heading() {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(library, &length);
@@ -219,108 +230,111 @@ void run(const Settings& settings) {
     std::printf("%-15s %9s %11s   %-19s   %-19s   %-19s   %-19s\n", "operation", "bytes", "MPI, us",
                 "routes / MPI", "shm / MPI", "sym / MPI", "sym / by hand");
   }
-  const auto wanted = [&](const char* name, Action action) {
-    return Way{name, contains(settings.only, name) ? std::move(action) : Action{}};
-  };
-  const auto hand_wanted = [&](Action action) {
-    return contains(settings.only, "hand") ? action : Action{};
-  };
 
-  if (contains(settings.ops, "barrier"))
-    compare(
-        "barrier", 0, [&] { MPI_Barrier(comm); },
-        {wanted("routes", [&] { routes.barrier(); }), wanted("shm", [&] { shm.barrier(); })}, {},
-        settings);
+  // A column of the table; its action is empty if the column was not requested.
+  [[nodiscard]] Column column(const char* name, Action action) const {
+    return {name, contains(settings_.only, name) ? std::move(action) : Action{}};
+  }
+  void compare(const char* operation, std::int64_t bytes, const Action& by_mpi,
+               const std::vector<Column>& columns, const Action& by_hand = {}) const {
+    if (contains(settings_.ops, operation))
+      ::compare(operation, bytes, by_mpi, columns,
+                contains(settings_.only, "hand") ? by_hand : Action{}, settings_);
+  }
 
-  for (std::int64_t bytes = settings.least; bytes <= settings.most; bytes *= 4) {
+  void barrier() {
+    compare("barrier", 0, [&] { MPI_Barrier(comm_); },
+            {column("routes", [&] { routes_.barrier(); }), column("shm", [&] { shm_.barrier(); })});
+  }
+
+  // broadcast, all_reduce and reduce, whose buffers have the same size.
+  void with_equal_buffers(std::int64_t bytes) {
     const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
     const int n = static_cast<int>(count);
-    const std::size_t block = std::max<std::size_t>(1, count / un);
-    const int nb = static_cast<int>(block);
-    const std::span<float> i{in.data(), count};
-    const std::span<float> o{out.data(), count};
-    const std::span<float> ib{in.data(), block};
-    const std::span<float> ob{out.data(), block};
-    const std::span<float> iw{in.data(), block * un};
-    const std::span<float> ow{out.data(), block * un};
-    const auto so = symmetric_out.subspan(0, count);
-    const auto siw = symmetric_in.subspan(0, block * un);
-    const auto sow = symmetric_out.subspan(0, block * un);
-    const auto sob = symmetric_out.subspan(0, block);
-    const auto own = symmetric_out.subspan(block * static_cast<std::size_t>(rank), block);
-    const auto whole = static_cast<std::int64_t>(block * un * sizeof(float));
-
-    if (contains(settings.ops, "broadcast"))
-      compare(
-          "broadcast", bytes, [&] { MPI_Bcast(o.data(), n, MPI_FLOAT, 0, comm); },
-          {wanted("routes", [&] { routes.broadcast(o, 0); }),
-           wanted("shm", [&] { shm.broadcast(o, 0); }),
-           wanted("sym", [&] { shm.broadcast(so, 0); })},
-          {}, settings);
-    if (contains(settings.ops, "all_reduce"))
-      compare(
-          "all_reduce", bytes,
-          [&] { MPI_Allreduce(MPI_IN_PLACE, o.data(), n, MPI_FLOAT, MPI_SUM, comm); },
-          {wanted("routes", [&] { routes.all_reduce(o); }),
-           wanted("shm", [&] { shm.all_reduce(o); }), wanted("sym", [&] { shm.all_reduce(so); })},
-          hand_wanted([&] { hand.all_reduce(count); }), settings);
-    if (contains(settings.ops, "all_gather"))
-      compare(
-          "all_gather", whole,
-          [&] { MPI_Allgather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, comm); },
-          {wanted("routes", [&] { routes.all_gather(ib, ow); }),
-           wanted("shm", [&] { shm.all_gather(ib, ow); }),
-           wanted("sym", [&] { shm.all_gather(own, sow); })},
-          {}, settings);
-    if (contains(settings.ops, "reduce_scatter"))
-      compare(
-          "reduce_scatter", whole,
-          [&] { MPI_Reduce_scatter_block(iw.data(), ob.data(), nb, MPI_FLOAT, MPI_SUM, comm); },
-          {wanted("routes", [&] { routes.reduce_scatter(iw, ob); }),
-           wanted("shm", [&] { shm.reduce_scatter(iw, ob); }),
-           wanted("sym", [&] { shm.reduce_scatter(siw, sob); })},
-          {}, settings);
-    if (contains(settings.ops, "all_to_all"))
-      compare(
-          "all_to_all", whole,
-          [&] { MPI_Alltoall(iw.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, comm); },
-          {wanted("routes", [&] { routes.all_to_all(iw, ow); }),
-           wanted("shm", [&] { shm.all_to_all(iw, ow); }),
-           wanted("sym", [&] { shm.all_to_all(siw, sow); })},
-          {}, settings);
-    if (contains(settings.ops, "reduce"))
-      compare(
-          "reduce", bytes, [&] { MPI_Reduce(i.data(), o.data(), n, MPI_FLOAT, MPI_SUM, 0, comm); },
-          {wanted("routes", [&] { routes.reduce(i, o, 0); }),
-           wanted("shm", [&] { shm.reduce(i, o, 0); })},
-          {}, settings);
-    if (contains(settings.ops, "gather"))
-      compare(
-          "gather", whole,
-          [&] { MPI_Gather(ib.data(), nb, MPI_FLOAT, ow.data(), nb, MPI_FLOAT, 0, comm); },
-          {wanted("routes", [&] { routes.gather(ib, ow, 0); }),
-           wanted("shm", [&] { shm.gather(ib, ow, 0); })},
-          {}, settings);
-    if (contains(settings.ops, "scatter"))
-      compare(
-          "scatter", whole,
-          [&] { MPI_Scatter(iw.data(), nb, MPI_FLOAT, ob.data(), nb, MPI_FLOAT, 0, comm); },
-          {wanted("routes", [&] { routes.scatter(iw, ob, 0); }),
-           wanted("shm", [&] { shm.scatter(iw, ob, 0); })},
-          {}, settings);
-    if (contains(settings.ops, "send_recv"))
-      compare(
-          "send_recv", bytes,
-          [&] {
-            MPI_Sendrecv(i.data(), n, MPI_FLOAT, (rank + 1) % size, 0, o.data(), n, MPI_FLOAT,
-                         (rank + size - 1) % size, 0, comm, MPI_STATUS_IGNORE);
-          },
-          {wanted("routes", [&] { routes.send_recv(i, next, o, prev); })}, {}, settings);
+    const std::span<float> in{in_.data(), count};
+    const std::span<float> out{out_.data(), count};
+    const auto symmetric = symmetric_out_.subspan(0, count);
+    compare("broadcast", bytes, [&] { MPI_Bcast(out.data(), n, MPI_FLOAT, 0, comm_); },
+            {column("routes", [&] { routes_.broadcast(out, 0); }),
+             column("shm", [&] { shm_.broadcast(out, 0); }),
+             column("sym", [&] { shm_.broadcast(symmetric, 0); })});
+    compare(
+        "all_reduce", bytes,
+        [&] { MPI_Allreduce(MPI_IN_PLACE, out.data(), n, MPI_FLOAT, MPI_SUM, comm_); },
+        {column("routes", [&] { routes_.all_reduce(out); }),
+         column("shm", [&] { shm_.all_reduce(out); }),
+         column("sym", [&] { shm_.all_reduce(symmetric); })},
+        [&] { hand_.all_reduce(count); });
+    compare("reduce", bytes,
+            [&] { MPI_Reduce(in.data(), out.data(), n, MPI_FLOAT, MPI_SUM, 0, comm_); },
+            {column("routes", [&] { routes_.reduce(in, out, 0); }),
+             column("shm", [&] { shm_.reduce(in, out, 0); })});
   }
-  shared.close();
-  plain.close();
-  MPI_Comm_free(&comm);
-}
+
+  // The operations of which one buffer has a block of `block` elements per member.
+  void with_blocks(std::size_t block) {
+    const int n = static_cast<int>(block);
+    const std::size_t whole = block * members();
+    const auto bytes = static_cast<std::int64_t>(whole * sizeof(float));
+    const std::span<float> in{in_.data(), block};
+    const std::span<float> out{out_.data(), block};
+    const std::span<float> all_in{in_.data(), whole};
+    const std::span<float> all_out{out_.data(), whole};
+    const auto symmetric_all_in = symmetric_in_.subspan(0, whole);
+    const auto symmetric_all_out = symmetric_out_.subspan(0, whole);
+    const auto symmetric_out = symmetric_out_.subspan(0, block);
+    const auto own = symmetric_out_.subspan(block * static_cast<std::size_t>(rank), block);
+    compare("all_gather", bytes,
+            [&] { MPI_Allgather(in.data(), n, MPI_FLOAT, all_out.data(), n, MPI_FLOAT, comm_); },
+            {column("routes", [&] { routes_.all_gather(in, all_out); }),
+             column("shm", [&] { shm_.all_gather(in, all_out); }),
+             column("sym", [&] { shm_.all_gather(own, symmetric_all_out); })});
+    compare(
+        "reduce_scatter", bytes,
+        [&] { MPI_Reduce_scatter_block(all_in.data(), out.data(), n, MPI_FLOAT, MPI_SUM, comm_); },
+        {column("routes", [&] { routes_.reduce_scatter(all_in, out); }),
+         column("shm", [&] { shm_.reduce_scatter(all_in, out); }),
+         column("sym", [&] { shm_.reduce_scatter(symmetric_all_in, symmetric_out); })});
+    compare("all_to_all", bytes,
+            [&] { MPI_Alltoall(all_in.data(), n, MPI_FLOAT, all_out.data(), n, MPI_FLOAT, comm_); },
+            {column("routes", [&] { routes_.all_to_all(all_in, all_out); }),
+             column("shm", [&] { shm_.all_to_all(all_in, all_out); }),
+             column("sym", [&] { shm_.all_to_all(symmetric_all_in, symmetric_all_out); })});
+    compare("gather", bytes,
+            [&] { MPI_Gather(in.data(), n, MPI_FLOAT, all_out.data(), n, MPI_FLOAT, 0, comm_); },
+            {column("routes", [&] { routes_.gather(in, all_out, 0); }),
+             column("shm", [&] { shm_.gather(in, all_out, 0); })});
+    compare("scatter", bytes,
+            [&] { MPI_Scatter(all_in.data(), n, MPI_FLOAT, out.data(), n, MPI_FLOAT, 0, comm_); },
+            {column("routes", [&] { routes_.scatter(all_in, out, 0); }),
+             column("shm", [&] { shm_.scatter(all_in, out, 0); })});
+  }
+
+  void messages(std::int64_t bytes) {
+    const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
+    const int n = static_cast<int>(count);
+    const std::span<float> in{in_.data(), count};
+    const std::span<float> out{out_.data(), count};
+    compare("send_recv", bytes,
+            [&] {
+              MPI_Sendrecv(in.data(), n, MPI_FLOAT, (rank + 1) % size, 0, out.data(), n, MPI_FLOAT,
+                           (rank + size - 1) % size, 0, comm_, MPI_STATUS_IGNORE);
+            },
+            {column("routes", [&] { routes_.send_recv(in, next, out, prev); })});
+  }
+
+  Settings settings_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  Mesh plain_{MPI_COMM_WORLD, "tp=auto"};
+  Mesh shared_{MPI_COMM_WORLD, "tp=auto", only_shared_memory()};
+  GroupCoordinator& routes_ = plain_["tp"];
+  GroupCoordinator& shm_ = shared_["tp"];
+  std::size_t most_;  // elements
+  std::vector<float> in_, out_;
+  SymmetricSpan<float> symmetric_in_ = shared_.allocate_symmetric<float>(most_, {"tp"});
+  SymmetricSpan<float> symmetric_out_ = shared_.allocate_symmetric<float>(most_, {"tp"});
+  ByHand hand_{most_, is_oversubscribed()};
+};
 
 }  // namespace
 
@@ -337,6 +351,6 @@ int main(int argc, char** argv) {
     if (flag == "--max") settings.most = std::atoll(argv[i + 1]);
     if (flag == "--pairs") settings.pairs = std::atoi(argv[i + 1]);
   }
-  run(settings);
+  Comparison{settings}.run();
   return 0;
 }

@@ -1,5 +1,5 @@
 // groups_by_hand json|text|csv: prints what `meshinfo groups pp=16,dp=512,cp=16,tp=8 --format ...`
-// prints, by loops written for this one mesh. The yardstick of scripts/bench-million.
+// prints, with loops for this one mesh. scripts/bench-million compares meshinfo with it.
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -56,7 +56,7 @@ void json() {
   text("}}\n");
 }
 
-// The one item of a group: first-last, and the step where it is not 1.
+// The only item of a group: first-last, and the step if it is not 1.
 void item(std::size_t d, std::int64_t first) {
   number(first);
   text("-");

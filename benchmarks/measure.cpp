@@ -1,6 +1,6 @@
-// measure RUNS COMMAND [-- COMMAND]: runs the commands in turn, their output thrown away. Prints
-// for each the median, least and most milliseconds and the largest resident set in MB; for two also
-// the ratios of the pairs.
+// measure RUNS COMMAND [-- COMMAND]: runs the commands alternately and discards their output.
+// Prints the median, minimum and maximum of the milliseconds of each command, and its largest
+// resident set in MB; for two commands also the ratios of the pairs.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-// Planning and asking at growing world sizes, against lists of ranks in vectors.
+// Measures planning and queries at growing world sizes, and compares them with
+// lists of ranks in vectors.
 #include <benchmark/benchmark.h>
 
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -25,8 +26,8 @@ void groups_of_one_rank(benchmark::State& state) {
 }
 BENCHMARK(groups_of_one_rank)->RangeMultiplier(1024)->Range(1024, 1 << 30);
 
-// What a program does that enumerates: every group of every dimension as a vector, then a search
-// for the rank's.
+// The way of a program that enumerates: every group of every dimension is a vector, and the program
+// searches the groups for the rank.
 void groups_of_one_rank_by_lists(benchmark::State& state) {
   const std::int64_t sizes[] = {4, state.range(0) / 64, 2, 8};
   for (auto _ : state) {

@@ -1,11 +1,9 @@
-// One rank of a mesh of six dimensions: its coordinates, its group of one dimension, its number in
-// the group. Four ways in turn, batch by batch in the same run, so that what disturbs one disturbs
-// all:
-//   rankmesh     Layout::coordinates and GroupFamily::find
-//   by hand      the arithmetic of this mesh, its sizes in variables
-//   constants    the same, its sizes known to the compiler
-//   lists        every group as a vector of ranks, and a table from rank to place for each
-//   dimension
+// Measures queries for one rank of a mesh of six dimensions: its coordinates, its group along one
+// dimension, and its rank in this group. The four variants run alternately, batch by batch, so
+// that a disturbance affects all of them: rankmesh Layout::coordinates and GroupFamily::find by
+// hand arithmetic for this mesh, with its sizes in variables constants the same arithmetic, with
+// sizes that the compiler knows lists every group as a vector of ranks, and a table from rank to
+// place for each dimension
 #include <malloc.h>
 
 #include <array>
@@ -51,7 +49,7 @@ std::size_t bytes_in_use() {
   return answer;
 }
 
-// The sizes come through memory that the compiler knows nothing about.
+// The sizes are volatile, so that the compiler does not know them.
 [[gnu::noinline]] Answer by_hand(std::int64_t rank, const Sizes& sizes) {
   return divide(rank, sizes);
 }
@@ -62,7 +60,7 @@ template <std::int64_t world>
   return divide(rank, sizes);
 }
 
-// What a program has that makes all groups: the lists, and where each rank stands.
+// The lists of all groups, and the place of each rank in them.
 struct Lists {
   struct Place {
     std::int32_t group, rank_in_group;
@@ -165,7 +163,7 @@ void query(benchmark::State& state) {
   state.counters["bytes_lists"] = static_cast<double>(with_lists - with_plan);
   state.counters["ms_make_lists"] = list_time.count() * 1e3;
 }
-// As many iterations as take 0.2 s in the smallest mesh; lists are made once per repetition.
+// The number of iterations takes 0.2 s in the smallest mesh. Lists are created once per repetition.
 #define QUERY(world) \
   BENCHMARK(query<world>)->UseManualTime()->Iterations(400)->Repetitions(5)->ReportAggregatesOnly()
 QUERY(1024);

@@ -1,7 +1,7 @@
 // router_cost [OPERATION]: 10,000 calls of a coordinator whose transport does nothing, for
 // callgrind.
 //
-// What is counted by scripts/router-cost: from the caller's own line to the transport's run().
+// scripts/router-cost counts the instructions from the caller's line to the transport's run().
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -36,14 +36,14 @@ class NullTransport final : public Transport {
 
 }  // namespace
 
-// Ten at a time, for what a loop costs is not the call's.
+// Ten calls per iteration, so that the loop itself costs little.
 template <class Call>
 [[gnu::always_inline]] inline void repeat(Call&& call) {
 #pragma GCC unroll 10
   for (int i = 0; i < repeats; ++i) call();
 }
 
-// The names that callgrind is told.
+// The names of the functions that callgrind counts.
 #define MEASURED(name, parameters, call)                         \
   extern "C" [[gnu::noinline]] void measured_##name parameters { \
     repeat([&] { group.call; });                                 \
@@ -69,8 +69,8 @@ MEASURED(send_recv, (GroupCoordinator & group, Input in, Values out),
 
 int main(int argc, char** argv) {
   mpi::Environment environment{argc, argv};
-  // Two transports and a rule by size: the longest path that a call takes without asking a
-  // transport.
+  // Two transports and a rule with a size: the longest path of a call for which no transport is
+  // asked whether it supports the call.
   detail::MeshFacts facts{.routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm",
                                                       RouteSource::code, "here")};
   facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));

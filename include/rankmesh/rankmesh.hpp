@@ -1,4 +1,4 @@
-// Includes everything that a communicating program usually needs.
+// Includes the headers that a program with communication usually needs.
 #pragma once
 
 #include "rankmesh/base/error.hpp"

@@ -13,7 +13,7 @@ void ControlQueue::State::throw_no_message(const Deadline& deadline) const {
   throw TimeoutError{fmt::format("message {} of the control queue of '{}' did not arrive within "
                                  "{} s: its writer is rank {}",
                                  messages, group->name(), deadline.seconds(), name(writer.value())),
-                     "look at what the writer does",
+                     "check whether the writer has stopped or is slow",
                      {group->ranks().at(writer.value())}};
 }
 

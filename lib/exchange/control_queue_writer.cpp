@@ -24,8 +24,8 @@ void ControlQueue::State::throw_late(const Deadline& deadline) const {
       fmt::format("message {} of the control queue of '{}' found no free slot "
                   "within {} s: rank {} chunks",
                   messages, group->name(), deadline.seconds(), fmt::join(names, " chunks, rank ")),
-      "look at what the late readers do; with more slots, the writer can be ahead "
-      "of them further",
+      "check whether the late readers have stopped or are slow; more slots allow the writer to be "
+      "further ahead",
       std::move(ranks)};
 }
 

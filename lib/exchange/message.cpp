@@ -50,10 +50,11 @@ Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPar
   Header header;
   std::memcpy(&header, part.data(), sizeof header);
   if (header.mark_ != mark || (header.kind != Kind::message && header.kind != Kind::failure))
-    refuse(group, from, "they do not begin with its mark");
+    refuse(group, from, "they do not begin with the mark of a message");
   if (header.bytes > limit)
-    refuse(group, from,
-           fmt::format("they announce {} bytes, the limit is {}", header.bytes, limit));
+    refuse(
+        group, from,
+        fmt::format("their header announces {} bytes, but the limit is {}", header.bytes, limit));
   return header;
 }
 

@@ -10,14 +10,15 @@ namespace rankmesh {
 Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
   const auto dimensions = static_cast<std::int64_t>(shape.size());
   if (axis < -dimensions || axis >= dimensions)
-    throw UsageError{fmt::format("axis {} of an array of {} dimensions", axis, dimensions),
-                     "axes run from 0; negative ones count from the end"};
+    throw UsageError{
+        fmt::format("the axis {} does not exist: the array has {} dimensions", axis, dimensions),
+        "axes are numbered from 0; negative numbers count from the end"};
   const std::int64_t chosen = axis < 0 ? axis + dimensions : axis;
   for (std::int64_t i = 0; i < dimensions; ++i) {
     const std::int64_t length = shape[static_cast<std::size_t>(i)];
     if (length < 0)
-      throw UsageError{fmt::format("the shape [{}]", fmt::join(shape, ", ")),
-                       "lengths are 0 or more"};
+      throw UsageError{fmt::format("the shape [{}] has a negative length", fmt::join(shape, ", ")),
+                       "use lengths of 0 or more"};
     if (i < chosen) rows_ *= length;
     elements_ *= length;
   }
@@ -29,8 +30,8 @@ Call Axis::along(Call call) const {
   const std::int64_t block = gathers ? call.in.count : call.out.count;
   if (block != elements_)
     throw UsageError{
-        fmt::format("{} along an axis: {} has {} elements, the shape {}", to_string(call.operation),
-                    gathers ? "in" : "out", block, elements_),
+        fmt::format("{} along an axis: {} has {} elements, but the shape has {}",
+                    to_string(call.operation), gathers ? "in" : "out", block, elements_),
         "give the shape of one member's block"};
   call.rows = elements_ == 0 ? 1 : rows_;
   return call;

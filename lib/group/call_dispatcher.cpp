@@ -17,8 +17,8 @@ std::string name_in_routes(const std::string& name, const GroupDescription& grou
   return group.families.empty() ? "" : name.substr(0, name.find('['));
 }
 
-// Both ends of a message build the same identity, so that a peer who waits for the other half is
-// recognised. `other` is the peer, as a rank in group.
+// Returns the wait point of a message. Both ends compute the same key, so the wait monitor
+// recognises a peer that waits for the other half of the message.
 WaitPoint message_point(const std::string& name, const GroupDescription& group,
                         const std::string& identity, const Call& call, RankInGroup self) {
   const auto rank = [&](RankInGroup member) { return group.ranks.at(member.value()).value(); };
@@ -84,13 +84,14 @@ DeviceTransport& CallDispatcher::device(std::string_view operation) const {
       fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
 }
 
-// NCCL leaves a communicator that has failed to be aborted, so a failure breaks the group.
+// Runs an action, and marks the group as broken if it fails: NCCL cannot use a communicator again
+// after an error.
 template <class Action>
 void CallDispatcher::breaking_on_failure(Action&& action) {
   try {
     action();
   } catch (const UsageError&) {
-    throw;  // refused before NCCL saw it
+    throw;  // thrown before NCCL was called
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
@@ -101,20 +102,20 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
 
 void CallDispatcher::wait_for_stream(StreamRef stream) {
   const CallLock lock{*runtime_};
-  require_open("wait before close()");
+  require_open("wait for the stream before close()");
   DeviceTransport& transport = device("wait");
   breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
 }
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
   if (runtime_->is_closed || !connection_->comm())
-    throw ClosedError{fmt::format("{}.{} after close()", name_, to_string(call.operation)),
-                      "close the mesh last"};
-  if (!connection_->is_usable())
     throw ClosedError{
-        fmt::format("{}.{}: the group is broken: {}", name_, to_string(call.operation),
-                    connection_->why_unusable()),
-        "after a timeout end the program or make a new mesh of the ranks that are left"};
+        fmt::format("{}.{} is called after close()", name_, to_string(call.operation)),
+        "close the mesh after its last operation"};
+  if (!connection_->is_usable())
+    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_,
+                                  to_string(call.operation), connection_->why_unusable()),
+                      "end the program, or open a new mesh on the ranks that are left"};
   if (on_device) (void)device(to_string(call.operation));
   check_call(call, name_, self_, size_);
 }
@@ -124,9 +125,9 @@ Transport& CallDispatcher::transport_for(const Call& call) const {
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
       if (window != nullptr && !window->is_open)
-        throw ClosedError{fmt::format("{}.{} on symmetric memory of a mesh that is closed", name_,
+        throw ClosedError{fmt::format("{}.{} uses symmetric memory of a closed mesh", name_,
                                       to_string(call.operation)),
-                          "the memory went with its mesh: allocate it on one that is open"};
+                          "close() frees symmetric memory: allocate it on an open mesh"};
     for (const auto& transport : connection_->host().list)
       if (transport->uses_symmetric_memory(call)) return *transport;
   }
@@ -155,15 +156,17 @@ void CallDispatcher::run_checked(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  // A group of one has nobody to wait for, and a polled transport waits with a deadline itself.
+  // A group of one rank waits for no other rank, and a polled transport waits
+  // with a deadline itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   const auto& deadline = runtime_->facts.deadline;
   if (deadline) return run_with_deadline(call, *deadline);
   if (runtime_->slow_path.any()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
-    // block inside MPI. For messages MPI lets a polled form meet a blocking one. Collectives must
-    // have the same form on all members, so the polled operations are finished first: in the order
-    // of issue, which is the same on all ranks, that cannot become a circle.
+    // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
+    // match a non-blocking collective with a blocking one, so before collectives the polled
+    // operations are completed. All ranks complete them in the same order, the order of issue,
+    // so they cannot deadlock.
     if (is_point_to_point(call.operation))
       return run_with_deadline(call, connection_->group.timeout);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
@@ -176,7 +179,7 @@ void CallDispatcher::run_lowered(const Call& call) {
   try {
     run_on_host(lowered->call());
   } catch (...) {
-    // MPI may still use the scratch memory of a call that failed in the middle, so it is leaked.
+    // MPI may still use the scratch memory of a call that has failed, so it is leaked.
     if (!connection_->is_usable()) (void)lowered.release();  // NOLINT
     throw;
   }
@@ -186,9 +189,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
   const WaitPoint point = wait_point(call);
   auto pending = transport_for(call).start(call);
-  // MPI may still use the memory of a call that failed in the middle, so its record is leaked.
-  const auto give_up = [&](const char* why) {
-    connection_->mark_broken(why);
+  // MPI may still use the memory of an operation that has failed, so the operation is leaked.
+  const auto give_up = [&](const char* reason) {
+    connection_->mark_broken(reason);
     (void)pending.release();  // NOLINT
   };
   try {
@@ -236,10 +239,9 @@ void CallDispatcher::run_on_device(const Call& call) {
   DeviceTransport& device = *connection_->device();
   if (!runtime_->batch.is_open()) return breaking_on_failure([&] { device.run(call, *this); });
   if (call.rows != 1 && size_ > 1)
-    throw UsageError{
-        fmt::format("{}.{} along another axis than the first inside an NcclGroup", name_,
-                    to_string(call.operation)),
-        "issue it outside the group: it is a collective and a copy, one after the other"};
+    throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
+                                 name_, to_string(call.operation)),
+                     "issue it outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
@@ -274,7 +276,7 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   if (on_device && is_batched)
     throw UsageError{
         fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-        "use the form without _async: a batch is asynchronous anyway"};
+        "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
   operation->point = wait_point(call);
@@ -294,7 +296,7 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   return Work{std::move(operation), runtime_};
 }
 
-// All members who wait in this operation build the same key.
+// All members that wait in this operation compute the same key.
 WaitPoint CallDispatcher::wait_point(const Call& call) {
   const GroupDescription& group = connection_->group;
   const std::string identity = group.identity + "|" + group.ranks.to_string();

@@ -13,13 +13,22 @@ class Checker {
       : call_{call}, group_{group}, self_{self}, size_{size} {}
 
   void check() const {
+    same_kind();
+    if (call_.rows != 1) rows();
+    if (call_.has_blocks()) return blocks();
+    if (is_point_to_point(call_.operation)) return message();
+    collective();
+  }
+
+ private:
+  void collective() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
-    same_kind();
-    if (c.rows != 1) rows();
-    if (c.has_blocks()) return blocks();
     switch (c.operation) {
       case Operation::barrier:
+      case Operation::send:
+      case Operation::recv:
+      case Operation::send_recv:
         return;
       case Operation::broadcast:
         return member(c.root, "root");
@@ -32,17 +41,18 @@ class Checker {
         counts(c.out.count, c.in.count, "out", "as many elements as in at the root");
         return overlap(c.in, 0);
       case Operation::all_gather:
-        counts(c.out.count, size_ * c.in.count, "out", "size x in elements");
+        counts(c.out.count, size_ * c.in.count, "out", "size() times as many elements as in");
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::gather:
         member(c.root, "root");
         if (!at_root) return;
-        counts(c.out.count, size_ * c.in.count, "out", "size x in elements at the root");
+        counts(c.out.count, size_ * c.in.count, "out",
+               "size() times as many elements as in at the root");
         return overlap(c.in, own(self_.value() * c.in.count));
       case Operation::reduce_scatter:
-        counts(c.in.count, size_ * c.out.count, "in", "size x out elements");
-        // In place as NCCL has it: out is the own block of in. MPI's form is another, so the host
-        // has none.
+        counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
+        // NCCL's form in place: `out` is this rank's block of `in`. In MPI's form the result is at
+        // the beginning of the whole buffer, so host memory has no form in place.
         if (c.rows == 1 && c.out.kind == MemoryKind::device &&
             c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
           return;
@@ -50,34 +60,35 @@ class Checker {
       case Operation::scatter:
         member(c.root, "root");
         if (!at_root) return;
-        counts(c.in.count, size_ * c.out.count, "in", "size x out elements at the root");
+        counts(c.in.count, size_ * c.out.count, "in",
+               "size() times as many elements as out at the root");
         return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), own(0), c.in);
       case Operation::all_to_all:
         counts(c.out.count, c.in.count, "out", "as many elements as in");
         if (c.in.count % size_ != 0)
-          refuse(
-              fmt::format("in has {} elements, which {} members cannot share", c.in.count, size_),
-              "give every member the same number of elements");
+          refuse(fmt::format("the {} elements of in cannot be divided by {} members", c.in.count,
+                             size_),
+                 "give every member the same number of elements");
         return overlap(c.in, 0);
-      case Operation::send:
-        return peer(c.destination, "destination");
-      case Operation::recv:
-        return peer(c.source, "source");
-      case Operation::send_recv:
-        member(c.destination, "destination");
-        member(c.source, "source");
-        tag();
-        if ((c.destination == self_) != (c.source == self_))
-          refuse("it sends to itself and receives from another, or the other way round",
-                 "exchange with itself both ways or not at all");
-        if (c.destination == self_)
-          counts(c.out.count, c.in.count, "out", "as many elements as in");
-        return overlap(c.in, c.destination == self_ ? 0 : -1);
     }
   }
 
- private:
-  // Operations with one buffer leave the other as it is.
+  void message() const {
+    const Call& c = call_;
+    if (c.operation == Operation::send) return peer(c.destination, "destination");
+    if (c.operation == Operation::recv) return peer(c.source, "source");
+    member(c.destination, "destination");
+    member(c.source, "source");
+    tag();
+    const bool to_itself = c.destination == self_;
+    if (to_itself != (c.source == self_))
+      refuse("only one of destination and source is the caller itself",
+             "pass the caller's rank for both, or for neither");
+    if (to_itself) counts(c.out.count, c.in.count, "out", "as many elements as in");
+    overlap(c.in, to_itself ? 0 : -1);
+  }
+
+  // Operations with one buffer do not use the other one, so its type and kind do not matter.
   void same_kind() const {
     switch (call_.operation) {
       case Operation::barrier:
@@ -94,15 +105,18 @@ class Checker {
       case Operation::scatter:
       case Operation::all_to_all:
         if (call_.in.type != call_.out.type)
-          refuse(fmt::format("in is {}, out is {}", to_string(call_.in.type),
+          refuse(fmt::format("in holds {}, but out holds {}", to_string(call_.in.type),
                              to_string(call_.out.type)),
-                 "use one type");
+                 "use the same type for both");
         if (call_.in.kind != call_.out.kind)
-          refuse("in and out are in different kinds of memory", "copy one of them first");
+          refuse("in and out are in different kinds of memory",
+                 "copy one of them to the other kind of memory first");
     }
   }
 
-  // v-forms: blocks of different sizes. Every member passes all counts, and they agree.
+  // Checks a v-form. It cannot compare the counts with those of other members. At members
+  // other than the root, the divided buffer of gather and scatter is ignored, so its
+  // blocks have no limit there.
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
@@ -110,35 +124,35 @@ class Checker {
     const bool of_in =
         c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     if ((of_out && c.in_blocks != nullptr) || (of_in && c.out_blocks != nullptr))
-      refuse(fmt::format("{} has blocks, which is one block here", of_out ? "in" : "out"),
-             fmt::format("give those of {} alone", of_out ? "out" : "in"));
+      refuse(fmt::format("{} is one block, but it has Blocks", of_out ? "in" : "out"),
+             fmt::format("pass the Blocks of {} only", of_out ? "out" : "in"));
     switch (c.operation) {
       case Operation::all_gather: {
         const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
-        counts(c.in.count, count, "in", "the elements of the own block");
+        counts(c.in.count, count, "in", "as many elements as this rank's block");
         return overlap(c.in, place);
       }
       case Operation::reduce_scatter:
         counts(c.out.count, own_block(c.in_blocks, c.in.count, "in").count, "out",
-               "the elements of the own block");
+               "as many elements as this rank's block");
         return overlap(c.in, -1);
       case Operation::gather: {
         member(c.root, "root");
         const auto [place, count] =
             own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
-        counts(c.in.count, count, "in", "the elements of the own block");
+        counts(c.in.count, count, "in", "as many elements as this rank's block");
         return at_root ? overlap(c.in, place) : void();
       }
       case Operation::scatter: {
         member(c.root, "root");
         const auto [place, count] = own_block(c.in_blocks, at_root ? c.in.count : INT64_MAX, "in");
-        counts(c.out.count, count, "out", "the elements of the own block");
+        counts(c.out.count, count, "out", "as many elements as this rank's block");
         return at_root ? overlap(c.in.slice(place, c.out.count), 0, c.in) : void();
       }
       case Operation::all_to_all: {
         const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
         counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
-               "as many elements in the own block as in");
+               "as many elements in this rank's block as in");
         return overlap(c.in, -1);
       }
       case Operation::barrier:
@@ -148,30 +162,30 @@ class Checker {
       case Operation::send:
       case Operation::recv:
       case Operation::send_recv:
-        refuse("it has no form with counts per rank", "leave the blocks out");
+        refuse("the operation does not support blocks of different sizes", "pass no Blocks");
     }
   }
 
   struct Block {
     std::int64_t place, count;
   };
-  // This member's, once all are known to lie in a buffer of so many elements.
+  // Checks that all blocks lie in a buffer of `elements` elements, and returns this member's block.
   [[nodiscard]] Block own_block(const Blocks* blocks, std::int64_t elements,
-                                std::string_view which) const {
+                                std::string_view name) const {
     if (blocks == nullptr)
-      refuse(fmt::format("{} has no blocks", which), "give their counts, one per member");
+      refuse(fmt::format("{} has no Blocks", name), "pass Blocks with one count per member");
     const auto& block_counts = blocks->counts();
     const auto& displacements = blocks->displacements();
     if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
         displacements.size() != block_counts.size())
-      refuse(fmt::format("{} has {} counts and {} displacements", which, block_counts.size(),
+      refuse(fmt::format("{} has {} counts and {} displacements", name, block_counts.size(),
                          displacements.size()),
-             fmt::format("give {} of each, one per member", size_));
+             fmt::format("pass {} of each, one per member", size_));
     for (std::size_t k = 0; k < block_counts.size(); ++k)
       if (block_counts[k] < 0 || displacements[k] < 0 ||
           displacements[k] > elements - block_counts[k])
-        refuse(fmt::format("block {} of {} lies outside its {} elements", k, which, elements),
-               "look at its count and displacement");
+        refuse(fmt::format("block {} of {} lies outside its {} elements", k, name, elements),
+               "correct its count or displacement");
     const auto own = static_cast<std::size_t>(self_.value());
     return {displacements[own], block_counts[own]};
   }
@@ -183,30 +197,31 @@ class Checker {
         c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
     const std::int64_t block = gathers ? c.in.count : c.out.count;
     if ((!gathers && !splits) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
-      refuse(fmt::format("blocks of {} elements in {} rows", block, c.rows),
-             "all_gather, gather, reduce_scatter and scatter of equal blocks have rows that divide "
-             "them");
+      refuse(fmt::format("blocks of {} elements cannot have {} rows", block, c.rows),
+             "only equal blocks of all_gather, gather, reduce_scatter and scatter have rows, and "
+             "the rows must divide a block");
   }
 
-  // Blocks along another axis have no place of their own in the whole.
+  // Where this member's block begins in the whole buffer. Along an axis other than the first, a
+  // block is not contiguous in the whole buffer, so such calls cannot work in place.
   [[nodiscard]] std::int64_t own(std::int64_t place) const { return call_.rows == 1 ? place : -1; }
 
-  [[noreturn]] void refuse(std::string_view what, std::string_view hint) const {
+  [[noreturn]] void refuse(std::string_view problem, std::string_view hint) const {
     throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,
-                                 to_string(call_.operation), self_.value(), size_, what),
+                                 to_string(call_.operation), self_.value(), size_, problem),
                      std::string{hint}};
   }
 
   void member(RankInGroup rank, std::string_view role) const {
     if (rank.value() < 0 || rank.value() >= size_)
-      refuse(fmt::format("the {} is {}", role, rank.value()),
-             fmt::format("ranks in this group run from 0 to {}", size_ - 1));
+      refuse(fmt::format("the {} {} is outside the group", role, rank.value()),
+             fmt::format("ranks in this group are numbered from 0 to {}", size_ - 1));
   }
 
   void tag() const {
     if (call_.tag < 0 || call_.tag > max_tag)
-      refuse(fmt::format("the tag is {}", call_.tag),
-             fmt::format("tags run from 0 to {}", max_tag));
+      refuse(fmt::format("the tag {} is out of range", call_.tag),
+             fmt::format("use a tag from 0 to {}", max_tag));
   }
 
   void peer(RankInGroup rank, std::string_view role) const {
@@ -214,18 +229,19 @@ class Checker {
     tag();
     if (rank == self_)
       refuse(fmt::format("the {} is the caller itself", role),
-             "use send_recv to exchange with oneself");
+             "use send_recv to send to the caller itself");
   }
 
-  void counts(std::int64_t is, std::int64_t wanted, std::string_view which,
+  void counts(std::int64_t is, std::int64_t wanted, std::string_view name,
               std::string_view rule) const {
     if (is != wanted)
-      refuse(fmt::format("{} has {} elements, {} are wanted", which, is, wanted),
-             fmt::format("{} has {}", which, rule));
+      refuse(fmt::format("{} has {} elements, but {} are needed", name, is, wanted),
+             fmt::format("{} needs {}", name, rule));
   }
 
-  // `in` may be exactly the part of `out` that begins `allowed` elements in (-1: no part), and
-  // nothing else of it.
+  // Checks that the input and the output do not overlap, unless the operation is in place: this
+  // rank's block of the input may begin exactly `allowed` elements after the beginning of `out`
+  // (-1: nowhere). std::less compares pointers to different arrays, for which `<` is unspecified.
   void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
   void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
     const Buffer& out = call_.out;
@@ -235,7 +251,7 @@ class Checker {
     const std::byte* out_end = out.data + out.bytes();
     if (!before(whole_in.data, out_end) || !before(out.data, in_end)) return;
     if (allowed >= 0 && own_block.data == out.slice(allowed, 0).data) return;
-    refuse("in and out overlap", "use separate memory, or exactly the same (in place)");
+    refuse("in and out overlap", "use separate memory, or exactly the same memory (in place)");
   }
 
   const Call& call_;

@@ -87,7 +87,7 @@ ncclComm* GroupCoordinator::native_nccl() const {
 }
 
 StreamRef GroupCoordinator::stream() const {
-  dispatcher_->require_open("its stream was destroyed with it");
+  dispatcher_->require_open("close() destroys the stream of the group");
   return dispatcher_->device("stream").stream();
 }
 
@@ -100,7 +100,7 @@ const BootstrapReport* GroupCoordinator::bootstrap() const noexcept {
 
 RouteExplanation GroupCoordinator::explain(Operation operation, std::int64_t bytes, MemoryKind kind,
                                            DataType type, bool capture) const {
-  // A call of that size without memory: transports answer by sizes and types.
+  // A call without memory: transports decide by sizes and types only.
   Call call{.operation = operation};
   const bool has_size = bytes >= 0;
   const auto width = static_cast<std::int64_t>(size_of(type));

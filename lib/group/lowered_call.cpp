@@ -7,24 +7,26 @@
 namespace rankmesh::detail {
 namespace {
 
+// Whether this rank gets the result of the operation.
 bool has_result(const Call& call, RankInGroup self) {
   const bool is_at_root =
       call.operation == Operation::reduce || call.operation == Operation::gather;
   return !is_at_root || call.root == self;
 }
 
-// Calls use(place in the whole, place in the packed blocks, bytes) for every stretch: in the whole
-// the members' stretches take turns, packed their blocks follow each other. Places are in bytes.
+// Calls use(place in the array, place in the packed blocks, bytes) for every contiguous piece of a
+// block along an axis. Places are in bytes. For 2 members A and B and blocks of 3 rows:
+//   array:  A0 B0 A1 B1 A2 B2      packed:  A0 A1 A2 B0 B1 B2
 template <class Use>
-void for_each_stretch(const Call& call, std::int64_t size, Use&& use) {
+void for_each_piece(const Call& call, std::int64_t size, Use&& use) {
   const bool gathers =
       call.operation == Operation::all_gather || call.operation == Operation::gather;
   const std::int64_t block = gathers ? call.in.bytes() : call.out.bytes();
-  const std::int64_t stretch = block / call.rows;
+  const std::int64_t piece = block / call.rows;
   for (std::int64_t member = 0; member < size; ++member)
     for (std::int64_t row = 0; row < call.rows; ++row)
-      use((row * size + member) * stretch, member * block + row * stretch,
-          static_cast<std::size_t>(stretch));
+      use((row * size + member) * piece, member * block + row * piece,
+          static_cast<std::size_t>(piece));
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ void for_each_stretch(const Call& call, std::int64_t size, Use&& use) {
 LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
     : original_{call}, plain_{call}, size_{size}, has_result_{has_result(call, self)} {
   plain_.rows = 1;
-  plain_.in.window = nullptr;  // scratch memory is nobody's but this rank's
+  plain_.in.window = nullptr;  // scratch memory is not symmetric
   plain_.out.window = nullptr;
   if (call.rows != 1) {
     const bool gathers =
@@ -41,7 +43,7 @@ LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
         !gathers && (call.operation == Operation::reduce_scatter || call.root == self);
     if (has_whole_in) {
       blocks_.resize(static_cast<std::size_t>(call.in.bytes()));
-      for_each_stretch(call, size, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
+      for_each_piece(call, size, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
         std::memcpy(blocks_.data() + packed, call.in.data + whole, bytes);
       });
       plain_.in.data = blocks_.data();
@@ -53,8 +55,12 @@ LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
   if (is_narrow_float(call.in.type) && reduces(call.operation)) widen_all();
 }
 
+// Replaces the buffers by float32 copies. It runs after the blocks were packed, so it
+// reads the packed input and finish() unpacks nothing: reductions along an axis have one
+// block as their output.
 void LoweredCall::widen_all() {
   const ConstBuffer in = plain_.in;
+  // On ranks without a result `out` may be null, and nothing must be allocated for it.
   const Buffer out = plain_.out.slice(0, has_result_ ? plain_.out.count : 0);
   out_.resize(static_cast<std::size_t>(out.count));
   plain_.out = {reinterpret_cast<std::byte*>(out_.data()), out.count, DataType::float32};
@@ -72,10 +78,9 @@ void LoweredCall::finish() {
   if (plain_.out.type != original_.out.type)
     return narrow(original_.out.type, out_, original_.out.data);
   if (plain_.out.data == original_.out.data) return;
-  for_each_stretch(original_, size_,
-                   [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
-                     std::memcpy(original_.out.data + whole, blocks_.data() + packed, bytes);
-                   });
+  for_each_piece(original_, size_, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
+    std::memcpy(original_.out.data + whole, blocks_.data() + packed, bytes);
+  });
 }
 
 }  // namespace rankmesh::detail

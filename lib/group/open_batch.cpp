@@ -14,7 +14,7 @@ std::optional<Blocks> copy_of(const Blocks* blocks) {
   return blocks == nullptr ? std::nullopt : std::optional{*blocks};
 }
 
-// Keeps the first failure of several steps that must all be taken.
+// Keeps the first failure of several steps, all of which must run.
 class FirstFailure {
  public:
   template <class Step>
@@ -81,7 +81,7 @@ void OpenBatch::end(const Deadline& deadline) {
       call.operation()->failure = failure.message();
   }
   if (device_ != nullptr) {
-    // Whatever happened above, this thread is inside NCCL's group and must leave it.
+    // Even after a failure above, this thread is inside NCCL's group and must leave it.
     const bool is_issued = failure.guard([&] { device_->end(deadline); });
     if (!is_issued)
       for (const DeferredCall& call : calls)

@@ -10,7 +10,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// MPI may still write to the memory of an operation that was given up, so it is never freed.
+// Leaks an abandoned operation, because MPI may still write to its memory.
 void leak(AsyncOperation& operation) {
   (void)operation.pending.release();                           // NOLINT
   (void)new std::shared_ptr<void>{std::move(operation.kept)};  // NOLINT
@@ -62,13 +62,13 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                               const Deadline& deadline) {
   if (operation.is_deferred)
-    throw UsageError{fmt::format("{}: waited for inside its NcclGroup", operation.point.activity),
-                     "end the group first: none of its operations has been issued"};
+    throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
+                     "end the NcclGroup first: its operations have not been issued"};
   try {
     monitor.wait(
         [&] {
           if (test(operation)) return true;
-          // A peer may wait for another operation of this rank before it comes to this one.
+          // A peer may be waiting for another operation of this rank first.
           advance_polled();
           return false;
         },
@@ -80,7 +80,8 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
 }
 
 void OperationsInFlight::progress() {
-  for (const auto& operation : std::vector{list_}) {  // a copy: operations that end leave the list
+  for (const auto& operation :
+       std::vector{list_}) {  // a copy, because operations that end are removed from the list
     try {
       (void)test(*operation);
     } catch (const Error& error) {

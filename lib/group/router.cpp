@@ -9,12 +9,15 @@
 namespace rankmesh::detail {
 namespace {
 
+// Returns why the group does not have a transport that a rule names.
 std::string why_absent(const HostTransports& transports, const std::string& name) {
   const auto known = transports.absent.find(name);
   return known != transports.absent.end() ? known->second
                                           : fmt::format("the group has no {} transport", name);
 }
 
+// Describes a call for the rules. Members have different counts in v-forms and in messages, so
+// these have no size: a rule by size could choose different transports on two members.
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
   if (call.operation == Operation::send) query.kind = call.in.kind;
@@ -31,7 +34,7 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 Router::Router(const RouteTable& routes, const HostTransports& transports,
                const GroupDescription& group, std::string_view family)
     : size_{group.ranks.size()}, scope_{std::string{family}, size_, group.nodes} {
-  if (size_ == 1) {  // copies: no rule is asked
+  if (size_ == 1) {  // one rank only copies, so no rule applies
     Transport* local = transports.list.front().get();
     choices_.push_back({{endless, local, local}});
     for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
@@ -55,7 +58,8 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
   }
 }
 
-// The choices of one operation and type, shared with an equal list that is there already.
+// Returns the choices for one operation and type, one per range of sizes. Equal lists are stored
+// once, so the constructor can compare cells by the addresses of their lists.
 const Router::Choice* Router::add(const RouteTable& routes, const HostTransports& transports,
                                   const RouteQuery& query) {
   std::vector<Choice> list;
@@ -89,7 +93,8 @@ Transport& Router::first_that_supports(const Choice& choice, const Call& call) c
   if (choice.first->supports(call)) return *choice.first;
   for (std::uint32_t i = 0; i + 1 < choice.others; ++i)
     if (others_[choice.begin_others + i]->supports(call)) return *others_[choice.begin_others + i];
-  return *others_[choice.begin_others + choice.others - 1];  // says itself what it does not carry
+  return *others_[choice.begin_others + choice.others -
+                  1];  // the last one throws if it does not carry the call
 }
 
 RouteExplanation Router::explain(const RouteTable& routes, const HostTransports& transports,

@@ -1,4 +1,4 @@
-// How a mesh, or one group of it, is closed.
+// Closes a mesh, or one group of it.
 #include <algorithm>
 #include <exception>
 
@@ -18,8 +18,8 @@ void Mesh::close(GroupCoordinator& group) {
   const auto found =
       std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
   if (found == state.dynamic.end())
-    throw UsageError{fmt::format("'{}' is no dynamic group of this mesh", group.name()),
-                     "close() of the mesh closes the groups of its families"};
+    throw UsageError{fmt::format("'{}' is not a dynamic group of this mesh", group.name()),
+                     "close the mesh itself to close all its groups"};
   detail::Connection& connection = detail::GroupAccess::connection(group);
   if (state.device)
     if (const std::string graphs = state.device->living_graphs(&connection.group); !graphs.empty())
@@ -50,11 +50,12 @@ void Mesh::close(GroupCoordinator& group) {
 void Mesh::close() {
   if (is_closed()) return;
   if (!mpi::is_active())
-    throw UsageError{"close() after MPI_Finalize", "close the mesh before MPI is finalized"};
+    throw UsageError{"close() is called after MPI_Finalize",
+                     "close the mesh before MPI is finalised"};
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
-  Agreement agreement;  // as cheap as a barrier, and every rank can refuse
+  Agreement agreement;  // it costs as much as a barrier, and reports a rank that cannot close
   try {
     state.runtime->in_flight.finish(nullptr, control.monitor, state.deadline());
     if (state.device) state.device->quiesce(state.connections, state.deadline());
@@ -69,12 +70,12 @@ void Mesh::close() {
   } catch (const MismatchError&) {
     throw;  // the mesh stays open
   } catch (...) {
-    state.mark_closed();  // MPI_Finalize frees what is left
+    state.mark_closed();  // MPI_Finalize frees the communicators
     throw;
   }
-  state.runtime->is_closed = true;  // the connections follow when the devices have ended
+  state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
-  std::exception_ptr failure;  // a failing device does not keep MPI's communicators open
+  std::exception_ptr failure;  // after a failure of a device, MPI's communicators are still closed
   try {
     if (state.device) state.device->close(state.connections, state.deadline());
   } catch (...) {

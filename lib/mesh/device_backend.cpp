@@ -1,4 +1,4 @@
-// The choice of devices.
+// Chooses the devices of a mesh.
 #include "detail/device_backend.hpp"
 
 #include <charconv>
@@ -38,11 +38,11 @@ struct LocalDevices {
   }
 };
 
-// Whether there are devices, and which libraries drive them, must be the same on all ranks.
+// Adds the facts that must be the same on all ranks: whether there are devices, and the libraries.
 void agree_on_devices(const MeshOptions& options, const Participants& all,
                       const LocalDevices& local) {
   Agreement agreement;
-  // Ranks without devices may have different reasons: that is no disagreement, so it is not hashed.
+  // Ranks without devices may have different reasons, so the reason is not part of the hash.
   const std::string kind = local.library == nullptr ? "none" : "visible";
   agreement.add("devices", hash_bytes(kind),
                 local.why_not.empty() ? kind : "none: " + local.why_not);
@@ -54,7 +54,7 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
 }
 
 // Returns the launcher's number of this process on its node. It counts all processes of the job,
-// while the mesh may contain only some of them. Nothing where no launcher says it.
+// while the mesh may contain only some of them. Returns nothing if no launcher sets it.
 std::optional<int> launcher_local_rank() {
   const auto number = [](const char* name) -> std::optional<int> {
     const char* text = std::getenv(name);
@@ -66,14 +66,14 @@ std::optional<int> launcher_local_rank() {
   };
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"})
     if (const auto rank = number(name)) return rank;
-  // Slurm sets its variables in batch scripts too, for every program that is started there. They
-  // are this process's own only where they agree with PMI's.
+  // Slurm also sets its variables for programs that a batch script starts itself. They describe
+  // this process only if they agree with the variables of PMI.
   for (const char* name : {"PMIX_RANK", "PMI_RANK"})
     if (number(name) && number(name) == number("SLURM_PROCID")) return number("SLURM_LOCALID");
   return std::nullopt;
 }
 
-// Chooses a device for this rank that no other rank drives, unless sharing was asked for.
+// Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 device::Claim choose_device(const MeshOptions& options, const Placement& placement,
                             ControlPlane& control, int visible_devices) {
   const Participants all = control.all();

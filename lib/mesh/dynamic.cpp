@@ -1,4 +1,4 @@
-// Groups that come and go while the mesh lives.
+// Groups that are created and closed while the mesh is open.
 #include <algorithm>
 #include <numeric>
 
@@ -24,8 +24,8 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
   return group;
 }
 
-// Opens the group's device transport. Only the members take part, so they agree on their own
-// communicator. Returns null where the mesh has no devices.
+// Opens the group's device transport. Only the members take part, so they compare their values on
+// their own communicator. Returns null if the mesh has no devices.
 std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
                                              const detail::GroupDescription& group,
                                              const mpi::CommunicatorView& comm) {
@@ -63,7 +63,7 @@ std::string name_or_default(const std::string& name, const RankSet& ranks) {
   return name.empty() ? fmt::format("group({})", ranks.to_string(40)) : name;
 }
 
-// The list as a set, once nothing is wrong with it.
+// Returns the list as a set, and checks that its ranks are in the mesh.
 RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
                 const std::string& name) {
   RankSet set = RankSet::of(ranks);
@@ -71,7 +71,7 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
   if (set.highest().value() >= world)
     throw UsageError{fmt::format("new_group {}: rank {} is outside the world of {} ranks",
                                  name_or_default(name, set), set.highest().value(), world),
-                     fmt::format("ranks run from 0 to {}", world - 1)};
+                     fmt::format("ranks are numbered from 0 to {}", world - 1)};
   return set;
 }
 
@@ -85,7 +85,8 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
     std::vector<int> members;
     for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
     identity = state.rendezvous.join(*state.control, members, "new_group " + name);
-    // The list's hash spreads concurrent creations over the tags that every MPI offers.
+    // Groups that are created at the same time need different tags; the hash of the list makes that
+    // likely. 14 bits are in the range that every MPI supports.
     const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
     owned = mpi::create_group(state.control->comm(), members, tag);
     comm = owned.view();
@@ -96,7 +97,7 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(device));
 }
 
-// World ranks of a communicator's members.
+// Returns the members of a communicator as ranks of the mesh.
 std::vector<Rank> members_of(const mpi::CommunicatorView& comm,
                              const mpi::CommunicatorView& world) {
   MPI_Group theirs = MPI_GROUP_NULL;
@@ -123,9 +124,9 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
   const detail::CallLock lock{*state.runtime};
   RankSet set = checked(state, ranks, name);
   if (!set.contains(rank()))
-    throw UsageError{fmt::format("new_group {} on rank {}, which is not in it",
+    throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
-                     "only the members make a group"};
+                     "call it on the members of the group only"};
   return open_dynamic(state, std::move(set), std::move(name));
 }
 
@@ -133,10 +134,10 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
     std::span<const std::vector<Rank>> groups) {
   detail::MeshState& state = open_state("new_groups");
   const detail::CallLock lock{*state.runtime};
-  std::vector<RankSet> sets;  // all are checked before the first is made
+  std::vector<RankSet> sets;  // all lists are checked before the first group is created
   for (const auto& ranks : groups) sets.push_back(checked(state, ranks, {}));
-  // Sorted by their ranks: whatever a rank was given, it makes its groups in the order of one
-  // global list.
+  // All ranks sort their groups by the same rule. So any two ranks create their common groups in
+  // the same order, whatever the order of the arguments.
   std::vector<std::size_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order,
@@ -150,7 +151,7 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
 std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
-    throw NoDeviceError{fmt::format("adopt '{}' with an NCCL communicator: {}", name,
+    throw NoDeviceError{fmt::format("adopt '{}' cannot use an NCCL communicator: {}", name,
                                     state.runtime->facts.why_no_device),
                         "adopt the MPI communicator alone"};
   const detail::CallLock lock{*state.runtime};

@@ -14,10 +14,10 @@ namespace {
 std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t size_of_element,
                             std::span<const std::string_view> names) {
   for (const std::string_view name : names)
-    (void)plan.index_of(name);  // throws where there is none
+    (void)plan.index_of(name);  // throws for an unknown name
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / 4096 / size_of_element)
-    throw UsageError{fmt::format("allocate_symmetric of {} elements", count),
-                     "no machine has so much memory; look at the count"};
+    throw UsageError{fmt::format("allocate_symmetric cannot allocate {} elements", count),
+                     "the number of bytes is too large: correct the count"};
   return count * size_of_element;
 }
 
@@ -61,13 +61,14 @@ Mesh& Mesh::operator=(Mesh&&) noexcept = default;
 
 detail::MeshState& Mesh::state() const {
   if (state_ == nullptr)
-    throw ClosedError{"a mesh that was moved from is used", "use the mesh that it was moved to"};
+    throw ClosedError{"a moved-from mesh is used", "use the mesh that it was moved to"};
   return *state_;
 }
 
 detail::MeshState& Mesh::open_state(const char* activity) const {
   if (state().runtime->is_closed)
-    throw ClosedError{fmt::format("{} on a mesh that is closed", activity), "close the mesh last"};
+    throw ClosedError{fmt::format("{} is called on a closed mesh", activity),
+                      "close the mesh last"};
   if (state_->runtime->batch.is_open())
     throw UsageError{fmt::format("{} inside an NcclGroup", activity), "end the group first"};
   return *state_;
@@ -76,9 +77,9 @@ detail::MeshState& Mesh::open_state(const char* activity) const {
 GroupCoordinator& Mesh::operator[](std::string_view name) {
   const auto found = state().named.find(name);
   if (found != state().named.end()) return *found->second;
-  const GroupFamily& family = plan().groups(name);  // throws where there is no such name
+  const GroupFamily& family = plan().groups(name);  // throws for an unknown name
   if (family.coverage(size()) == Coverage::overlapping)
-    throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinator", name),
+    throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinators", name),
                     "make the groups that you need with new_groups"};
   throw NotMember{fmt::format("rank {} ({}) is in no group of '{}'", rank().value(),
                               plan().describe(rank()), name),
@@ -88,7 +89,7 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
 GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {
   const GroupOptions& options = plan().options(plan().index_of(name));
   if (std::ranges::find(options.duplicates, key) == options.duplicates.end())
-    throw UnknownName{fmt::format("'{}' has no duplicates communicator '{}'", name, key),
+    throw UnknownName{fmt::format("'{}' has no duplicate communicator '{}'", name, key),
                       fmt::format("list the key in the options of '{}': GroupOptions::duplicates, "
                                   "or duplicates = [\"{}\"] in "
                                   "its table of a spec file",
@@ -123,7 +124,7 @@ std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_eleme
   const detail::CallLock lock{*state.runtime};
   const std::size_t bytes = symmetric_bytes(*state.plan, count, size_of_element, names);
   if (state.device == nullptr)
-    throw NoDeviceError{fmt::format("allocate_symmetric on devices: the mesh has none: {}",
+    throw NoDeviceError{fmt::format("allocate_symmetric cannot allocate device memory: {}",
                                     state.runtime->facts.why_no_device),
                         "use host memory, or a machine with CUDA and NCCL"};
   std::vector<std::shared_ptr<detail::Connection>> members = connections_of(state, names);

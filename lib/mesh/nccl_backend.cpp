@@ -9,8 +9,8 @@
 namespace rankmesh::detail {
 namespace {
 
-// NCCL's group around several aborts: aborting one after the other can wait for a peer that has not
-// come to that communicator yet.
+// Puts several aborts into one NCCL group. One after the other, an abort can wait for a peer that
+// has not aborted that communicator yet.
 class AbortGroup {
  public:
   explicit AbortGroup(const nccl::Library& library) : library_{library} {
@@ -54,9 +54,9 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
   if (adopted->device() != device_)
     throw UsageError{
         fmt::format(
-            "adopt '{}': the NCCL communicator is on device {}, but the mesh drives device {}",
+            "adopt '{}': the NCCL communicator is on device {}, but the mesh uses device {}",
             group.name, adopted->device(), device_),
-        "one rank drives one device"};
+        "a rank uses one device only: create the communicator on the mesh's device"};
   return std::make_unique<NcclTransport>(std::move(adopted), comm.rank(), comm.size(),
                                          group.timeout, 0, context_,
                                          BootstrapReport{.method = "adopted"});
@@ -92,7 +92,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
 }
 
 void NcclBackend::close(Connections connections, const Deadline& deadline) {
-  // A broken communicator cannot be finalized, and one that fails must not keep the others open.
+  // A broken communicator cannot be finalised, and a failure must not leave the others open.
   std::exception_ptr failure;
   const auto for_each_usable = [&](auto&& step) {
     for (const auto& connection : connections) {
@@ -106,7 +106,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
       }
     }
   };
-  abort_broken(connections);  // peers that wait for them learn it now
+  abort_broken(connections);  // peers that wait for these communicators get an error now
   for_each_usable([&](nccl::Communicator& comm) {
     for (const auto& memory : symmetric_) memory->deregister(comm);
   });

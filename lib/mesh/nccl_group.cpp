@@ -15,7 +15,7 @@ NcclGroup::~NcclGroup() {
   try {
     end();
   } catch (const Error&) {
-    // The groups are marked as broken: their next operation says why.
+    // The groups are marked as broken, so their next operation reports the reason.
   }
 }
 

@@ -1,4 +1,4 @@
-// How NCCL communicators are opened: bootstrap, splits, warm-up.
+// Opens NCCL communicators: bootstrap, splits, warm-up.
 #include <algorithm>
 #include <utility>
 
@@ -99,7 +99,7 @@ class Opening {
     }
   }
 
-  // Returns the parent's communicator; null where it is not open.
+  // Returns the parent's communicator; null if it is not open.
   [[nodiscard]] nccl::Communicator* parent_of(const DeviceSplit& split) const {
     if (auto* open = dynamic_cast<NcclTransport*>(split.open_parent)) return &open->communicator();
     const auto found = std::ranges::find_if(
@@ -178,8 +178,8 @@ class Opening {
     report.splits = times_.splits;
   }
 
-  // Leaves nothing open. The scratch memory is freed afterwards, because cudaFree waits for the
-  // work that the aborts end.
+  // Aborts everything that this step has opened. The scratch memory is freed afterwards, because
+  // cudaFree waits for work that only the aborts end.
   void abort() noexcept {
     (void)context_->library.GroupStart();
     for (const Opened& o : opened_) o.transport->communicator().abort();

@@ -16,13 +16,13 @@ void require_open(Connections connections) {
     const std::string& name = connection->group.name;
     if (!connection->is_usable())
       throw UsageError{
-          fmt::format("allocate_symmetric for '{}', whose NCCL communicator is broken: {}", name,
+          fmt::format("allocate_symmetric for '{}': the NCCL communicator is broken: {}", name,
                       connection->why_unusable())};
     if (nccl_transport_of(*connection) == nullptr)
-      throw UsageError{fmt::format(
-          "allocate_symmetric for '{}', whose NCCL communicator is not open: call mesh.open() for "
-          "it first",
-          name)};
+      throw UsageError{
+          fmt::format("allocate_symmetric for '{}': the NCCL communicator is not open: call "
+                      "mesh.open() first",
+                      name)};
   }
 }
 
@@ -32,7 +32,7 @@ WaitPoint registration_point(const GroupDescription& group) {
   return WaitPoint::of(group.ranks, std::move(activity), key);
 }
 
-// Registers the memory with one communicator. Returns what it was registered as, for the log.
+// Registers the memory with one communicator. Returns the kind of registration, for the log.
 std::string register_with(const Connection& connection, nccl::SymmetricMemory& memory,
                           ControlPlane& control) {
   NcclTransport& transport = *nccl_transport_of(connection);
@@ -55,7 +55,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   std::unique_ptr<nccl::SymmetricMemory> made;
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
     require_open(connections);
     drain(control_->deadline());  // allocation may wait for the device, which may wait for a peer
@@ -79,7 +79,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   try {
     all.verify(activity, failure);
   } catch (const Error& error) {
-    // It is unknown how far NCCL came on the other ranks.
+    // The state of NCCL on the other ranks is unknown.
     for (const auto& connection : connections) connection->mark_broken(error.message());
     throw;
   }

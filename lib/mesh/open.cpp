@@ -1,4 +1,4 @@
-// How a mesh is opened.
+// Opens a mesh.
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -22,7 +22,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// What this rank could make of the description: a plan, or the reason why there is none.
+// The plan that this rank made of the description, or the reason why it has none.
 struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
@@ -39,8 +39,9 @@ LocalPlan plan_locally(int ranks, const MeshOptions& options,
     require_positive(local.timeout, "MeshOptions::timeout");
     if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
-      throw UsageError{fmt::format("MeshOptions::largest_count is {}", options.largest_count),
-                       "set it to a number between 1 and 2^31-1"};
+      throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
+                                   options.largest_count),
+                       "leave it at its default"};
     const MeshSpec spec = parse();
     MeshPlan plan = spec.plan(ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
@@ -80,15 +81,15 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
-  if (local.plan) agreement.add("options of names", local.plan->options_text());
+  if (local.plan) agreement.add("options of families", local.plan->options_text());
   if (local.routes) agreement.add("routes", local.routes->to_string());
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
 }
 
-// Verifies that all ranks mean the same mesh, and duplicates the user's communicator. Nothing of
-// rankmesh exists yet, so the ranks wait on the user's communicator.
+// Verifies that all ranks pass the same mesh, and duplicates the program's communicator. rankmesh
+// has no communicator yet, so the ranks exchange their messages on the program's.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
@@ -99,21 +100,21 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
     agreement_on(local, world.size(), description, options)
         .verify(world, monitor, "the mesh's first collective", deadline);
   } catch (const MismatchError& mismatch) {
-    // A description that is bad in the same way everywhere is the user's error, not a disagreement.
+    // If the description is invalid in the same way on all ranks, they throw the SpecError itself.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
     throw;
   }
-  // MPI's creating calls block for ever if a rank does not come, so all ranks wait for each other
-  // first, with a deadline.
+  // The functions of MPI that create communicators block for ever if a rank is missing. So all
+  // ranks first wait for each other with a deadline.
   monitored_barrier(world, monitor,
-                    WaitPoint::of_all(world.size(), "the making of the control communicator"),
+                    WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
                                         options.log ? options.log : log_sink_from_environment());
 }
 
-// One split per family that needs it. Returns the communicators of this rank's groups; groups of
-// one have none.
+// Runs the splits of the plan. Returns the communicators of this rank's groups; groups
+// of one rank have none.
 std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
                                                   const mpi::CommunicatorView& world) {
   std::vector<mpi::Communicator> comms(plan.groups.size());
@@ -193,7 +194,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 
 MeshState::~MeshState() {
   runtime->in_flight.abandon();
-  mark_closed();  // the program may still hold groups
+  mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
 }
 
@@ -209,7 +210,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   LocalPlan local = plan_locally(world.size(), options, parse);
   const auto control = make_control(world, local, description, options);
   monitored_barrier(control->comm(), control->monitor,
-                    WaitPoint::of_all(world.size(), "the making of the groups' communicators"),
+                    WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
                     control->deadline());
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);

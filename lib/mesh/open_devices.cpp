@@ -1,4 +1,4 @@
-// NCCL communicators: what one step opens, and those that are opened after the mesh.
+// Decides which NCCL communicators a step opens, and opens those of lazy families later.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,8 @@ bool belongs_to(const GroupDescription& group, std::size_t family) {
   return std::ranges::find(group.families, family) != group.families.end();
 }
 
-// NCCL shares the resources of a parent if the parent's own configuration says so, not the child's.
+// NCCL shares the resources of a parent if the configuration of the parent says so; that of
+// the child has no effect.
 bool has_sharing_children(const GroupDescription& group, const MeshPlan& plan) {
   if (!group.duplicate_key.empty()) return false;
   for (std::size_t f = 0; f < plan.families().size(); ++f)
@@ -47,8 +48,8 @@ const DeviceCandidate* find(const std::vector<DeviceCandidate>& candidates, std:
   return found == candidates.end() ? nullptr : &*found;
 }
 
-// Adds the splits of one family: one for its groups, and one per duplicate. Every rank of a parent
-// takes part, with a child or without.
+// Adds the splits of one family: one for its groups, and one per duplicate. All ranks of a parent
+// take part, also those that get no child.
 void add_splits(DeviceOpening& opening, const MeshPlan& plan, Rank rank,
                 const std::vector<DeviceCandidate>& candidates, std::size_t f) {
   const GroupOptions& options = plan.options(f);
@@ -125,7 +126,7 @@ std::vector<int> participants_of(const MeshPlan& plan, const std::vector<bool>& 
   return ranks;
 }
 
-// Opens the asked families on this rank, once all participants are known to mean the same.
+// Opens the requested families on this rank, after all participants have compared their arguments.
 void open_families(detail::MeshState& state, const std::vector<bool>& asked,
                    const Participants& participants) {
   std::vector<detail::DeviceCandidate> candidates;
@@ -137,7 +138,7 @@ void open_families(detail::MeshState& state, const std::vector<bool>& asked,
   try {
     opened = state.device->open(wanted, participants);
   } catch (...) {
-    // NCCL takes the parent along when a split fails.
+    // After a failed split, NCCL cannot use the parent either.
     for (const auto& connection : state.connections)
       if (connection->size() > 1 && connection->device() != nullptr &&
           connection->device()->native() == nullptr)
@@ -168,10 +169,10 @@ void Mesh::open(std::span<const std::string_view> names) {
 
   const std::vector<int> members = participants_of(plan(), asked);
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
-    throw NotMember{fmt::format("open of {} on rank {}, which is in none of their groups", text,
-                                rank().value()),
-                    "only the members open a group"};
-  // The participants agree on a communicator of exactly these ranks.
+    throw NotMember{fmt::format("open of {} is called on rank {}, which is in none of the groups",
+                                text, rank().value()),
+                    "call it on the members of the groups only"};
+  // The participants compare their arguments on a communicator of exactly these ranks.
   detail::ControlPlane& control = *state.control;
   Participants participants = control.all();
   mpi::Communicator part;
@@ -186,7 +187,7 @@ void Mesh::open(std::span<const std::string_view> names) {
     participants = {part.view(), &*part_monitor, control.timeout};
   }
   Agreement agreement;
-  agreement.add("names to open", text);
+  agreement.add("families to open", text);
   try {
     state.device->drain(state.deadline());
   } catch (const Error& error) {
@@ -195,7 +196,7 @@ void Mesh::open(std::span<const std::string_view> names) {
   participants.verify("the opening of NCCL communicators", agreement);
   open_families(state, asked, participants);
   part_monitor.reset();
-  part.free();  // all of its ranks are here
+  part.free();  // collective, and all ranks are here
 }
 
 }  // namespace rankmesh

@@ -37,7 +37,7 @@ void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& membe
 
 }  // namespace
 
-// Takes all notes that have arrived. Returns the members that have come to this rendezvous.
+// Receives all notes that have arrived. Returns the members that take part in this rendezvous.
 std::set<int>& Rendezvous::receive_notes(const mpi::CommunicatorView& comm, const Key& key) {
   while (true) {
     int there = 0;
@@ -60,7 +60,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
                              const std::string& activity) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::uint64_t list = hash_bytes(fmt::format("{}", fmt::join(members, ","))).low;
-  // Counted once it has worked, so that all members try the same rendezvous again after a failure.
+  // The count increases only after success, so after a failure all members use the same key again.
   const Key key{list, uses_[list]};
   send_notes(comm, members, key.first, key.second, Kind::arrived);
   const WaitPoint point{hash_bytes(fmt::format("rendezvous {} {}", key.first, key.second)).low,
@@ -69,7 +69,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     control.monitor.wait([&] { return receive_notes(comm, key).size() + 1 == members.size(); },
                          point, control.deadline());
   } catch (const TimeoutError&) {
-    // A member that comes later must not count on this rank.
+    // Tells late members that this rank no longer takes part.
     send_notes(comm, members, key.first, key.second, Kind::withdrawn);
     throw;
   }

@@ -9,13 +9,13 @@
 namespace rankmesh::detail {
 namespace {
 
-// Pages are taken when they are first written, so this limits addresses rather than memory.
+// The system allocates pages when they are first written, so this limits addresses, not memory.
 constexpr std::size_t largest_segment = std::size_t{1} << 30;
 constexpr std::size_t largest_slot = 64 << 10;
 constexpr std::size_t smallest_slot = 4 << 10;
 
-// Returns how many communicators the plan creates for the families before this one. The same on
-// every rank.
+// Returns the number of communicators that the plan creates for earlier families. The same on every
+// rank.
 std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
   std::size_t count = 0;
   for (std::size_t f = 0; f < family; ++f) {
@@ -52,7 +52,7 @@ SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, P
   try {
     segment_ =
         SharedSegment{node_.comm.view(), total(slot_bytes_), control_->monitor,
-                      wait_point("the making of the node's shared memory"), control_->deadline()};
+                      wait_point("the creation of the node's shared memory"), control_->deadline()};
   } catch (const SharedMemoryError& error) {
     why_not_ = error.message();  // the same on all ranks of the node
     control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
@@ -107,26 +107,26 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   const Participants all = control_->all();
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.add("names of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   all.verify("the allocation of symmetric memory", agreement);
-  // Parts begin at different places within a page, so that equal indices of many ranks do not
-  // compete for the same sets of a cache.
+  // The parts of the ranks begin at different offsets within a page. Otherwise equal indices of
+  // many ranks would use the same sets of a cache.
   const std::size_t page = 4096;
   auto window = std::make_shared<SymmetricWindow>();
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
   window->local_rank = placement_.local_rank(control_->rank());
-  std::string failure;  // one node may fail where others do not
+  std::string failure;  // allocation may fail on one node only
   SharedSegment segment;
   try {
     segment = SharedSegment{
         node_.comm.view(), window->stride * static_cast<std::size_t>(node_.comm.view().size()),
-        control_->monitor, wait_point("the making of symmetric memory"), control_->deadline()};
+        control_->monitor, wait_point("the creation of symmetric memory"), control_->deadline()};
   } catch (const SharedMemoryError& error) {
     if (placement_.node_count() == 1) throw;
     failure = error.message();
   }
-  if (placement_.node_count() > 1) all.verify("the making of symmetric memory", failure);
+  if (placement_.node_count() > 1) all.verify("the creation of symmetric memory", failure);
   window->base = segment.data();
   for (const GroupDescription* group : groups)
     if (group->ranks.size() > 1 && why_not(*group).empty())

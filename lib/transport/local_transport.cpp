@@ -5,7 +5,7 @@
 namespace rankmesh {
 namespace {
 
-class Done final : public Pending {
+class CompletedOperation final : public Pending {
  public:
   bool test() override { return true; }
 };
@@ -32,7 +32,7 @@ void LocalTransport::run(const Call& call, Waiter&) { copy_bytes(local_copy(call
 
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
   copy_bytes(local_copy(call));
-  return std::make_unique<Done>();
+  return std::make_unique<CompletedOperation>();
 }
 
 }  // namespace rankmesh

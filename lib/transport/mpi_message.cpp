@@ -13,8 +13,8 @@ using mpi::CountedType;
 
 namespace {
 
-// Of send_recv: MPI_Sendrecv posts the receive before it sends. A small message on its way first is
-// with the peer sooner.
+// Up to this size, in bytes, send_recv starts the send before the receive, so that the message
+// leaves earlier. Above it MPI_Sendrecv is used, which posts the receive first.
 constexpr std::int64_t early_bytes = 1024;
 
 }  // namespace
@@ -24,8 +24,8 @@ void check_length(const Call& call, const MPI_Status& status) {
   check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
   if (bytes != call.out.bytes())
     throw UsageError{"received " + std::to_string(bytes) + " bytes from rank " +
-                         std::to_string(call.source.value()) + " in the group, " +
-                         std::to_string(call.out.bytes()) + " were wanted",
+                         std::to_string(call.source.value()) + " in the group, but " +
+                         std::to_string(call.out.bytes()) + " were expected",
                      "send and receive the same number of elements of the same type"};
 }
 
@@ -48,6 +48,8 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
     if (call.in.bytes() <= early_bytes) {
       MPI_Request sent = MPI_REQUEST_NULL;
       check(MPI_Isend(call.in.data, in.count(), in.type(), to, call.tag, comm, &sent), "MPI_Isend");
+      // Both operations must end before an error is thrown, because MPI uses
+      // the buffers until then.
       const int received = receive();
       const int done = MPI_Wait(&sent, MPI_STATUS_IGNORE);
       check(received, "MPI_Recv");
@@ -58,7 +60,7 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
             "MPI_Sendrecv");
     }
   }
-  int bytes = 0;  // the cheaper question, where an int holds the answer
+  int bytes = 0;  // MPI_UNDEFINED if the length does not fit; check_length() then asks for 64 bits
   check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   if (bytes != call.out.bytes()) [[unlikely]]
     check_length(call, status);

@@ -22,7 +22,7 @@ using mpi::check;
 using mpi::CountedType;
 using Requests = std::vector<MPI_Request>;
 
-// MPI_Xxx where `requests_` is null, MPI_Ixxx with a request of its own where it is not.
+// Calls MPI_Xxx if `requests_` is null; otherwise MPI_Ixxx, with a new request.
 #define RANKMESH_ISSUE(blocking, nonblocking, ...)                                         \
   (requests_ == nullptr                                                                    \
        ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
@@ -37,7 +37,9 @@ constexpr bool reduce_in_place_needs_copy = true;
 constexpr bool reduce_in_place_needs_copy = false;
 #endif
 
-// The call in MPI's terms, issued in one or several steps.
+// Issues a call with functions of MPI, in one or several steps. MPI counts in int, and buffers may
+// be larger. Operations without arithmetic then use a derived datatype (CountedType), whose count
+// is small. MPI cannot reduce derived datatypes, so reductions are divided into pieces.
 class Issue {
  public:
   Issue(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
@@ -80,7 +82,7 @@ class Issue {
     }
   }
 
-  // Once it is complete. @throws what a user's reduction has thrown.
+  // Throws if a user's reduction has thrown. Call it once the operation is complete.
   void check_user() const {
     if (user_) user_->check();
   }
@@ -88,7 +90,8 @@ class Issue {
  private:
   [[nodiscard]] int root() const { return static_cast<int>(call_.root.value()); }
   [[nodiscard]] bool is_root() const { return root() == rank_; }
-  // A block of n: MPI adds n of them up in an int, so their sum decides.
+  // The type of one of n blocks. Implementations of MPI add up the counts of all blocks in an int,
+  // so the limit applies to the sum.
   [[nodiscard]] CountedType block(std::int64_t count, DataType type) const {
     return {count, type, std::max<std::int64_t>(1, largest_ / size_)};
   }
@@ -100,7 +103,8 @@ class Issue {
   }
   static bool same(const std::byte* a, const std::byte* b) { return a == b && a != nullptr; }
 
-  // Elements offset .. offset + count of the call, in pieces that an int holds.
+  // Calls piece(offset, count) for pieces of at most `largest_` elements. It runs once for 0
+  // elements too, because all members must call MPI.
   template <class Piece>
   void in_pieces(std::int64_t count, Piece&& piece) {
     std::int64_t offset = 0;
@@ -111,7 +115,8 @@ class Issue {
     } while (offset < count);
   }
 
-  // Of reductions. A user's elements are several bytes each, and the call counts bytes.
+  // The datatype of reductions. A call with a user's reduction counts bytes, while MPI counts its
+  // elements; `unit_` is the size of such an element.
   [[nodiscard]] MPI_Datatype arithmetic_type() const {
     return user_ ? user_->type() : mpi::native_for_reduction(call_.in.type);
   }
@@ -168,8 +173,8 @@ class Issue {
                        in.counts.data(), arithmetic_type(), reduction(), comm_);
         return;
       }
-      // MPI's form wants the blocks without gaps and their sum in an int: else each block is a
-      // reduction.
+      // MPI_Reduce_scatter needs blocks without gaps, whose sum fits in an int. Otherwise each
+      // block is a reduction of its own.
       for (int r = 0; r < size_; ++r) {
         const auto k = static_cast<std::size_t>(r);
         reduce_block(block_of(call_.in, call_.in_blocks, k), call_.out, r, false);
@@ -185,7 +190,7 @@ class Issue {
       reduce_block(call_.in.slice(r * count, count), call_.out, r, false);
   }
 
-  // Whether the blocks follow each other from 0 on, and MPI can count their sum.
+  // Whether the blocks follow each other without gaps, and MPI can count their sum.
   [[nodiscard]] bool is_packed(const Blocks& blocks) const {
     std::int64_t end = 0;
     for (std::size_t k = 0; k < blocks.counts().size(); ++k) {
@@ -195,7 +200,7 @@ class Issue {
     return end <= largest_;
   }
 
-  // Where this rank's own block of the whole begins, in elements.
+  // Where this rank's block begins in the whole buffer, in elements.
   [[nodiscard]] std::int64_t own_place(const Blocks* blocks, std::int64_t count) const {
     return blocks == nullptr ? rank_ * count
                              : blocks->displacements()[static_cast<std::size_t>(rank_)];
@@ -267,7 +272,7 @@ class Issue {
                    type.count(), type.type(), call_.out.data, type.count(), type.type(), comm_);
   }
 
-  // Counts of a v-form as MPI wants them.
+  // The counts and displacements of a v-form, as arrays of int for MPI.
   struct Counts {
     explicit Counts(const Blocks& blocks) {
       for (const std::int64_t value : blocks.counts()) counts.push_back(narrow(value));
@@ -284,7 +289,8 @@ class Issue {
     return static_cast<int>(value);
   }
 
-  // MPI reads the arrays of a non-blocking v-form until it is complete.
+  // Keeps the arrays, because MPI reads them until a non-blocking v-form is complete. A list does
+  // not move its elements.
   const Counts& hold(const Blocks& blocks) { return held_.emplace_back(blocks); }
 
   const Call& call_;
@@ -294,10 +300,11 @@ class Issue {
   Requests* requests_;
   std::list<Counts> held_;
   std::optional<MpiUserOperation> user_;
-  std::int64_t unit_ = 1;  // elements of the call in one of MPI's
+  std::int64_t unit_ =
+      1;  // elements of the call per element of MPI: the bytes of a user's element, otherwise 1
 };
 
-// What remains of an average once the sums are there.
+// Divides the sums of an average. MPI has no operation for averages.
 void finish_average(const Call& call, int rank, int size) {
   if (call.reduction != ReduceOp::avg) return;
   const bool has_result = call.operation == Operation::all_reduce ||
@@ -319,6 +326,7 @@ class MpiPending final : public Pending {
   bool test() override {
     if (complete_) return true;
     int done = 0;
+    // MPI_ERR_IN_STATUS says only that one of the requests failed; its status has the error.
     int code =
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
     if (code == MPI_ERR_IN_STATUS)

@@ -9,7 +9,7 @@
 namespace rankmesh {
 namespace {
 
-// One for the process, as long as MPI lives; an attribute is found by it.
+// The key of the attribute that holds the reduction. The process has one, which is never freed.
 int reduction_key() {
   static const int key = [] {
     int created = MPI_KEYVAL_INVALID;
@@ -49,19 +49,19 @@ MpiUserOperation::~MpiUserOperation() {
 
 void MpiUserOperation::check() const {
   if (reduction_.failure() == nullptr) return;
-  std::string what = "an exception of another kind";
+  std::string reason = "an exception of another kind";
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {  // NOLINT: named above
+    reason = error.what();
+  } catch (...) {  // NOLINT: `reason` already says so
   }
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (...) {
-    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + what,
-                                      "the operation ended everywhere, with values that mean "
-                                      "nothing; the other ranks do not know"});
+    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + reason,
+                                      "fix the function; the operation ended on all ranks with "
+                                      "invalid values, and the other ranks do not report it"});
   }
 }
 

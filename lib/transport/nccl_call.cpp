@@ -11,7 +11,7 @@ namespace {
 
 struct Element {
   ncclDataType_t type;
-  std::size_t per_element = 1;  // NCCL elements in one of ours
+  std::size_t per_element = 1;  // elements of NCCL per element of the call
 };
 
 Element element_of(DataType type) {
@@ -41,12 +41,12 @@ Element element_of(DataType type) {
       return {ncclFloat64};
     case DataType::float8_e4m3:
     case DataType::float8_e5m2:
-      return {ncclUint8};  // moved as bytes, which every NCCL can; see arithmetic_type()
+      return {ncclUint8};  // transferred as bytes, which every NCCL supports; see arithmetic_type()
   }
   return {ncclUint8};
 }
 
-// The type for reductions; nothing where the loaded NCCL, or the headers, have none.
+// Returns the type for reductions; nothing if the loaded NCCL or the headers have none.
 std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library& library) {
   if (type == DataType::float8_e4m3 || type == DataType::float8_e5m2) {
     if (library.version() >= 22400)
@@ -73,7 +73,7 @@ ncclRedOp_t native(ReduceOp op) {
   return ncclSum;
 }
 
-// The call in NCCL's terms.
+// Issues a call with functions of NCCL.
 class NcclIssue {
  public:
   NcclIssue(const Call& call, const nccl::Communicator& comm, int rank, int size)
@@ -94,8 +94,8 @@ class NcclIssue {
     if (c.has_blocks()) return blocks(root);
     switch (c.operation) {
       case Operation::barrier:
-        throw UnsupportedError{"a barrier is the host's",
-                               "synchronise the stream, or use the host's barrier"};
+        throw UnsupportedError{"NCCL has no barrier",
+                               "synchronise the stream, or use a barrier on the host"};
       case Operation::broadcast:
         return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root,
                                      comm_.native(), stream_),
@@ -149,8 +149,8 @@ class NcclIssue {
   }
 
  private:
-  // v-forms, as many operations as there are blocks, issued together. Empty blocks are left out at
-  // both ends.
+  // Issues a v-form: one NCCL operation per block, in one group. Both ends omit empty blocks,
+  // because all members know the counts.
   void blocks(int root) {
     const Call& c = call_;
     grouped([&] {
@@ -179,7 +179,7 @@ class NcclIssue {
             if (rank_ == root && in.count > 0) send(in, r);
             if (r == rank_ && c.out.count > 0) recv(c.out, root);
             break;
-          default:  // all_to_all: the checks let no other pass
+          default:  // all_to_all; check_call() allows no other operation
             if (in.count > 0) send(in, r);
             if (out.count > 0) recv(out, r);
         }
@@ -201,7 +201,7 @@ class NcclIssue {
     check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
   }
 
-  // The group is closed whatever happens inside, else the thread would stay in it.
+  // Ends the group also after an exception; otherwise all later calls of the thread would join it.
   template <class Calls>
   void grouped(Calls&& calls) {
     check(nccl_.GroupStart(), "ncclGroupStart");
@@ -231,12 +231,13 @@ void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank,
 void validate_nccl_call(const Call& call, const nccl::Library& library) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
     throw UnsupportedError{
-        "NCCL has no all_to_all in place: it would overwrite what is still to be sent",
+        "NCCL has no all_to_all in place: it would overwrite elements before they are sent",
         "use separate memory"};
   if (reduces(call.operation) && !arithmetic_type(call.in.type, library))
-    throw UnsupportedError{fmt::format("NCCL {} does no arithmetic on {}", library.version_text(),
-                                       to_string(call.in.type)),
-                           "use 32-bit integers, or wider floats (8-bit ones need NCCL 2.24)"};
+    throw UnsupportedError{
+        fmt::format("NCCL {} cannot reduce elements of type {}", library.version_text(),
+                    to_string(call.in.type)),
+        "use 32-bit or 64-bit integers, or wider floats (8-bit floats need NCCL 2.24)"};
 }
 
 }  // namespace rankmesh::detail

@@ -20,7 +20,7 @@ class StreamPending final : public Pending {
   }
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
-    // Asked for its errors: an operation that failed may never end, or seem to have ended.
+    // Throws if NCCL has failed: the event may then never happen, or happen too early.
     if (comm_ != nullptr) (void)comm_->is_ready();
     return event_.query();
   }
@@ -34,7 +34,7 @@ bool is_device_call(const Call& call) {
   return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
 }
 
-// Returns the call on the group's own stream, ordered behind the work that the call's stream holds.
+// Returns the call on the group's own stream, ordered after the work that the call's stream holds.
 Call moved_to(StreamRef own_stream, const Call& call) {
   device::Event before;
   before.record(call.stream);
@@ -50,13 +50,13 @@ void wait_for(StreamRef ref, const nccl::Communicator* comm, const std::string& 
   const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
   const auto is_done = [&] {
     const bool done = stream.query();
-    if (comm != nullptr) (void)comm->is_ready();  // also when the stream ended because of an error
+    if (comm != nullptr) (void)comm->is_ready();  // throws if the stream ended because of an error
     return done;
   };
   if (!poll_until(is_done, deadline))
     throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", group,
                                    deadline.seconds()),
-                       "a collective on it waits: look at what its peers do; abort() ends it",
+                       "a collective on it waits: check what the other members do; abort() ends it",
                        {}};
 }
 
@@ -94,7 +94,7 @@ void NcclTransport::issue(const Call& call) {
   validate(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  if (!batch.is_open()) (void)comm_->is_ready();  // throws what an earlier operation failed with
+  if (!batch.is_open()) (void)comm_->is_ready();  // throws if an earlier operation failed
   context_->graphs.note(call.stream, comm_->name());
   detail::issue_nccl_call(call, *comm_, rank_, size_);
   if (batch.is_open())
@@ -103,8 +103,8 @@ void NcclTransport::issue(const Call& call) {
     comm_->wait_until_ready(Deadline{timeout_});
 }
 
-// Each member's block is one copy in two dimensions: its stretches lie `size` stretches apart in
-// the whole array.
+// Packs or unpacks blocks along an axis on the stream. Each member's block is one two-dimensional
+// copy: its pieces are contiguous in the packed block, and `size` pieces apart in the whole array.
 void NcclTransport::issue_along_axis(const Call& call) {
   device::require_current(context_->claim.device());
   const bool gathers =
@@ -120,13 +120,13 @@ void NcclTransport::issue_along_axis(const Call& call) {
   const auto block = static_cast<std::size_t>(gathers ? call.in.bytes() : call.out.bytes());
   const auto rows = static_cast<std::size_t>(call.rows);
   const auto n = static_cast<std::size_t>(size_);
-  const std::size_t stretch = block / rows;
+  const std::size_t piece = block / rows;
   void* memory = nullptr;
   device::check(cudaMallocAsync(&memory, n * block, stream), "cudaMallocAsync");
   auto* packed = static_cast<std::byte*>(memory);
   const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from,
                         std::size_t from_pitch) {
-    device::check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, stretch, rows,
+    device::check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, piece, rows,
                                     cudaMemcpyDeviceToDevice, stream),
                   "cudaMemcpy2DAsync");
   };
@@ -135,10 +135,10 @@ void NcclTransport::issue_along_axis(const Call& call) {
       plain.out.data = packed;
       issue(plain);
       for (std::size_t k = 0; k < n; ++k)
-        copy(call.out.data + k * stretch, n * stretch, packed + k * block, stretch);
+        copy(call.out.data + k * piece, n * piece, packed + k * block, piece);
     } else {
       for (std::size_t k = 0; k < n; ++k)
-        copy(packed + k * block, stretch, call.in.data + k * stretch, n * stretch);
+        copy(packed + k * block, piece, call.in.data + k * piece, n * piece);
       plain.in.data = packed;
       issue(plain);
     }
@@ -175,7 +175,7 @@ void NcclTransport::warm_up(float* scratch, const device::Stream& stream, WaitMo
            .destination = RankInGroup{(rank_ + hop) % size_},
            .source = RankInGroup{(rank_ + size_ - hop) % size_},
            .stream = stream});
-  // A member that failed ends this wait.
+  // If a member fails, its verdict ends this wait.
   monitor.wait([&] { return stream.query(); }, point, deadline);
   report_.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

@@ -1,4 +1,4 @@
-// Compiled with -O3 whatever the build type: these loops are to be vectorised.
+// Compiled with -O3 in every build type, so that the compiler vectorises the loops.
 #include "detail/reduce_kernels.hpp"
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 namespace rankmesh::detail {
 namespace {
 
-// Signed integers are added and multiplied as unsigned ones, which may wrap around; small ones
-// would be promoted to int.
+// The type in which integers are added and multiplied. Overflow of signed integers is undefined, so
+// they are computed as unsigned ones. 8-bit and 16-bit integers need it too: they would be promoted
+// to int, and the product of two uint16 overflows an int.
 template <class T>
 struct Wrapping {
   using type = T;
@@ -47,7 +48,8 @@ struct Max {
   }
 };
 
-// `out` is `a`, `b` or disjoint from both, so no iteration depends on another.
+// `out` is `a`, `b` or disjoint from both, so no iteration depends on another one. The pragma tells
+// the compiler, which otherwise checks for overlap at run time.
 template <class T, class Op>
 void combine(T* out, const T* a, const T* b, std::int64_t count) {
 #ifndef __clang__  // which has no such pragma, and checks at run time instead
@@ -56,6 +58,7 @@ void combine(T* out, const T* a, const T* b, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(a[i], b[i]);
 }
 
+// Integers are divided as 64-bit integers of the same sign, floats as themselves.
 template <class T>
 void divide(T* values, std::int64_t count, int by) {
   using Wide =
@@ -70,8 +73,8 @@ void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t 
                   bool average) {
   const auto source = [&](int k) { return reinterpret_cast<const T*>(in[k]); };
   if (sources == 2 && !average) return combine<T, Op>(out, source(0), source(1), count);
-  // Blocks fit into the innermost cache. Partial results have memory of their own, since `out` may
-  // be a source.
+  // The sources are added block by block, so that the partial result stays in the innermost cache.
+  // It has memory of its own, because `out` may be one of the sources that are still to be read.
   constexpr std::int64_t block = 4096 / static_cast<std::int64_t>(sizeof(T));
   alignas(64) T partial[static_cast<std::size_t>(block)];
   for (std::int64_t begin = 0; begin < count; begin += block) {

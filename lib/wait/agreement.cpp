@@ -21,7 +21,7 @@ using mpi::check;
 
 constexpr std::size_t max_text = 512;
 
-// Parts with their lengths in front, so that any text can be in them.
+// Appends a part with its length in front, so that a part may contain any text.
 void append(std::string& record, std::string_view part) {
   record += fmt::format("{}:{}", part.size(), part);
 }
@@ -33,7 +33,7 @@ std::vector<std::string> split_record(std::string_view record) {
     const auto [end, error] = std::from_chars(record.data(), record.data() + record.size(), size);
     const auto head = static_cast<std::size_t>(end - record.data()) + 1;
     if (error != std::errc{} || head > record.size() || size > record.size() - head)
-      break;  // of another release
+      break;  // the record of another release
     parts.emplace_back(record.substr(head, size));
     record.remove_prefix(head + size);
   }
@@ -55,7 +55,7 @@ void Agreement::add(std::string field, Hash128 hash, std::string text) {
   fields_.push_back({std::move(field), hash, std::move(text)});
 }
 
-// failure, then per field name, hash and text.
+// The failure, then the name, hash and text of each field.
 std::string Agreement::record() const {
   std::string record;
   append(record, failure_.substr(0, 2 * max_text));
@@ -75,18 +75,19 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
   std::string text = fmt::format("the {} ranks do not agree before {}", records.size(), activity);
   for (const auto& [message, ranks] : failures)
     text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
-  if (!failures.empty()) return text;  // what the failed ranks would have said is not known
+  if (!failures.empty()) return text;  // failed ranks may have no fields to compare
 
   struct Variant {
     std::string hash, text;
     std::vector<Rank> ranks;
   };
-  const auto& fields = parts.front();  // rank 0's, in its order; other releases may lack some
+  const auto& fields =
+      parts.front();  // those of rank 0, in its order; other releases may not have all of them
   for (std::size_t field = 1; field + 2 < fields.size(); field += 3) {
     std::vector<Variant> variants;
     for (std::size_t r = 0; r < parts.size(); ++r) {
       std::string hash;
-      std::string value = "not known to its release";
+      std::string value = "unknown to this release of rankmesh";
       for (std::size_t f = 1; f + 2 < parts[r].size(); f += 3)
         if (parts[r][f] == fields[field]) {
           hash = parts[r][f + 1];
@@ -97,8 +98,8 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
       same->ranks.emplace_back(r);
     }
     if (variants.size() < 2) continue;
-    // The first variant holds rank 0: moving it behind those of its size puts the others first on a
-    // tie.
+    // The first variant has rank 0. It is moved to the end, so that on a tie the stable sort puts
+    // the ranks that differ from rank 0 first.
     std::ranges::rotate(variants, variants.begin() + 1);
     std::ranges::stable_sort(variants, {}, [](const Variant& v) { return v.ranks.size(); });
     text += fmt::format("\n  {}:", fields[field]);
@@ -136,7 +137,7 @@ void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
   point.key = hash_bytes(activity).low;
   if (!differs(comm, monitor, point, deadline)) return;
 
-  // Rank 0 collects all records, compares them, and tells everybody the result.
+  // Rank 0 collects all records, compares them, and broadcasts the result.
   struct Exchange {
     std::string record, all, text;
     std::vector<int> sizes, places;

@@ -149,7 +149,7 @@ TEST_CASE(
   options.names["dp"].lazy = true;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   const char* first = rank() == 0 ? "tp" : "dp";
-  CHECK_THROWS_WITH_AS(mesh.open({first}), doctest::Contains("names to open"), MismatchError);
+  CHECK_THROWS_WITH_AS(mesh.open({first}), doctest::Contains("families to open"), MismatchError);
   mesh.open({"tp"});
   mesh.open({"dp"});
   check_sum(mesh["tp"]);
@@ -224,7 +224,7 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
     CHECK(result == MPI_CONGRUENT);
   }
   CHECK_THROWS_WITH_AS(mesh.duplicate("tp", "zz"),
-                       doctest::Contains("no duplicates communicator 'zz'"), UnknownName);
+                       doctest::Contains("no duplicate communicator 'zz'"), UnknownName);
   mesh.close();
 }
 
@@ -317,7 +317,7 @@ TEST_CASE("options that differ between ranks throw before anything is created") 
   MeshOptions options = test_platform::short_timeout();
   if (rank() == 1) options.names["tp"].max_ctas = 4;
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
-                       doctest::Contains("options of names"), MismatchError);
+                       doctest::Contains("options of families"), MismatchError);
 }
 
 TEST_CASE("ranks share a device only if they are on one node and see the same UUID") {

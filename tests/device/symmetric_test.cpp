@@ -87,8 +87,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "symmetric device memory that ranks ask for differently, or that one has not got, is "
-    "nobody's") {
+    "symmetric device memory that ranks request differently, or that one cannot allocate, fails on "
+    "all ranks") {
   NEEDS_RANKS(2);
   const FakeNcclCounters before = test_platform::nccl();
   MeshOptions options = test_platform::options();

@@ -65,7 +65,7 @@ TEST_CASE("bytes that are not a message are rejected before memory is allocated"
   }
   if (rank() == 1) {
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1),
-                         doctest::Contains("do not begin with its mark"), DataError);
+                         doctest::Contains("do not begin with the mark"), DataError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2),
                          doctest::Contains("received 12 bytes"), UsageError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998),

@@ -1,5 +1,4 @@
-// Operations that are under way: the same results as the blocking forms, in any order of
-// completion.
+// Asynchronous operations: the same results as the blocking forms, in any order of completion.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -90,9 +89,9 @@ TEST_CASE("every asynchronous operation gives what the blocking one gives") {
 
 TEST_CASE("thousands of operations on several names, completed in any order") {
   Mesh mesh{MPI_COMM_WORLD, layout()};
-  std::mt19937 same{11};  // what is issued: the same on every rank
-  std::mt19937 own{
-      static_cast<unsigned>(100 + rank())};  // what is waited for: everybody's own business
+  std::mt19937 same{11};  // chooses the operations to issue, the same on every rank
+  std::mt19937 own{static_cast<unsigned>(
+      100 + rank())};  // chooses the operations to wait for, different on every rank
   const char* names[] = {"dp", "tp", "all"};
   struct Operation {
     Work work;
@@ -159,7 +158,7 @@ TEST_CASE("a container that is moved in is kept, and given back") {
   mesh.close();
 }
 
-TEST_CASE("a Work that is dropped goes on, and close() waits for it") {
+TEST_CASE("the operation of a destroyed Work continues, and close() waits for it") {
   std::vector<int> value{1};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   (void)mesh["tp"].all_reduce_async(value);
@@ -171,7 +170,7 @@ TEST_CASE("a Work that is dropped goes on, and close() waits for it") {
   nothing.wait();
 }
 
-TEST_CASE("contracts are checked before anything is under way") {
+TEST_CASE("contracts are checked before an operation is started") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   std::vector<int> two(2), three(3);
   CHECK_THROWS_AS((void)mesh["tp"].all_reduce_async(two, three), UsageError);
@@ -184,7 +183,7 @@ TEST_CASE("closing a dynamic group finishes its operations") {
   std::vector<Rank> everyone;
   for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
   const auto group = mesh.new_group(everyone, "everyone");
-  // Large, so that it takes messages which nobody has sent when close() begins.
+  // Large, so that it is not complete when close() begins.
   std::vector<std::int64_t> sums(1 << 18, rank() + 1);
   std::vector<std::int64_t> gathered(static_cast<std::size_t>(size()) << 12);
   const std::vector<std::int64_t> mine(1 << 12, rank());

@@ -18,8 +18,8 @@ std::int64_t volume(const Shape4& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
 }
 
-// Calls use(index in the whole array, member, index in its block) for every element; indices are
-// digit by digit, as the definition has it.
+// Calls use(index in the whole array, member, index in its block) for every element. It computes
+// the indices from the definition, dimension by dimension.
 template <class Use>
 void for_each_element(const Shape4& block, std::size_t axis, std::int64_t members, Use&& use) {
   Shape4 whole = block;
@@ -85,7 +85,7 @@ void test_axis(GroupCoordinator& group, const Shape4& shape, std::size_t k) {
 
 }  // namespace
 
-TEST_CASE("gathering and scattering along every axis, whatever the way of waiting") {
+TEST_CASE("gathering and scattering along every axis, blocking and asynchronous") {
   for (const bool polled : {false, true}) {
     MeshOptions options;
     if (polled) options.deadline = Deadline::Duration{60};
@@ -102,7 +102,7 @@ TEST_CASE("gathering and scattering along every axis, whatever the way of waitin
   }
 }
 
-TEST_CASE("shapes and axes that do not fit are refused") {
+TEST_CASE("invalid shapes and axes throw UsageError") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   CHECK_THROWS_AS((Axis{{2, 3}, 2}), UsageError);
@@ -113,7 +113,7 @@ TEST_CASE("shapes and axes that do not fit are refused") {
   CHECK_THROWS_WITH_AS(tp.all_gather(block, whole, Axis({2, 4}, 1)),
                        doctest::Contains("along an axis"), UsageError);
   CHECK_THROWS_AS(tp.all_gather(block, block, Axis({2, 3}, 1)), UsageError);
-  if (tp.size() > 1)  // the own block of another axis is no stretch of the whole
+  if (tp.size() > 1)  // a block along another axis is not contiguous, so it cannot be in place
     CHECK_THROWS_AS(tp.all_gather(std::span{whole}.subspan(
                                       static_cast<std::size_t>(6 * tp.rank_in_group().value()), 6),
                                   whole, Axis({2, 3}, 1)),

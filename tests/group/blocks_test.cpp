@@ -16,7 +16,7 @@ using Values = std::vector<std::int32_t>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What member `from` sends to member `to`, element by element.
+// Returns the value that member `from` sends to member `to` at one place.
 Values message(std::int64_t from, std::int64_t to, std::int64_t count) {
   Values result;
   for (std::int64_t i = 0; i < count; ++i)
@@ -24,7 +24,7 @@ Values message(std::int64_t from, std::int64_t to, std::int64_t count) {
   return result;
 }
 
-// Blocks in a buffer of `total` elements; what lies between them stays -1.
+// Blocks in a buffer of `total` elements; the elements between them stay -1.
 Values laid_out(const Blocks& blocks, std::int64_t total,
                 const std::function<Values(std::int64_t)>& block) {
   Values result(index(total), -1);
@@ -76,7 +76,7 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
     else
       group.all_gather_v(block_of(self), out, blocks);
     CHECK(out == whole);
-    // In place: the own block of out.
+    // In place: `in` is this rank's block of `out`.
     std::ranges::fill(out, -1);
     const auto own_block =
         std::span{out}.subspan(index(blocks.displacements()[index(self)]), index(own));
@@ -98,7 +98,8 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
       group.scatter_v(whole, blocks, mine, root);
     CHECK(mine == block_of(self));
 
-    // Everybody contributes its number times the whole; the sum of the numbers is n (n + 1) / 2.
+    // Each member contributes the whole times its number from 1; the sum of the numbers is
+    // n (n + 1) / 2.
     Values scaled = whole;
     for (auto& value : scaled) value *= static_cast<std::int32_t>(self + 1);
     std::ranges::fill(mine, -1);
@@ -110,7 +111,7 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
     for (auto& value : expected) value *= static_cast<std::int32_t>(n * (n + 1) / 2);
     CHECK(mine == expected);
 
-    // A matrix of counts: row k is what member k sends.
+    // A matrix of counts: member k sends the blocks of row k.
     std::vector<std::vector<std::int64_t>> matrix(index(n));
     for (auto& row : matrix)
       for (std::int64_t k = 0; k < n; ++k) row.push_back(static_cast<std::int64_t>(random() % 7));
@@ -137,7 +138,7 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
   mesh.close();
 }
 
-TEST_CASE("blocks that do not fit are refused") {
+TEST_CASE("invalid blocks throw UsageError") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   std::vector<std::int64_t> counts(index(tp.size()), 2);

@@ -168,7 +168,7 @@ TEST_CASE("every collective x reduction x type, over all names of a mesh") {
   }
 }
 
-TEST_CASE("counts above the largest that MPI takes go in pieces, whatever the way of waiting") {
+TEST_CASE("counts above the limit of MPI are divided, blocking and asynchronous") {
   for (const bool polled : {false, true}) {
     MeshOptions options;
     options.largest_count = 7;
@@ -183,7 +183,7 @@ TEST_CASE("counts above the largest that MPI takes go in pieces, whatever the wa
   }
 }
 
-TEST_CASE("bytes of any kind of range travel") {
+TEST_CASE("std::byte can be sent from any contiguous range") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   std::array<float, 3> array{1, 2, 3};

@@ -14,7 +14,7 @@
 
 using namespace rankmesh;
 
-TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group still works") {
+TEST_CASE("wrong sizes, roots, tags and overlaps throw UsageError, and the group stays usable") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const std::int64_t n = tp.size();
@@ -22,7 +22,7 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   std::vector<int> three(3);
   std::vector<int> wide(static_cast<std::size_t>(2 * n + 2));
   CHECK_THROWS_WITH_AS(tp.all_reduce(two, three),
-                       doctest::Contains("out has 3 elements, 2 are wanted"), UsageError);
+                       doctest::Contains("out has 3 elements, but 2 are needed"), UsageError);
   CHECK_THROWS_AS(tp.all_gather(two, std::vector<int>(static_cast<std::size_t>(2 * n + 1))),
                   UsageError);
   CHECK_THROWS_AS(tp.reduce_scatter(std::vector<int>(static_cast<std::size_t>(2 * n + 1)), two),
@@ -31,7 +31,7 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
     CHECK_THROWS_AS(tp.gather(two, three, 0), UsageError);
     CHECK_THROWS_AS(tp.scatter(three, two, 0), UsageError);
   }
-  CHECK_THROWS_WITH_AS(tp.broadcast(two, n), doctest::Contains("the root is"), UsageError);
+  CHECK_THROWS_WITH_AS(tp.broadcast(two, n), doctest::Contains("the root"), UsageError);
   CHECK_THROWS_AS(tp.broadcast(two, -1), UsageError);
   CHECK_THROWS_AS(tp.send(two, n), UsageError);
   CHECK_THROWS_WITH_AS(tp.send(two, tp.rank_in_group()), doctest::Contains("the caller itself"),
@@ -48,7 +48,7 @@ TEST_CASE("wrong sizes, roots, tags and overlaps are refused, and the group stil
   CHECK_THROWS_WITH_AS(tp.all_reduce(more.first(2), more.subspan(1, 2)),
                        doctest::Contains("overlap"), UsageError);
   if (n > 1) {
-    CHECK_THROWS_AS(tp.all_gather(all.subspan(1, 2), all), UsageError);  // not the own block
+    CHECK_THROWS_AS(tp.all_gather(all.subspan(1, 2), all), UsageError);  // not this rank's block
     CHECK_THROWS_AS(tp.reduce_scatter(all, all.subspan(0, 2)), UsageError);
   }
   std::vector<int> ones{1};
@@ -65,7 +65,7 @@ TEST_CASE("device memory without a device transport says so") {
   mesh.close();
 }
 
-TEST_CASE("who and where") {
+TEST_CASE("a coordinator knows its members, its ranks and its neighbours") {
   const int size = rankmesh_test::size();
   Mesh mesh{MPI_COMM_WORLD, size % 2 == 0 ? "dp=auto,tp=2" : "dp=auto,tp=1"};
   const std::int64_t tp_size = size % 2 == 0 ? 2 : 1;
@@ -91,14 +91,14 @@ TEST_CASE("who and where") {
   mesh.close();
 }
 
-TEST_CASE("a second thread is refused while the first is inside") {
+TEST_CASE("a call from a second thread throws UsageError") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   if (tp.is_first()) {
     std::vector<int> value(1);
     std::thread other{[&] {
-      // Rank 0's main thread sits in recv until rank 1 sends, which it does last.
+      // Rank 0's main thread is inside recv until rank 1 sends, which it does last.
       std::this_thread::sleep_for(std::chrono::milliseconds{100});
       CHECK_THROWS_WITH_AS(tp.barrier(), doctest::Contains("two threads"), UsageError);
     }};
@@ -111,7 +111,7 @@ TEST_CASE("a second thread is refused while the first is inside") {
   mesh.close();
 }
 
-TEST_CASE("records are checked as the functions are") {
+TEST_CASE("calls are checked like the functions") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   std::vector<double> doubles(4, 1);
@@ -119,7 +119,7 @@ TEST_CASE("records are checked as the functions are") {
   CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
                                                      .in = buffer_of(doubles).as_input(),
                                                      .out = buffer_of(floats)}),
-                       doctest::Contains("in is float64, out is float32"), UsageError);
+                       doctest::Contains("in holds float64, but out holds float32"), UsageError);
   Buffer on_device = buffer_of(floats);
   on_device.kind = MemoryKind::device;
   CHECK_THROWS_AS(detail::GroupAccess::run(tp, {.operation = Operation::all_reduce,
@@ -136,7 +136,7 @@ TEST_CASE("records are checked as the functions are") {
   mesh.close();
 }
 
-TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
+TEST_CASE("calls of v-forms with Blocks of the wrong buffer throw UsageError") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const auto n = static_cast<std::size_t>(tp.size());
@@ -145,25 +145,25 @@ TEST_CASE("records of v-forms with the blocks of a wrong side are refused") {
   Call call{
       .operation = Operation::all_to_all, .in = buffer_of(in).as_input(), .out = buffer_of(out)};
   call.in_blocks = &ones;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has no blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has no Blocks"),
                        UsageError);
   call.in_blocks = nullptr;
   call.out_blocks = &ones;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has no blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has no Blocks"),
                        UsageError);
   call.in_blocks = &ones;
   CHECK_NOTHROW(detail::GroupAccess::run(tp, call));
-  // Nor may the side that is one block have some.
+  // A buffer that is one block must not have Blocks.
   call.operation = Operation::all_gather;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in has blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("in is one block"),
                        UsageError);
   call.operation = Operation::reduce_scatter;
-  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out has blocks"),
+  CHECK_THROWS_WITH_AS(detail::GroupAccess::run(tp, call), doctest::Contains("out is one block"),
                        UsageError);
   mesh.close();
 }
 
-TEST_CASE("blocks of different sizes, as records") {
+TEST_CASE("blocks of different sizes, as calls") {
   for (const bool polled : {false, true}) {
     MeshOptions options;
     if (polled) options.deadline = Deadline::Duration{60};
@@ -207,7 +207,8 @@ TEST_CASE("blocks of different sizes, as records") {
                                   .in_blocks = &blocks,
                                   .root = n - 1});
     CHECK(part == mine);
-    // Everybody sends r elements to member r, and receives its own number from each.
+    // Every member sends r elements to member r, and receives as many elements
+    // as its rank from each.
     const Blocks same{std::vector<std::int64_t>(static_cast<std::size_t>(n), k)};
     std::vector<int> received(static_cast<std::size_t>(n * k), -1);
     detail::GroupAccess::run(tp, {.operation = Operation::all_to_all,
@@ -244,7 +245,7 @@ TEST_CASE("in place: gather, scatter and all_to_all") {
   mesh.close();
 }
 
-TEST_CASE("a message of another length is an error, however it is waited for") {
+TEST_CASE("a message of another length is an error, blocking and asynchronous") {
   NEEDS_RANKS(2);
   for (const bool polled : {false, true}) {
     MeshOptions options;
@@ -256,7 +257,7 @@ TEST_CASE("a message of another length is an error, however it is waited for") {
     if (tp.rank_in_group() == RankInGroup{1})
       CHECK_THROWS_WITH_AS(
           tp.recv(two, 0),
-          doctest::Contains("received 4 bytes from rank 0 in the group, 8 were wanted"),
+          doctest::Contains("received 4 bytes from rank 0 in the group, but 8 were expected"),
           UsageError);
     tp.barrier();
     mesh.close();
@@ -280,7 +281,7 @@ static int error_class(Action&& action) {
 TEST_CASE("an exchange of other lengths is an error where they are wrong, and the next one works") {
   NEEDS_RANKS(2);
   for (const bool polled : {false, true})
-    for (const std::size_t n : {2, 5000}) {  // short ones take another way
+    for (const std::size_t n : {2, 5000}) {  // small messages use other functions of MPI
       CAPTURE(n);
       MeshOptions options;
       if (polled) options.deadline = Deadline::Duration{60};
@@ -289,14 +290,14 @@ TEST_CASE("an exchange of other lengths is an error where they are wrong, and th
       const RankInGroup other{1 - tp.rank_in_group().value()};
       if (other.value() >= 0) {
         std::vector<int> in(n, 1), out(n), fewer(n - 1), more(n + 1);
-        // The second member gets too little; the first what it wants.
+        // The second member receives too little; the first one the right number.
         if (tp.is_first())
           tp.send_recv(fewer, other, out, other);
         else
           CHECK_THROWS_AS(tp.send_recv(in, other, out, other), UsageError);
         tp.send_recv(in, other, out, other);
         CHECK(out == in);
-        // Too much is an error of MPI's, which ends a group with a deadline.
+        // A message that is too long is an error of MPI, which breaks a group with a deadline.
         if (tp.is_first() && !polled)
           tp.send_recv(more, other, out, other);
         else if (!polled)

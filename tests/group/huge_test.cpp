@@ -1,5 +1,5 @@
-// More than 2^31 elements in one call, for real: needs about 4.5 GB per rank at 2 ranks. Part of
-// the long tests.
+// More than 2^31 elements in one call. Needs about 4.5 GB per rank at 2 ranks;
+// part of the long tests.
 #include <doctest/doctest.h>
 
 #include "rankmesh/rankmesh.hpp"

@@ -32,8 +32,8 @@ T narrow_reduced(std::int64_t ranks, std::int64_t i, ReduceOp op) {
   })};
 }
 
-// Products are rounded in float32 in an order that MPI chooses; one unit of the narrow type may
-// come of it.
+// MPI chooses the order in which products are rounded in float32, so results may differ by one
+// unit of the narrow type.
 template <class T>
 bool agree(const std::vector<T>& is, const std::vector<T>& expected, ReduceOp op) {
   return std::ranges::equal(is, expected, [&](T a, T b) {
@@ -90,7 +90,7 @@ void test_narrow(GroupCoordinator& group) {
 
 }  // namespace
 
-TEST_CASE("narrow floats are reduced on the host, whatever the way of waiting") {
+TEST_CASE("narrow floats are reduced on the host, blocking and asynchronous") {
   for (const bool polled : {false, true}) {
     MeshOptions options;
     options.largest_count = polled ? 3 : 1 << 20;
@@ -104,7 +104,7 @@ TEST_CASE("narrow floats are reduced on the host, whatever the way of waiting") 
   }
 }
 
-TEST_CASE("a narrow sum is rounded once, and an average does not overflow on its way") {
+TEST_CASE("a narrow sum is rounded once, and the sum of an average does not overflow") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const auto n = static_cast<float>(tp.size());
@@ -131,7 +131,7 @@ TEST_CASE("an average of integers is the sum, divided and truncated toward zero"
   mesh.close();
 }
 
-TEST_CASE("narrow sums and other axes can be gathered in a batch") {
+TEST_CASE("a batch can contain sums of narrow floats and other axes") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   std::vector<BFloat16> values(3, BFloat16{1.5F});

@@ -1,4 +1,4 @@
-// The router among transports of the test's own: who is asked, and who serves.
+// The router, with transports of the test: which of them are asked, and which one is chosen.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ class Done final : public Pending {
   bool test() override { return true; }
 };
 
-// Carries nothing, and remembers what it was given.
+// A transport that transfers nothing and records the calls.
 class Recorder final : public Transport {
  public:
   Recorder(std::string name, std::int64_t largest, std::vector<std::string>& log)
@@ -85,7 +85,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("sizes decide, on the byte, and explain says the same") {
+TEST_CASE("sizes choose the rule, to the byte, and explain() agrees") {
   Fixture f{
       "tp.all_reduce:0-64=shm; tp.all_reduce:64-256=mpi; tp.all_gather:0-96=shm; *.*:half=shm"};
   std::vector<float> values(1000);
@@ -104,13 +104,13 @@ TEST_CASE("sizes decide, on the byte, and explain says the same") {
   CHECK(f.last() == "shm all_gather");
   f.group->all_gather(std::span{values.data(), 8}, std::span{values.data() + 500, 24});
   CHECK(f.last() == "mpi all_gather");
-  // Another type is another class.
+  // Other types can have other rules.
   std::vector<int> whole(4);
   f.group->all_reduce(whole);
   CHECK(f.last() == "shm all_reduce");
 }
 
-TEST_CASE("every operation finds its rule; v-forms and messages know no size") {
+TEST_CASE("every operation finds its rule; v-forms and messages have no size") {
   Fixture f{"*.*:0-1K=shm; *.send=shm; *.recv=mpi"};
   std::vector<int> a(3), b(9), c(9);
   f.group->barrier();
@@ -136,7 +136,8 @@ TEST_CASE("every operation finds its rule; v-forms and messages know no size") {
   CHECK(f.last() == "mpi recv");
 }
 
-TEST_CASE("what a transport does not carry falls to the next rule, and the explanation says so") {
+TEST_CASE(
+    "a call that a transport does not carry uses the next rule, and explain() gives the reason") {
   Fixture f{"tp.*=shm", 64};
   std::vector<double> values(9);
   f.group->all_reduce(std::span{values.data(), 8});
@@ -158,7 +159,7 @@ TEST_CASE("what a transport does not carry falls to the next rule, and the expla
         "  skipped 'tp.*=shm' (test): the group spans 2 nodes");
 }
 
-TEST_CASE("the quick check lets nothing pass that the full one refuses") {
+TEST_CASE("the fast check accepts no call that the full check rejects") {
   Fixture f{"*.*:0-64=shm"};
   std::vector<int> values(64);
   const auto part = [&](std::size_t at, std::size_t n) { return std::span{values.data() + at, n}; };
@@ -167,7 +168,7 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->all_reduce(part(0, 4), part(3, 4)), UsageError);
   CHECK_THROWS_AS(f.group->all_reduce(part(3, 4), part(0, 4)), UsageError);
   CHECK_THROWS_AS(f.group->all_gather(part(0, 4), part(8, 11)), UsageError);
-  CHECK_THROWS_AS(f.group->all_gather(part(0, 4), part(0, 12)), UsageError);  // the block of rank 0
+  CHECK_THROWS_AS(f.group->all_gather(part(0, 4), part(0, 12)), UsageError);  // rank 0's block
   CHECK_THROWS_AS(f.group->all_gather(part(5, 4), part(0, 12)), UsageError);
   CHECK_THROWS_AS(f.group->reduce_scatter(part(0, 12), part(0, 4)), UsageError);
   CHECK_THROWS_AS(f.group->reduce_scatter(part(0, 12), part(4, 4)), UsageError);
@@ -191,7 +192,7 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 1, part(4, 5), 1), UsageError);
   CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0, 16384), UsageError);
   CHECK(f.log.size() == sent);
-  // What touches is apart; what is in place is meant.
+  // Adjacent buffers do not overlap, and operations in place are allowed.
   f.group->all_reduce(part(0, 4), part(4, 4));
   f.group->all_reduce(part(4, 4), part(0, 4));
   f.group->all_reduce(part(4, 4), part(4, 4));
@@ -201,12 +202,12 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
   f.group->reduce_scatter(part(4, 12), part(0, 4));
   f.group->scatter(part(0, 12), part(4, 4), RankInGroup{1});
   f.group->scatter(part(0, 1), part(0, 4),
-                   RankInGroup{0});  // in is ignored elsewhere than at the root
+                   RankInGroup{0});  // `in` is ignored at members other than the root
   f.group->all_to_all(part(0, 12), part(12, 12));
   f.group->all_to_all(part(0, 12), part(0, 12));
-  f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with itself, in place
+  f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with the caller itself, in place
   CHECK(f.log.size() == sent + 12);
-  // A broken group carries nothing, whatever the call.
+  // All calls on a broken group throw.
   f.connection->mark_broken("a test broke it");
   CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"),
                        ClosedError);
@@ -224,7 +225,7 @@ TEST_CASE("the quick check lets nothing pass that the full one refuses") {
 
 namespace {
 
-// What an action had carried, or "refused".
+// Returns the call that an action passed to a transport, or "refused".
 template <class Action>
 std::string outcome(Fixture& f, Action&& action) {
   f.log.clear();
@@ -238,7 +239,7 @@ std::string outcome(Fixture& f, Action&& action) {
   return f.last();
 }
 
-// The function and the record of the same call, of elements of type T.
+// The function and the `Call` of the same operation, for elements of type T.
 template <class T>
 void compare(Fixture& f, std::mt19937& random) {
   static std::vector<T> memory(200);
@@ -248,7 +249,7 @@ void compare(Fixture& f, std::mt19937& random) {
   const auto sometimes_more = [&](std::size_t count) {
     return below(5) == 0 ? count + below(3) : count;
   };
-  const auto at = [&](std::size_t count) {  // near each other often enough
+  const auto at = [&](std::size_t count) {  // often overlapping
     return std::span<T>{memory.data() + 20 + below(4) * (below(2) == 0 ? n : 7), count};
   };
   const RankInGroup root{static_cast<std::int64_t>(below(6)) - 1};
@@ -285,7 +286,7 @@ void compare(Fixture& f, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("random calls: the short way refuses and routes as the long one, whatever the type") {
+TEST_CASE("random calls: the fast and the checked path reject and route alike, for every type") {
   for (const std::string_view routes :
        {"*.*:0-24=shm", "*.*:float=shm", "*.*:half=shm; *.*:0-8:int=shm",
         "*.*:0-inf=shm; *.*=mpi"}) {
@@ -297,7 +298,7 @@ TEST_CASE("random calls: the short way refuses and routes as the long one, whate
       compare<double>(f, random);
       compare<std::uint8_t>(f, random);
     }
-    // The types say which class of rules it is.
+    // The type decides which rules apply.
     std::vector<int> whole(4);
     std::vector<float> real(4);
     std::vector<BFloat16> half(4);

@@ -1,4 +1,4 @@
-// Which transport carries what, on a mesh that runs.
+// The choice of transports on an open mesh.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
-TEST_CASE("explain names the transport, the rule and its source") {
+TEST_CASE("explain() names the transport, the rule and its origin") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "tp.all_reduce:host:0-32K=mpi; *.broadcast=mpi"}};
   auto& tp = mesh["tp"];
   const RouteExplanation small = tp.explain(Operation::all_reduce, 32767);
@@ -40,7 +40,7 @@ TEST_CASE("explain names the transport, the rule and its source") {
   mesh.close();
 }
 
-TEST_CASE("ranks whose routes differ are told so before the first collective") {
+TEST_CASE("ranks with different routes throw MismatchError before the first collective") {
   NEEDS_RANKS(2);
   try {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.routes = rank() == 1 ? "tp.all_reduce=mpi" : ""}};
@@ -51,14 +51,14 @@ TEST_CASE("ranks whose routes differ are told so before the first collective") {
   }
 }
 
-TEST_CASE("bad routes are refused alike on every rank") {
+TEST_CASE("invalid routes throw the same error on every rank") {
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "tp.all_reduce=ibv"}}),
                        doctest::Contains("position 14: unknown transport 'ibv'"), SpecError);
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=auto", {.routes = "dp.*=mpi"}}), SpecError);
 }
 
 TEST_CASE(
-    "rules for a name hold for its duplicates communicators, not for dynamic groups of that name") {
+    "rules of a family apply to its duplicate communicators, not to dynamic groups of that name") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD,
             "tp=auto",

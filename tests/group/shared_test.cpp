@@ -45,7 +45,7 @@ std::vector<std::string> names(const Mesh& mesh) {
   return result;
 }
 
-// What every member passes alike.
+// The arguments that all members pass alike.
 struct Case {
   Operation operation;
   ReduceOp op;
@@ -77,7 +77,7 @@ void fill(std::span<T> values, unsigned seed) {
     values[i] = static_cast<T>((seed * 7 + i * 3) % 3 + 1);
 }
 
-// The call over memory that is there: `a` and `b` hold count x members elements.
+// Returns the call on the given memory: `a` and `b` hold count x members elements.
 template <class Memory>
 void carry_out(GroupCoordinator& group, const Case& c, Memory a, Memory b) {
   const auto count = static_cast<std::size_t>(c.count);
@@ -139,7 +139,7 @@ void compare_symmetric(GroupCoordinator& ours, GroupCoordinator& by_mpi, const C
   fill(std::span<T>{b}, seed + 1);
   std::vector<T> expected_a{a.begin(), a.end()};
   std::vector<T> expected_b{b.begin(), b.end()};
-  // Everybody uses another stretch of it.
+  // Every member uses another part of it.
   const auto offset = static_cast<std::size_t>(rank()) * 3;
   carry_out(by_mpi, c, std::span{expected_a}.subspan(offset, all),
             std::span{expected_b}.subspan(offset, all));
@@ -150,7 +150,7 @@ void compare_symmetric(GroupCoordinator& ours, GroupCoordinator& by_mpi, const C
 
 }  // namespace
 
-TEST_CASE("shared memory gives what MPI gives: operations, types, sizes, groups") {
+TEST_CASE("shared memory has the results of MPI: operations, types, sizes, groups") {
   Mesh shared{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
   Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
   std::mt19937 same{7};
@@ -198,8 +198,7 @@ TEST_CASE("shared memory gives what MPI gives: operations, types, sizes, groups"
   shared.close();
 }
 
-TEST_CASE(
-    "symmetric memory: used in place, in any stretch of it, by groups that are listed and others") {
+TEST_CASE("symmetric memory: any part of it, used by groups that are listed and by others") {
   Mesh shared{MPI_COMM_WORLD, layout()};
   Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
   const auto count = static_cast<std::size_t>(3 * size() + 20011 * 1 + 1001 * size());
@@ -234,7 +233,7 @@ TEST_CASE(
   shared.close();
 }
 
-TEST_CASE("symmetric memory is refused where it means nothing") {
+TEST_CASE("invalid uses of symmetric memory throw") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"dp"}), UnknownName);
   if (size() > 1) {
@@ -247,17 +246,17 @@ TEST_CASE("symmetric memory is refused where it means nothing") {
   mesh["tp"].all_reduce(span);
   Mesh other{MPI_COMM_WORLD, "tp=auto"};
   std::ranges::fill(span, 1.0F);
-  other["tp"].all_reduce(span);  // to another mesh it is ordinary memory
+  other["tp"].all_reduce(span);  // for another mesh it is ordinary memory
   CHECK(span[3] == static_cast<float>(size()));
   mesh.close();
   CHECK_THROWS_WITH_AS(other["tp"].all_reduce(span),
-                       doctest::Contains("symmetric memory of a mesh that is closed"), ClosedError);
+                       doctest::Contains("symmetric memory of a closed mesh"), ClosedError);
   CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"tp"}), ClosedError);
   other.close();
 }
 
-// What is issued, and in which order, is the same on all ranks; what is waited for, and how, is
-// everybody's own business. Some groups use shared memory, some MPI, some change by size; blocking
+// All ranks issue the same operations in the same order, but wait for them in different ways and
+// orders. Some groups use shared memory, some MPI, and for some the size decides. Blocking
 // operations and messages between members come in between.
 TEST_CASE("asynchronous operations over shared memory and MPI at once, completed in any order") {
   MeshOptions options =
@@ -304,7 +303,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
           for (std::int64_t k = 0; k < n; ++k)
             item.expected[static_cast<std::size_t>(k)] += value(member.value(), i, k);
         if (same() % 4 == 0) {
-          group.all_reduce(item.in, item.out);  // in between, and to the end
+          group.all_reduce(item.in, item.out);  // a blocking operation in between
         } else {
           item.work = group.all_reduce_async(item.in, item.out);
         }
@@ -341,7 +340,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
   mesh.close();
 }
 
-TEST_CASE("groups made while the mesh lives, and groups of half types, use MPI") {
+TEST_CASE("dynamic groups, and reductions of 16-bit floats, use MPI") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
   if (size() > 1) {
     CHECK(mesh["tp"].explain(Operation::all_reduce, 8).transport ==

@@ -1,4 +1,4 @@
-// Reductions by a function of the program's.
+// Reductions with a function of the program.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -66,7 +66,7 @@ void test_products(GroupCoordinator& group) {
     group.reduce_scatter(wide, out, multiplied);
     CHECK(out == mine);
 
-    // The function and what was given away live as long as the operation.
+    // The function and the containers that were moved in live as long as the operation.
     std::int64_t calls = 0;
     auto pending =
         group.all_reduce_async(std::vector<Square>{in}, [&calls](const Square& a, const Square& b) {
@@ -89,7 +89,7 @@ void test_products(GroupCoordinator& group) {
 
 }  // namespace
 
-TEST_CASE("a function of the program's reduces in group order, whatever the way of waiting") {
+TEST_CASE("a function of the program reduces in group order, blocking and asynchronous") {
   for (const bool polled : {false, true}) {
     MeshOptions options;
     options.largest_count = polled ? 3 : 1 << 20;
@@ -132,7 +132,7 @@ TEST_CASE("any trivially copyable type is reduced, also one of an odd size") {
   mesh.close();
 }
 
-TEST_CASE("an exception of the function's ends the operation, not the group") {
+TEST_CASE("an exception of the function ends the operation, and the group stays usable") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   for (const bool is_async : {false, true}) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two_hosts.sh MESHINFO TEST: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
-# the tests of groups and exchange must pass across them. Exits 77 (skipped) with the reason where namespaces cannot be made.
+# the tests of groups and exchange must pass across them. Exits with 77 (skipped) and the reason if namespaces cannot be created.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 meshinfo=$(realpath "$1")
@@ -11,7 +11,7 @@ output=$("$here/scripts/emulated-hosts" mpirun 2 4 "$meshinfo" show pp=2,dp=2,tp
   exit "$status"
 }
 printf '%s\n' "$output"
-wants() { # the line must stand in the output, blanks aside
+wants() { # the output must contain the line; blanks are ignored
   grep -qE "$1" <<<"$output" || { echo "missing in the output: $1" >&2; exit 1; }
 }
 wants '^  pp 0  dp 0 +0 n0 +1 n0$'

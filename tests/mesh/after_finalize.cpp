@@ -1,4 +1,4 @@
-// A mesh, its groups and an environment that outlive MPI: nothing may call MPI any more.
+// A mesh, its groups and an environment that outlive MPI_Finalize must not call MPI any more.
 #include <cstdio>
 #include <optional>
 

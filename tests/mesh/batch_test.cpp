@@ -1,4 +1,4 @@
-// Host operations that are gathered and issued together, in the order of their priorities.
+// Batches of host operations, which are issued in the order of their priorities.
 #include <doctest/doctest.h>
 
 #include "rankmesh/rankmesh.hpp"
@@ -11,7 +11,7 @@ std::vector<MPI_Comm> gathers_seen;  // communicators of MPI_Igather, in the ord
 
 }  // namespace
 
-// In place of MPI's, which is called all the same.
+// Replaces MPI's function, and calls it.
 extern "C" int MPI_Igather(const void* in, int in_count, MPI_Datatype in_type, void* out,
                            int out_count, MPI_Datatype out_type, int root, MPI_Comm comm,
                            MPI_Request* request) {
@@ -26,7 +26,7 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
   NEEDS_MULTIPLE_OF(4);
   MeshOptions options;
   options.devices = DeviceUse::off;
-  options.routes = "*.*:host=mpi";  // whose calls are seen here
+  options.routes = "*.*:host=mpi";  // this test replaces functions of MPI
   for (const bool dp_first : {false, true}) {
     if (dp_first) options.names["dp"].priority = -1;
     Mesh mesh{MPI_COMM_WORLD, size() == 8 ? "pp=2,dp=2,cp=auto" : "pp=2,dp=2,cp=1", options};

@@ -1,5 +1,4 @@
-// Ranks that differ, fail, come late or never come. Every wait here ends by a deadline that the
-// test sets.
+// Ranks that differ, fail, are late or are missing. Every wait here ends by a deadline of the test.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -30,7 +29,8 @@ MeshOptions short_timeout() {
   return options;
 }
 
-// The message of the error that `action` throws, checked to be the same on all ranks.
+// Returns the message of the error that `action` throws, and checks that it is
+// the same on all ranks.
 template <class Expected, class Action>
 std::string common_message(Action&& action) {
   std::string message;
@@ -66,7 +66,7 @@ TEST_CASE("a rank with another mesh: all throw the same error, the outlier first
                               : "\n    ranks 0-" + std::to_string(last() - 1) + ": tp=auto");
 }
 
-TEST_CASE("differences that leave the layout alone are found too") {
+TEST_CASE("differences that do not affect the layout are found too") {
   MeshOptions options;
   if (rank() == last()) options.deadline = Deadline::Duration{5};
   CHECK_CONTAINS(common_message<MismatchError>([&] {
@@ -75,7 +75,7 @@ TEST_CASE("differences that leave the layout alone are found too") {
                  "option deadline:");
   CHECK_NOTHROW(
       (Mesh{MPI_COMM_WORLD,
-            rank() == last() ? "tp=auto" : " tp = auto "}));  // written differently, the same mesh
+            rank() == last() ? "tp=auto" : " tp = auto "}));  // the same mesh, written differently
 }
 
 TEST_CASE("a rank that cannot parse its mesh enters with its failure") {
@@ -124,7 +124,7 @@ TEST_CASE("a member of a dynamic group that never comes is named; a later attemp
     }
   }
   wait_for_all();
-  // The other member comes alone now: rank 0 has withdrawn, so it waits in vain too.
+  // Now the other member comes alone. Rank 0 has withdrawn, so this one waits in vain too.
   if (rank() == last()) {
     const Watchdog watchdog{20, "new_group counts on rank 0, which has withdrawn from the group"};
     try {
@@ -176,8 +176,8 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
   std::vector<Rank> everyone;
   for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
   const auto twin = mesh.new_group(everyone, "twin");
-  static std::vector<std::vector<int>> lent;
-  auto& value = lent.emplace_back(1, 1);
+  static std::vector<std::vector<int>> leaked;
+  auto& value = leaked.emplace_back(1, 1);
   auto& group = rank() == last() ? *twin : mesh["tp"];
   try {
     group.all_reduce(value);
@@ -193,14 +193,16 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
   }
 }
 
-TEST_CASE("one bad list in a batch: nothing is made on any rank") {
+TEST_CASE("one invalid list in a batch: no group is created on any rank") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const std::vector<std::vector<Rank>> batch{{0, last()}, {rank(), size()}};
   CHECK_THROWS_AS((void)mesh.new_groups(batch), UsageError);
   mesh.close();
 }
 
-TEST_CASE("collectives of two names in another order: the deadline names who waits where") {
+TEST_CASE(
+    "collectives of two names in another order: the deadline names the ranks and their "
+    "operations") {
   SKIP_UNLESS(size() == 4, "needs 4 ranks");
   MeshOptions options = short_timeout();
   options.deadline = Deadline::Duration{0.5};
@@ -216,8 +218,8 @@ TEST_CASE("collectives of two names in another order: the deadline names who wai
     message = error.message();
   }
   CHECK_CONTAINS(message, first.name() + ".all_reduce (step 1 of its group in shared memory)");
-  // Who concludes first hears that its partner waits elsewhere; a partner that has left already is
-  // missing.
+  // The rank that asks first learns that its partner waits for another operation. Later ones may
+  // find that their partner has already left, so it is missing.
   int heard = has_part(message, "waits in") ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(heard >= 1);
@@ -241,9 +243,9 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
     CHECK_THROWS_AS(mesh["tp"].all_reduce(values), ClosedError);
   }
   wait_for_all();
-  // What was lent to the operation that never ended must live until the end of the process.
-  static std::vector<std::vector<double>> lent;
-  lent.push_back(std::move(values));
+  // MPI may use the memory of the operation until the process ends.
+  static std::vector<std::vector<double>> leaked;
+  leaked.push_back(std::move(values));
 }
 
 TEST_CASE("a rank that stays away from a step of expert dispatch is named, whichever step it is") {
@@ -252,14 +254,13 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
   for (const std::string_view missed : {"route", "dispatch", "combine"}) {
     CAPTURE(missed);
     Mesh mesh{MPI_COMM_WORLD, "ep=auto", options};
-    // One token, one choice of each rank: everybody waits for everybody.
+    // Each rank sends a token to each rank, so every rank waits for all others.
     std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
     std::iota(ids.begin(), ids.end(), 0);
-    static std::deque<std::vector<float>>
-        lent;  // what never ends must live until the end of the process
-    auto& token = lent.emplace_back(1000, 1.0F);
-    auto& rows = lent.emplace_back(ids.size() * token.size());
-    auto& out = lent.emplace_back(token.size());
+    static std::deque<std::vector<float>> leaked;  // MPI may use it until the process ends
+    auto& token = leaked.emplace_back(1000, 1.0F);
+    auto& rows = leaked.emplace_back(ids.size() * token.size());
+    auto& out = leaked.emplace_back(token.size());
     const std::vector<float> weights(ids.size(), 1.0F);
     exchange::ExpertDispatcher experts{mesh["ep"], exchange::ExpertMap::contiguous(size(), size())};
     const auto stays_away = [&](std::string_view step) {
@@ -281,15 +282,13 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
   }
 }
 
-TEST_CASE(
-    "a message that nobody sends, a broadcast whose root stays away: the deadline ends both") {
+TEST_CASE("a message that is not sent, a broadcast whose root is missing: the deadline ends both") {
   MeshOptions options = short_timeout();
   options.deadline = Deadline::Duration{0.5};
-  static std::vector<std::vector<double>>
-      lent;  // what never ends must live until the end of the process
+  static std::vector<std::vector<double>> leaked;  // MPI may use it until the process ends
   for (const bool is_message : {true, false}) {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    auto& values = lent.emplace_back(100'000, 1.0);
+    auto& values = leaked.emplace_back(100'000, 1.0);
     const auto root = static_cast<RankInGroup>(last());
     if (rank() == 0) {
       try {
@@ -306,7 +305,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an exception that unwinds one rank only does not hang it, and the others are told") {
+TEST_CASE("an exception on one rank does not block it, and the others get an error") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   if (rank() == last()) {
     try {
@@ -323,13 +322,12 @@ TEST_CASE("an exception that unwinds one rank only does not hang it, and the oth
   wait_for_all();
 }
 
-TEST_CASE("a name's own timeout ends the waits for its operations") {
+TEST_CASE("the timeout of a family ends the waits for its operations") {
   MeshOptions options;
   options.names["tp"].timeout = 1;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  static std::vector<std::vector<int>>
-      lent;  // what never ends must live until the end of the process
-  auto& value = lent.emplace_back(1, 1);
+  static std::vector<std::vector<int>> leaked;  // MPI may use it until the process ends
+  auto& value = leaked.emplace_back(1, 1);
   if (rank() != last()) {
     Work work = mesh["tp"].all_reduce_async(value);
     CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("1 s"), TimeoutError);
@@ -338,13 +336,12 @@ TEST_CASE("a name's own timeout ends the waits for its operations") {
 }
 
 TEST_CASE(
-    "an asynchronous operation that one member leaves out: who waits is told, and the group is "
-    "broken") {
+    "an asynchronous operation that one member does not issue: the others get an error, and the "
+    "group is broken") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   auto& tp = mesh["tp"];
-  static std::vector<std::vector<int>>
-      lent;  // what never ends must live until the end of the process
-  auto& value = lent.emplace_back(1, 1);
+  static std::vector<std::vector<int>> leaked;  // MPI may use it until the process ends
+  auto& value = leaked.emplace_back(1, 1);
   if (rank() != last()) {
     Work work = tp.all_reduce_async(value);
     try {

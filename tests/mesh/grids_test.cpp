@@ -1,5 +1,5 @@
-// Several grids on one world, opened in one call: encoder and decoder of other shapes, ranks in
-// neither.
+// Several grids on one world, opened in one call: an encoder and a decoder of different shapes, and
+// ranks that are in no grid.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@ using rankmesh_test::size;
 
 namespace {
 
-// By the size of the world: ranks of the encoder, then those of the decoder, which lists its ranks
-// backwards; what is left is in no grid.
+// Returns the ranks of the encoder, and those of the decoder, which lists its ranks in reverse. The
+// remaining ranks are in no grid.
 int encoder_ranks() { return size() < 8 ? 2 : 4; }
 int decoder_ranks() { return size() == 8 ? 2 : size() == 12 ? 6 : size() - encoder_ranks(); }
 bool is_encoder() { return rank() < encoder_ranks(); }
@@ -48,7 +48,7 @@ std::int64_t total_over(GroupCoordinator& group, std::int64_t value) {
   return values[0];
 }
 
-// Collectives of a name over exactly the ranks that the plan says, in its order.
+// Checks that the collectives of a family use exactly the ranks of the plan, in its order.
 void check_group(Mesh& mesh, const std::string& name) {
   CAPTURE(name);
   GroupCoordinator& group = mesh[name];
@@ -80,7 +80,7 @@ TEST_CASE("each rank works in its own grid") {
   mesh.close();
 }
 
-TEST_CASE("lists join the grids, and options reach a grid's names") {
+TEST_CASE("lists can join grids, and options apply to families of a grid") {
   Mesh mesh{MPI_COMM_WORLD, two_grids()};
   if (mesh.plan().groups("bridge").find(rank())) check_group(mesh, "bridge");
   if (is_encoder()) {
@@ -89,7 +89,7 @@ TEST_CASE("lists join the grids, and options reach a grid's names") {
     CHECK(mesh.coordinate("encoder.tp").value() == rank() % 2);
     CHECK_THROWS_AS((void)mesh.coordinate("decoder.tp"), NotMember);
   }
-  if (is_decoder()) {  // the ranks stand backwards: the last is the first
+  if (is_decoder()) {  // the ranks are listed in reverse, so the last one is the first
     const int position = encoder_ranks() + decoder_ranks() - 1 - rank();
     CHECK(mesh.coordinate("decoder.pp").value() == position / (decoder_ranks() / 2));
   }
@@ -120,7 +120,7 @@ TEST_CASE("the same mesh on a permuted world, and behind other ranks") {
   behind.close();
 }
 
-TEST_CASE("a file that is refused is refused on every rank") {
+TEST_CASE("an invalid file throws on every rank") {
   CHECK_THROWS_WITH_AS(
       (Mesh{MPI_COMM_WORLD,
             MeshSpec::parse_toml(

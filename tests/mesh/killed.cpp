@@ -1,4 +1,4 @@
-// killed RANK: a job in shared memory whose rank of that number is killed in the middle of it.
+// killed RANK: a job that uses shared memory until the rank with this number is killed.
 // Every rank prints its process id first.
 #include <unistd.h>
 

@@ -101,7 +101,7 @@ TEST_CASE("groups of one have no communicator of their own and still work") {
   mesh.close();
 }
 
-TEST_CASE("names that are not there, and use after close") {
+TEST_CASE("unknown names, and use after close") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   try {
     (void)mesh["tpp"];
@@ -119,7 +119,7 @@ TEST_CASE("names that are not there, and use after close") {
   CHECK_THROWS_AS((void)mesh.new_group(me), ClosedError);
 }
 
-TEST_CASE("a bad description that all ranks share is a SpecError everywhere") {
+TEST_CASE("a description that is invalid on all ranks throws SpecError on all ranks") {
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=0"}),
                        doctest::Contains("must be at least 1, got 0"), SpecError);
   CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "tp=1000"}), SpecError);
@@ -160,7 +160,8 @@ TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
     CHECK_THROWS_AS(group->barrier(), ClosedError);
     CHECK_THROWS_AS(mesh.close(*group), UsageError);
   } else {
-    CHECK_THROWS_WITH_AS((void)mesh.new_group(ranks), doctest::Contains("not in it"), UsageError);
+    CHECK_THROWS_WITH_AS((void)mesh.new_group(ranks), doctest::Contains("not in the group"),
+                         UsageError);
   }
   const std::vector<Rank> outside{mesh.rank(), Rank{size()}};
   CHECK_THROWS_AS((void)mesh.new_group(outside), UsageError);
@@ -198,7 +199,7 @@ TEST_CASE("a hundred dynamic groups come and go") {
   mesh.close();
 }
 
-TEST_CASE("the user's communicator can be adopted and stays the user's") {
+TEST_CASE("a communicator of the program can be adopted, and still belongs to the program") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   MPI_Comm theirs = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank() % 3, -rank(), &theirs);
@@ -214,13 +215,12 @@ TEST_CASE("the user's communicator can be adopted and stays the user's") {
   MPI_Comm_free(&theirs);
 }
 
-TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
+TEST_CASE("a mesh that is destroyed without close() leaves MPI usable") {
   { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
 }
 
-TEST_CASE(
-    "messages of the user's that wait on the communicator are left alone, whatever their tag") {
+TEST_CASE("messages of the program on the communicator are not received, whatever their tag") {
   NEEDS_RANKS(2);
   for (const int tag : {32764, 32765, 32766, 32767}) {
     const int sent = 42;
@@ -235,7 +235,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("durations and counts that mean nothing are refused") {
+TEST_CASE("invalid durations and counts throw UsageError") {
   for (const double seconds : {0.0, -1.0, std::nan("")}) {
     MeshOptions options;
     options.timeout = Deadline::Duration{seconds};
@@ -253,7 +253,7 @@ TEST_CASE("durations and counts that mean nothing are refused") {
   mesh.close();
 }
 
-TEST_CASE("a mesh that was moved from says so") {
+TEST_CASE("a moved-from mesh throws ClosedError") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   Mesh moved = std::move(mesh);
   CHECK(mesh.is_closed());                          // NOLINT: that is the point
@@ -263,7 +263,7 @@ TEST_CASE("a mesh that was moved from says so") {
   moved.close();
 }
 
-TEST_CASE("a partial name leaves ranks out, and serves those that it has") {
+TEST_CASE("a family without all ranks works on the ranks that it has") {
   NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "megatron:tp=1,pp=" + std::to_string(size())};
   if (rank() == 0 || rank() == size() - 1)

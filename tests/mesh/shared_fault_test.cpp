@@ -1,4 +1,4 @@
-// Members that do not come to an operation in shared memory: the others end by the mesh's deadline.
+// Members that are missing in an operation in shared memory: the mesh's deadline ends the others.
 #include <doctest/doctest.h>
 
 #include "rankmesh/rankmesh.hpp"
@@ -33,8 +33,8 @@ void names_the_last(Action&& action, const char* operation) {
 
 }  // namespace
 
-// Without the option `deadline`, too: shared memory has no function that waits for ever.
-TEST_CASE("who leaves out a collective in shared memory is named, and the group is broken") {
+// This also holds without the option `deadline`, because shared memory never waits for ever.
+TEST_CASE("a rank that skips a collective in shared memory is named, and the group is broken") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{100000}}) {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
     std::vector<double> values(count, 1.0);
@@ -47,7 +47,7 @@ TEST_CASE("who leaves out a collective in shared memory is named, and the group 
   }
 }
 
-TEST_CASE("a Work in shared memory that cannot end") {
+TEST_CASE("a Work in shared memory that never ends times out") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
   if (rank() != last()) {
     Work first = mesh["tp"].barrier_async();
@@ -59,7 +59,7 @@ TEST_CASE("a Work in shared memory that cannot end") {
   wait_for_all();
 }
 
-TEST_CASE("who leaves out an allocation of symmetric memory is named") {
+TEST_CASE("a rank that skips an allocation of symmetric memory is named") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
   if (rank() != last())
     names_the_last([&] { (void)mesh.allocate_symmetric<float>(10, {"tp"}); },

@@ -55,10 +55,10 @@ TEST_CASE("a split orders by key, and an undefined colour gives nothing") {
   odd.free();
   reversed.free();
   CHECK(!reversed);
-  reversed.free();  // of an empty one: nothing
+  reversed.free();  // of an empty owner, which does nothing
 }
 
-TEST_CASE("create_group takes its members alone, in the order given") {
+TEST_CASE("create_group is collective over its members alone, and keeps their order") {
   const mpi::CommunicatorView world{MPI_COMM_WORLD};
   std::vector<int> members;
   for (int r = size() - 1; r >= 0; r -= 2) members.push_back(r);
@@ -70,8 +70,7 @@ TEST_CASE("create_group takes its members alone, in the order given") {
   }
 }
 
-TEST_CASE(
-    "owners move and null their source; handles that are not freed are freed by MPI_Finalize") {
+TEST_CASE("a moved-from owner is null; MPI_Finalize frees the handles that are left") {
   auto first = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
   const MPI_Comm handle = first.view().native();
   mpi::Communicator second{std::move(first)};

@@ -1,4 +1,4 @@
-// Checks that print what they searched, and test cases that this job cannot run.
+// Checks that print the text that they searched, and macros that skip test cases.
 #pragma once
 
 #include <doctest/doctest.h>

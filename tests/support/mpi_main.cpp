@@ -38,7 +38,7 @@ class RankReporter : public doctest::IReporter {
  public:
   explicit RankReporter(const doctest::ContextOptions&) {}
 
-  void report_query(const doctest::QueryData& query) override {  // --count, in doctest's words
+  void report_query(const doctest::QueryData& query) override {  // --count, in doctest's format
     if (query.run_stats != nullptr)
       std::printf("unskipped test cases passing the current filters: %u\n",
                   query.run_stats->numTestCasesPassingFilters);
@@ -55,7 +55,7 @@ class RankReporter : public doctest::IReporter {
         {test_, static_cast<long>(stats.numAssertsCurrentTest), rankmesh_test::skip_reason});
   }
   void test_case_exception(const doctest::TestCaseException& e) override {
-    // The launcher ends all ranks once one has failed: that one has said why.
+    // The launcher ends all ranks once one has failed, and that rank has printed the reason.
     if (e.is_crash && rankmesh_test::has_part(e.error_string.c_str(), "SIGTERM")) std::_Exit(1);
     print(std::string{"threw: "} + e.error_string.c_str(), test_->m_file.c_str(),
           static_cast<int>(test_->m_line));

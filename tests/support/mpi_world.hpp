@@ -1,4 +1,4 @@
-// The job that a multi-rank test runs in.
+// The job of a multi-rank test.
 #pragma once
 
 namespace rankmesh_test {
@@ -6,10 +6,10 @@ namespace rankmesh_test {
 int rank();
 int size();
 
-/// A barrier for those who may wait long in it: MPI's own takes a core meanwhile.
+/// Waits for all ranks without using a core, unlike MPI_Barrier. Use it where ranks may wait long.
 void wait_for_all();
 
-/// The rank that misbehaves, where one must.
+/// Returns the rank that misbehaves in tests that need one.
 inline int last() { return size() - 1; }
 
 }  // namespace rankmesh_test

@@ -48,7 +48,7 @@ struct Runs {
 using RunsOf = std::map<const shm::Algorithm*, Runs>;
 
 constexpr std::size_t slot_bytes = shm::medium_bytes + 1024;
-constexpr std::size_t region_bytes = 131072;  // of symmetric memory, per operation under way
+constexpr std::size_t region_bytes = 131072;  // of symmetric memory, per operation in flight
 constexpr int regions = 8;
 
 constexpr DataType types[] = {
@@ -166,7 +166,7 @@ class Member {
         sizes[same_() % (same_() % 4 == 0 ? 7 : 5)] + static_cast<std::int64_t>(same_() % 3);
     const bool in_place = same_() % 2 == 0;
     const bool symmetric = same_() % 3 == 0;
-    // Members may use different stretches of it, so each takes one that is free here.
+    // Members may use different parts of it, so each takes one that is free here.
     if (symmetric) {
       std::vector<bool> taken(regions);
       for (const auto& other : flying_)
@@ -265,7 +265,8 @@ class Member {
         if (in_place) call.in.data = call.out.data;
         for (std::int64_t i = 0; i < count; ++i) {
           input(i);
-          if (!in_place) put(call.out.data, i, T{9});  // elsewhere than at the root it stays
+          if (!in_place)
+            put(call.out.data, i, T{9});  // at members other than the root it does not change
           put(item.expected.data(), i,
               call.root.value() == self_ ? reduced<T>(call.reduction, n, number, i)
               : in_place                 ? static_cast<T>(value(self_, number, i))

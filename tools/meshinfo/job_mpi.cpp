@@ -157,9 +157,9 @@ void Job::join(const MeshArguments& arguments) {
     MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
   }
   if (arguments.world_size && *arguments.world_size != state_->size)
-    throw rankmesh::UsageError{
-        fmt::format("--world-size {} in a job of {} ranks", *arguments.world_size, state_->size),
-        "leave it out, or add --offline to ignore the job"};
+    throw rankmesh::UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
+                                           *arguments.world_size, state_->size),
+                               "leave it out, or add --offline to ignore the job"};
 }
 
 rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {

@@ -15,7 +15,7 @@ bool Job::prints() const { return is_printing_rank(); }
 
 void Job::join(const MeshArguments&) {
   throw rankmesh::UsageError{
-      "this meshinfo was built without MPI and cannot look at the job that it runs in",
+      "this meshinfo was built without MPI and cannot inspect the job that it runs in",
       "add --offline, or build rankmesh with MPI"};
 }
 

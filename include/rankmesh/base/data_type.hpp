@@ -27,7 +27,7 @@ enum class DataType : std::uint8_t {
   float8_e5m2,
 };
 
-/// Floats of 16 and 8 bits, complete in rankmesh/base/narrow_float.hpp.
+/// A float of 16 or 8 bits. rankmesh/base/narrow_float.hpp defines it.
 template <class Format, class Bits>
 struct NarrowFloat;
 
@@ -95,22 +95,22 @@ namespace detail {
 inline constexpr std::uint8_t sizes_of_types[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
 }  // namespace detail
 
-/// Bytes of one element.
+/// Returns the size of one element, in bytes.
 constexpr std::size_t size_of(DataType type) {
   return detail::sizes_of_types[static_cast<std::size_t>(type)];
 }
 
-/// Whether it is a float of 16 or 8 bits (rankmesh/base/narrow_float.hpp).
+/// Returns whether the type is a float of 16 or 8 bits (rankmesh/base/narrow_float.hpp).
 constexpr bool is_narrow_float(DataType type) {
   return type == DataType::float16 || type == DataType::bfloat16 || type == DataType::float8_e4m3 ||
          type == DataType::float8_e5m2;
 }
 
-/// The type's name as it is written in messages and files: "float32", "bfloat16", ...
+/// Returns the name of the type in messages and files: "float32", "bfloat16", ...
 RANKMESH_API std::string_view to_string(DataType type);
 
-/// Which DataType a C++ type is; specialise `value` for own types that are one of them (a half
-/// type, say).
+/// Maps a C++ type to its DataType. Specialise it for a type of your own that has the same
+/// representation, such as a half type.
 template <class T>
 struct DataTypeOf {};
 
@@ -143,7 +143,7 @@ struct DataTypeOf<std::byte> {
   static constexpr DataType value = DataType::uint8;
 };
 
-/// A C++ type that can be an element of a collective.
+/// A C++ type that can be the element type of an operation.
 template <class T>
 concept Element = requires { DataTypeOf<std::remove_cv_t<T>>::value; };
 

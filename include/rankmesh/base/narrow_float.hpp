@@ -1,4 +1,4 @@
-// Floating types of 16 and 8 bits: how they are stored. Arithmetic on them is done in float32.
+// Floats of 16 and 8 bits. They are converted to float32 for arithmetic.
 #pragma once
 
 #include <bit>
@@ -14,8 +14,9 @@ namespace rankmesh {
 
 namespace detail {
 
-/// IEEE 754-like: a sign, `exponent` bits, `mantissa` bits. e4m3 uses its highest exponent for
-/// numbers, and only the all-ones pattern is NaN (Micikevicius et al., FP8 Formats for Deep
+/// Converts between float32 and a format with one sign bit, `exponent` bits and `mantissa`
+/// bits, as in IEEE 754. The format e4m3 has no infinity: its highest exponent is for numbers,
+/// and only the pattern of all ones is NaN (Micikevicius et al., FP8 Formats for Deep
 /// Learning, arXiv 2209.05433).
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat {
@@ -31,8 +32,8 @@ struct NarrowFormat {
   static constexpr float decode(Bits stored) {
     const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
     const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
-    // Where the exponent of float32 is larger by a constant, a product adds it, and numbers below
-    // the smallest normal one come out right too.
+    // The exponent of float32 is larger by a constant. A multiplication adds the constant, and also
+    // normalises the subnormal numbers of this format, which adding to the bits would not.
     float value = std::bit_cast<float>(magnitude << shift);
     if constexpr (bias != 127)
       value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
@@ -45,7 +46,7 @@ struct NarrowFormat {
     return std::bit_cast<float>(bits | sign);
   }
 
-  // To the nearest, ties to even.
+  // Rounds to the nearest value, ties to even.
   static constexpr Bits encode(float value) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 31) << (exponent + mantissa);
@@ -74,9 +75,9 @@ struct NarrowFormat {
 
 }  // namespace detail
 
-/// A stored number of one format; float32 comes out of it exactly and goes in rounded to the
-/// nearest, ties to even. Only carries the value: compute in float. CUDA's __half and __nv_bfloat16
-/// have the same bits.
+/// Stores a number in a narrow format. The conversion from float rounds to the nearest value, ties
+/// to even; the conversion to float is exact. It has no arithmetic: convert to float first. CUDA's
+/// __half and __nv_bfloat16 have the same representation.
 template <class Format, class Bits>
 struct NarrowFloat {
   Bits bits = 0;
@@ -89,7 +90,7 @@ struct NarrowFloat {
     return result;
   }
   constexpr explicit operator float() const { return Format::decode(bits); }
-  /// The same bits: a NaN equals itself, and the two zeros differ.
+  /// Compares the bits: a NaN equals itself, and +0 and -0 differ.
   friend constexpr bool operator==(NarrowFloat, NarrowFloat) = default;
 };
 
@@ -110,9 +111,12 @@ struct DataTypeOf<Float8E5M2> {
   static constexpr DataType value = DataType::float8_e5m2;
 };
 
-/// All of `to` from as many stored numbers. `type` is a narrow one. Local; does not throw.
+/// Converts `to.size()` narrow floats to float32. Local; does not throw.
+/// @param type  The narrow type at `from`.
 RANKMESH_API void widen(DataType type, const std::byte* from, std::span<float> to);
-/// The other way, rounded.
+/// Converts float32 to `from.size()` narrow floats, rounded to the nearest, ties to even.
+/// Local; does not throw.
+/// @param type  The narrow type at `to`.
 RANKMESH_API void narrow(DataType type, std::span<const float> from, std::byte* to);
 
 }  // namespace rankmesh

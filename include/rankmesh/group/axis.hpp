@@ -10,28 +10,31 @@
 
 namespace rankmesh {
 
-/// Along which axis of a row-major array the members' blocks lie: all_gather and gather concatenate
-/// along it, reduce_scatter and scatter split along it. The shape is that of one member's block; in
-/// the whole array this axis is size() times as long and the others are the same (vLLM's and
-/// torch's `dim`).
+/// Describes the axis of a row-major array along which the members' blocks lie. all_gather and
+/// gather concatenate the blocks along it; reduce_scatter and scatter split the array along it (the
+/// `dim` of torch and vLLM). The shape is that of one member's block. In the whole array, this axis
+/// is size() times as long, and the other axes are the same.
 ///
-/// Axis 0 is what these operations do by themselves. Another one costs a copy of the whole array
-/// (for a rank that has it) on each side that is not contiguous, and as much scratch memory: on
-/// devices allocated and freed in stream order, so that such calls cannot be part of an NcclGroup.
+/// Axis 0 costs nothing. Any other axis costs a copy of the whole array on each rank that has it,
+/// and as much scratch memory. On devices, the scratch memory is allocated and freed in stream
+/// order, so such calls cannot be part of an NcclGroup.
 class RANKMESH_API Axis {
  public:
-  /// @param axis  0 .. shape.size()-1; negative ones count from the end.
-  /// @throws UsageError for another axis or a negative length.
+  /// Creates an axis of a block.
+  /// @param shape  The lengths of one member's block, the slowest axis first, in elements.
+  /// @param axis   0 to shape.size()-1; negative numbers count from the end.
+  /// @throws UsageError  The shape has no such axis, or a negative length.
   Axis(std::span<const std::int64_t> shape, std::int64_t axis);
   Axis(std::initializer_list<std::int64_t> shape, std::int64_t axis)
       : Axis{std::span{shape.begin(), shape.size()}, axis} {}
 
-  /// The call along this axis. @throws UsageError where its block is not of this shape.
+  /// Returns the call with its blocks along this axis.
+  /// @throws UsageError  The block of the call does not have the number of elements of the shape.
   [[nodiscard]] Call along(Call call) const;
 
  private:
-  std::int64_t rows_ = 1;      // of everything before the axis
-  std::int64_t elements_ = 1;  // of a block
+  std::int64_t rows_ = 1;      // the product of the lengths before the axis
+  std::int64_t elements_ = 1;  // of one member's block
 };
 
 }  // namespace rankmesh

@@ -8,8 +8,8 @@
 
 namespace rankmesh {
 
-/// The collectives whose blocks lie along another axis than the first; see Axis. They take host and
-/// device memory, and do not work in place.
+/// Adds the collectives whose blocks lie along an axis of an array; see Axis. They take host and
+/// device memory. They do not work in place.
 class AxisCollectives : public Collectives {
  public:
   using Collectives::all_gather;
@@ -21,8 +21,9 @@ class AxisCollectives : public Collectives {
   using Collectives::scatter;
   using Collectives::scatter_async;
 
-  /// Concatenates every member's block along the axis. `in` has the shape that the axis was made
-  /// of.
+  /// Concatenates the members' blocks along the axis, on all members.
+  /// @param in   This member's block, with the shape of the axis.
+  /// @param out  The whole array: size() times as many elements.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
@@ -36,7 +37,9 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Reduces the whole arrays, and gives the k-th block along the axis to member k.
+  /// Reduces the members' arrays element by element, and gives block k along the axis to member k.
+  /// @param in   A whole array: size() times as many elements as a block.
+  /// @param out  This member's block, with the shape of the axis.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
@@ -52,7 +55,8 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Concatenates every member's block along the axis, at the root.
+  /// Concatenates the members' blocks along the axis at the root. `out` is
+  /// ignored on other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
@@ -67,7 +71,8 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Sends the k-th block along the axis of the root's array to member k.
+  /// Sends block k along the axis of the root's array to member k. `in` is
+  /// ignored on other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {

@@ -8,8 +8,10 @@
 
 namespace rankmesh {
 
-/// The collectives whose blocks have different sizes. Every member passes the sizes of all blocks,
-/// the same everywhere (all_to_all_v: its own two rows of sizes).
+/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member
+/// passes the sizes of all blocks, the same on all members. all_to_all_v is different: a member
+/// passes the sizes of its own blocks, and the size that it expects from a member is the size that
+/// this member sends to it.
 class BlockCollectives : public AxisCollectives {
  public:
   /// Copies member k's `in` to block k of `out`, on all members.
@@ -27,7 +29,7 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Reduces every member's block k, and gives the result to member k.
+  /// Reduces block k of all members, and gives the result to member k.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter_v(In&& in, const Blocks& blocks, Out&& out, ReduceOp op = ReduceOp::sum,
@@ -43,7 +45,7 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Copies member k's `in` to block k of the root's `out`, which is ignored elsewhere.
+  /// Copies member k's `in` to block k of the root's `out`. `out` is ignored on other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather_v(In&& in, Out&& out, const Blocks& blocks, RankInGroup root, StreamRef stream = {}) {
@@ -58,7 +60,7 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Sends block k of the root's `in` to member k. `in` is ignored elsewhere.
+  /// Sends block k of the root's `in` to member k. `in` is ignored on other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
@@ -75,8 +77,8 @@ class BlockCollectives : public AxisCollectives {
   }
 
   /// Sends block k of `in` to member k, and receives block k of `out` from member k.
-  /// @param in_blocks   What this member sends to each member.
-  /// @param out_blocks  What this member receives from each member.
+  /// @param in_blocks   Block k is sent to member k.
+  /// @param out_blocks  Block k is received from member k.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,

@@ -8,15 +8,15 @@
 
 namespace rankmesh {
 
-/// The collectives of a GroupCoordinator: collective over the group. See there for the rules that
-/// hold for all operations. `n` is size().
+/// Adds the collectives whose blocks have equal sizes. All of them are collective over the group;
+/// see GroupCoordinator for the rules that all operations follow. In the descriptions, n is size().
 class Collectives : public detail::CallIssuer {
  public:
-  /// Returns once all members have called it.
+  /// Blocks until all members have called it.
   void barrier() { run_fast<Operation::barrier>({.operation = Operation::barrier}); }
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
-  /// Copies the root's values to all members.
+  /// Copies the root's values to all members. All pass the same number of elements.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
@@ -38,8 +38,8 @@ class Collectives : public detail::CallIssuer {
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
-  /// The same on device memory, ordered after the work that the stream holds. The host does not
-  /// wait.
+  /// Reduces device memory in place, ordered after the work that the stream holds.
+  /// The host does not wait.
   template <WritableMemory M>
     requires detail::is_device_span<std::remove_cvref_t<M>>
   void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
@@ -70,7 +70,7 @@ class Collectives : public detail::CallIssuer {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
   /// Reduces element by element over the members. At the root `out` has as many elements as `in`;
-  /// elsewhere it is not touched.
+  /// on other members it does not change.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
@@ -114,8 +114,8 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
   }
 
-  /// Concatenates every member's `in` at the root, in group order. There `out` has n times as many
-  /// elements as `in`; elsewhere it is ignored.
+  /// Concatenates every member's `in` at the root, in group order. The root's `out` has n times as
+  /// many elements as `in`; on other members it is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -129,8 +129,8 @@ class Collectives : public detail::CallIssuer {
     });
   }
 
-  /// Sends block k of the root's `in` to member k. At the root `in` has n times as many elements as
-  /// `out`; elsewhere it is ignored.
+  /// Sends block k of the root's `in` to member k. The root's `in` has n times as many elements as
+  /// `out`; on other members it is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -146,7 +146,7 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Sends block k of `in` to member k, and receives block k of `out` from member k. Both have the
-  /// same number of elements, which n divides.
+  /// same number of elements, a multiple of n.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {

@@ -1,4 +1,4 @@
-// One rank's handle on one group.
+// The coordinator of one group: its operations and its facts.
 #pragma once
 
 #include <cstdint>
@@ -22,87 +22,106 @@ namespace detail {
 struct GroupAccess;
 }
 
-/// Routes each operation of one group to the transport that carries it. A mesh makes its
-/// coordinators. The operations are in the headers of the base classes: Collectives,
-/// AxisCollectives, BlockCollectives, UserReductions and PointToPoint.
+/// Runs the operations of one group, each on the transport that the routes choose. A mesh creates
+/// its coordinators. The operations are declared in the base classes: Collectives, AxisCollectives,
+/// BlockCollectives, UserReductions and PointToPoint.
 ///
-/// Collectives are collective over the group: every member calls them with matching sizes, in the
-/// same order per group, and the orders of all ranks over all groups fit one global order. They
-/// block until the caller's part is done. Buffers are contiguous ranges in host memory (std::span,
-/// std::vector,
-/// ...) or a DeviceSpan; `in` and `out` have the same element type. Counts are 64-bit.
+/// Order: collectives are collective over the group. All members call them with matching
+/// sizes and in the same order. If ranks have several groups in common, the orders of all
+/// ranks must fit one global order.
 ///
-/// The `_async` forms return a Work at once. They take the same buffers, which must outlive the
-/// operation; a container that is moved in is kept by the Work and returned by take(). Operations
-/// are issued in the order of the calls, whatever completes first.
+/// Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan. `in`
+/// and `out` have the same element type. Counts are in elements, of 64 bits.
 ///
-/// In place: pass the same memory as input and output (all_gather, gather: the own block of the
-/// output; scatter: the own block of the root's input; on devices reduce_scatter: the own block of
-/// the input), on all members alike. NCCL has no all_to_all in place. Any other overlap is refused.
+/// Host memory: a call blocks until this member's part is complete: `out` is written, and `in` may
+/// be changed. Device memory: a call returns once the operation is queued. It is ordered after the
+/// work that the caller's stream holds, and later work of that stream is ordered after it.
 ///
-/// Reductions of 16- and 8-bit floats on the host are computed in float32 and rounded once. They
-/// take 4 bytes of scratch memory per element of `in` and `out`, and float32 travels.
+/// The `_async` forms return a Work without blocking. Their buffers must stay valid until the
+/// operation is complete. A container that is moved in is kept by the Work; OwningWork::take()
+/// returns it. Operations are issued in the order of the calls.
 ///
-/// @throws UsageError (wrong sizes, overlap, a rank outside the group, two threads at once) before
-///         anything is sent; ClosedError after close() or a failure; NoDeviceError for device
-///         memory where there is no device transport; UnsupportedError for arithmetic that NCCL
-///         does not have; mpi::MpiError; TimeoutError where the mesh has the option `deadline`,
-///         after which the group is broken.
-/// Thread safety: one thread at a time per mesh; a second one is refused.
+/// In place: the input and the output may be the same memory, on all members alike. For all_gather
+/// and gather, `in` is this rank's block of `out`; for scatter, `out` is the root's block of its
+/// `in`; for reduce_scatter on devices, `out` is this rank's block of `in`. NCCL has no all_to_all
+/// in place. Any other overlap throws UsageError.
+///
+/// Reductions of 16-bit and 8-bit floats on the host are computed in float32 and rounded once. They
+/// need 4 bytes of scratch memory per element of `in` and `out`, and transfer float32.
+///
+/// All operations throw:
+/// @throws UsageError        Wrong sizes, overlap, a rank outside the group, or two threads at
+///                           once. Nothing was sent; the group is still usable.
+/// @throws ClosedError       The mesh is closed, or an earlier operation broke the group.
+/// @throws NoDeviceError     The buffers are on a device, but there is no device transport.
+/// @throws UnsupportedError  NCCL does not have the arithmetic or the form of the operation.
+/// @throws mpi::MpiError     MPI returned an error.
+/// @throws TimeoutError      MeshOptions::deadline has passed. The group is broken afterwards.
+///
+/// Thread safety: one thread at a time per mesh; a call from a second one throws UsageError.
 class RANKMESH_API GroupCoordinator : public PointToPoint {
  public:
   GroupCoordinator(const GroupCoordinator&) = delete;
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;
   ~GroupCoordinator();
 
+  /// Returns the name of the family, or the name that was given to a dynamic group.
   [[nodiscard]] const std::string& name() const noexcept;
+  /// Returns the number of members.
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  /// Returns this rank's number in the group.
   [[nodiscard]] RankInGroup rank_in_group() const noexcept { return self_; }
   /// Returns the members' ranks in the world, in group order.
   [[nodiscard]] const RankSet& ranks() const noexcept;
   /// Returns this rank's number in the world.
   [[nodiscard]] Rank rank() const noexcept;
-  /// Returns this rank's number among the mesh's ranks on its node.
+  /// Returns this rank's number among the ranks of the mesh on its node.
   [[nodiscard]] std::int32_t local_rank() const noexcept;
-  /// Return the ranks in the world of the first and the last member and of the neighbours in the
-  /// ring of members.
+  /// Returns the first member's rank in the world.
   [[nodiscard]] Rank first_rank() const { return ranks().front(); }
+  /// Returns the last member's rank in the world.
   [[nodiscard]] Rank last_rank() const { return ranks().back(); }
+  /// Returns the next member's rank in the world; for the last member, the first one's.
   [[nodiscard]] Rank next_rank() const { return ranks().at(resolved(rankmesh::next).value()); }
+  /// Returns the previous member's rank in the world; for the first member, the last one's.
   [[nodiscard]] Rank prev_rank() const { return ranks().at(resolved(rankmesh::prev).value()); }
+  /// Returns whether this rank is the first member.
   [[nodiscard]] bool is_first() const noexcept { return self_ == RankInGroup{0}; }
+  /// Returns whether this rank is the last member.
   [[nodiscard]] bool is_last() const noexcept { return self_.value() + 1 == size_; }
 
-  /// Returns the group's communicator (MPI_COMM_SELF for a group of one), which the mesh owns.
-  /// Collectives that the caller issues on it count in the order of issue. Point-to-point tags
-  /// below 16384 are the caller's. @throws ClosedError.
+  /// Returns the group's communicator, which the mesh owns (MPI_COMM_SELF for a group of one rank).
+  /// Collectives that the program issues on it are part of the order of issue. Use tags below 16384
+  /// for messages on it, which must not match tags of send() and recv() in flight.
+  /// @throws ClosedError
   [[nodiscard]] MPI_Comm native_mpi() const;
   /// Returns the group's NCCL communicator (an ncclComm_t), which the mesh owns; null for a group
-  /// of one. Unless the family's options say `blocking`, it is non-blocking: after a call of your
-  /// own, poll ncclCommGetAsyncError until it reports success before either side makes the next
-  /// call.
-  /// @throws NoDeviceError where there is none or it is not open yet; ClosedError.
+  /// of one rank. It is non-blocking unless the family has the option `blocking`. After a call of
+  /// your own, poll ncclCommGetAsyncError until it returns ncclSuccess, before the next call on it.
+  /// @throws NoDeviceError  There is no NCCL communicator, or it is not open yet.
+  /// @throws ClosedError
   [[nodiscard]] ncclComm* native_nccl() const;
-  /// Returns the group's own stream, with the priority of the family's options. It is created when
-  /// it is first asked for, and close() destroys it. @throws NoDeviceError, ClosedError.
+  /// Returns the group's own stream, with the priority of the family's options. The first call
+  /// creates it, and close() destroys it.
+  /// @throws NoDeviceError, ClosedError
   [[nodiscard]] StreamRef stream() const;
-  /// Waits on the host until the stream has run everything that it holds, and watches the
-  /// communicator meanwhile. A wait for the stream alone would return as if all were well after
-  /// NCCL failed asynchronously.
-  /// @throws nccl::NcclError, after which the group is broken; TimeoutError after the mesh's
-  /// timeout;
-  ///         NoDeviceError.
+  /// Blocks the host until the stream is idle, and checks the NCCL communicator meanwhile. Use it
+  /// instead of cudaStreamSynchronize, which succeeds even if NCCL has failed asynchronously.
+  /// @throws nccl::NcclError  The group is broken afterwards.
+  /// @throws TimeoutError     The mesh's timeout has passed.
+  /// @throws NoDeviceError
   void wait(StreamRef stream);
-  /// Returns how the NCCL communicator was made; null where there is none.
+  /// Returns how the NCCL communicator was created; null if there is none.
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
 
-  /// Says which transport serves an operation, by which rule, and why earlier rules do not apply.
-  /// Local.
-  /// @param bytes  Of the largest buffer of a member, as rules count them (docs/routes.md).
-  /// Negative for
-  ///               calls whose counts differ between members (v-forms, objects): rules by size do
-  ///               not match these.
-  /// @param capture  For device calls: whether the call is inside the capture of a CUDA graph.
+  /// Returns the transport that serves an operation, the rule that chose it, and the reasons why
+  /// earlier rules do not apply. Local.
+  /// @param bytes    The size of the largest buffer of a member, in bytes (docs/routes.md).
+  ///                 Negative for operations whose counts differ between members (v-forms,
+  ///                 objects); rules with a size do not apply to these.
+  /// @param kind     The kind of memory.
+  /// @param type     The type of the elements.
+  /// @param capture  For device memory: whether a CUDA graph is being captured.
   [[nodiscard]] RouteExplanation explain(Operation operation, std::int64_t bytes,
                                          MemoryKind kind = MemoryKind::host,
                                          DataType type = DataType::float32,

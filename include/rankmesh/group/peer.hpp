@@ -1,4 +1,4 @@
-// The other end of a point-to-point operation.
+// The other member of a point-to-point operation.
 #pragma once
 
 #include <concepts>
@@ -10,12 +10,13 @@ namespace rankmesh {
 
 struct Next {};
 struct Previous {};
-/// The following member of the group, after the last the first.
+/// Names the next member of the group; for the last member, this is the first.
 inline constexpr Next next{};
-/// The preceding member of the group, before the first the last.
+/// Names the previous member of the group; for the first member, this is the last.
 inline constexpr Previous prev{};
 
-/// A rank in group, or `rankmesh::next`, or `rankmesh::prev`.
+/// Names a member of a group: by its rank in the group, or relative to the caller by
+/// `rankmesh::next` or `rankmesh::prev`.
 class Peer {
  public:
   constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: reads as a rank
@@ -24,7 +25,7 @@ class Peer {
   constexpr Peer(Next) : relative_{true}, rank_{1} {}
   constexpr Peer(Previous) : relative_{true}, rank_{-1} {}
 
-  /// Who that is for a member of a group of `size` ranks.
+  /// Returns the rank in the group, as seen from member `self` of a group of `size` ranks.
   [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {
     if (!relative_) return rank_;
     if (rank_.value() > 0) return RankInGroup{self.value() + 1 < size ? self.value() + 1 : 0};

@@ -8,12 +8,13 @@
 
 namespace rankmesh {
 
-/// The point-to-point operations of a GroupCoordinator. Sender and receiver call with the same
-/// number of elements and the same tag, 0 to 16383.
+/// Adds the operations between two members. Sender and receiver pass the same number of elements of
+/// the same type, and the same tag from 0 to 16383. Messages between the same two members with the
+/// same tag arrive in order.
 class PointToPoint : public UserReductions {
  public:
-  /// Sends to another member. Returns when the values may be changed, which may be before they are
-  /// received.
+  /// Sends values to another member. Returns when the caller may change the values; the other
+  /// member need not have received them by then.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::send, In>(calls::send(values, resolved(to), tag, stream));
@@ -24,7 +25,8 @@ class PointToPoint : public UserReductions {
                      [&](auto& v) { return calls::send(v, resolved(to), tag, stream); });
   }
 
-  /// Receives from another member exactly as many elements as it sends.
+  /// Receives values from another member; blocks until they have arrived.
+  /// @param values  As many elements as the other member sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::recv, Out>(calls::recv(values, resolved(from), tag, stream));
@@ -35,8 +37,8 @@ class PointToPoint : public UserReductions {
                      [&](auto& v) { return calls::recv(v, resolved(from), tag, stream); });
   }
 
-  /// Sends and receives at once, which cannot deadlock against the peers' send_recv. The two sizes
-  /// may differ.
+  /// Sends and receives at the same time, so members that call it in a ring cannot deadlock. `in`
+  /// and `out` may have different numbers of elements. Both peers can be the caller itself.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {

@@ -12,14 +12,14 @@
 
 namespace rankmesh {
 
-/// The reductions that take a function: `T combine(const T& left, const T& right)` on values of any
-/// trivially copyable type T in host memory. The function must be associative. Values are combined
-/// in group order unless the function is said to be commutative. It runs on every member; where and
-/// how often is unspecified.
+/// Adds the reductions that take a function `T combine(const T& left, const T& right)` on values of
+/// any trivially copyable type T in host memory. The function must be associative. Values are
+/// combined in group order, or in any order with Commutative::yes. The function runs on every
+/// member; where and how often is unspecified.
 ///
-/// An exception of the function does not pass through MPI. The operation ends on all members, and
-/// the members where the function threw throw a UsageError in which that exception is nested. All
-/// results are meaningless then, and the other members are not told.
+/// If the function throws, the operation still ends on all members. The members on which it threw
+/// then throw a UsageError, in which the exception is nested. The results of all members are
+/// invalid, and the other members do not report that.
 ///
 /// Cost: one MPI_Op and one datatype per call.
 class UserReductions : public BlockCollectives {
@@ -63,7 +63,8 @@ class UserReductions : public BlockCollectives {
                            combine, commutative);
   }
 
-  /// Reduces element by element over the members. At the root `out` has as many elements as `in`.
+  /// Reduces element by element over the members. At the root `out` has as many elements as `in`;
+  /// on other members it does not change.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
@@ -79,7 +80,8 @@ class UserReductions : public BlockCollectives {
                            combine, commutative);
   }
 
-  /// Reduces every member's `in`, and gives block k of the result to member k.
+  /// Reduces every member's `in`, and gives block k of the result to member k. `in` has size()
+  /// times as many elements as `out`.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
@@ -103,7 +105,7 @@ class UserReductions : public BlockCollectives {
   struct ReductionOf {
     using T = std::ranges::range_value_t<Out>;
     static_assert(std::same_as<std::ranges::range_value_t<In>, T>,
-                  "in and out have one element type");
+                  "in and out must have the same element type");
     using Type = detail::UserReductionOf<T, std::decay_t<F>>;
   };
   template <class In, class Out = In, class F>

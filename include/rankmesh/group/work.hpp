@@ -1,4 +1,4 @@
-// An operation that was started.
+// The handle of an asynchronous operation.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ struct AsyncOperation;
 struct MeshRuntime;
 }  // namespace detail
 
-/// The handle that an `_async` operation returns. Its buffers must stay valid until the operation
-/// is complete, also when the Work itself is dropped: the operation goes on, and the mesh keeps it
-/// until close(). Copies refer to the same operation.
+/// Refers to an operation that an `_async` function has started. The buffers must stay valid until
+/// the operation is complete, even if the Work is destroyed: the operation continues, and close()
+/// of the mesh waits for it. Copies refer to the same operation.
 ///
-/// Host memory: nothing runs by itself. An operation makes progress inside test(), wait() and
-/// Mesh::progress(), and inside MPI's own calls where MPI carries it. An operation in shared memory
-/// makes progress only inside calls of rankmesh that wait. So a program that blocks in MPI calls of
-/// its own between the start and the wait, while its peers wait first, should route its
-/// asynchronous operations to MPI.
+/// Host memory: rankmesh has no helper threads, so an operation makes progress only inside test(),
+/// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries also
+/// makes progress inside other calls of MPI. If a program blocks in MPI calls of its own between
+/// the start and the wait, route its asynchronous operations to MPI (docs/routes.md); otherwise
+/// members that wait earlier may wait for ever.
 ///
 /// Device memory: the operation runs on the group's own stream, ordered after the work that the
 /// caller's stream held when the operation was issued.
@@ -31,23 +31,24 @@ struct MeshRuntime;
 /// Thread safety: one thread, the one that uses the mesh.
 class RANKMESH_API Work {
  public:
-  /// Makes one that is complete.
+  /// Creates a Work that is complete.
   Work() = default;
-  /// Used by rankmesh.
+  /// Refers to an operation. For use by rankmesh only.
   Work(std::shared_ptr<detail::AsyncOperation> operation,
        std::shared_ptr<detail::MeshRuntime> runtime)
       : operation_{std::move(operation)}, runtime_{std::move(runtime)} {}
 
   /// Makes progress. Returns true once the operation is complete. Never blocks.
-  /// @throws what the operation failed with.
+  /// @throws The exception with which the operation failed.
   [[nodiscard]] bool test();
-  /// Host memory: returns when the operation is complete; waits at most for the mesh's timeout.
-  /// Device memory: makes the stream that the operation was called with wait for it; the host does
-  /// not wait.
-  /// @throws TimeoutError naming the missing ranks, after which the group is broken.
+  /// Waits for the operation. Host memory: blocks until it is complete, at most for the mesh's
+  /// timeout. Device memory: makes the stream that was passed to the operation wait for it;
+  /// the host does not wait.
+  /// @throws TimeoutError  It names the missing ranks. The group is broken afterwards.
   void wait();
-  /// Waits on the host until the operation is complete, on host and device memory alike.
-  /// @throws TimeoutError naming the missing ranks, after which the group is broken.
+  /// Blocks the host until the operation is complete, on host and on device memory.
+  /// @param timeout  In seconds.
+  /// @throws TimeoutError  It names the missing ranks. The group is broken afterwards.
   void wait(Deadline::Duration timeout);
 
  private:
@@ -55,14 +56,14 @@ class RANKMESH_API Work {
   std::shared_ptr<detail::MeshRuntime> runtime_;
 };
 
-/// A Work whose buffer was moved in: the buffer lives here until it is taken back.
+/// Refers to an operation and owns the container that was moved into it.
 template <class Memory>
 class OwningWork : public Work {
  public:
   OwningWork(Work work, std::shared_ptr<Memory> memory)
       : Work{std::move(work)}, memory_{std::move(memory)} {}
-  /// Waits until the operation is complete, at most for the mesh's timeout, and returns the buffer.
-  /// Call it once.
+  /// Waits until the operation is complete, at most for the mesh's timeout, and returns the
+  /// container. Call it once.
   [[nodiscard]] Memory take() {
     wait();
     return std::move(*memory_);

@@ -1,4 +1,4 @@
-// What rankmesh stands on in this process.
+// The libraries that rankmesh uses in this process.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace rankmesh {
 
-/// A library by version and file; both are empty where it was not found, and `why_not` says what
-/// was looked for.
+/// Describes a library that rankmesh uses. If it was not found, version and path are empty, and
+/// `why_not` gives the reason.
 struct LibraryInfo {
   std::string name;
   std::string version;
@@ -17,8 +17,8 @@ struct LibraryInfo {
   std::string why_not;
 };
 
-/// MPI, the CUDA runtime, the CUDA driver and NCCL, in this order. Local; opens NCCL if it is
-/// there; needs neither MPI_Init nor a device.
+/// Returns MPI, the CUDA runtime, the CUDA driver and NCCL, in this order. Local. Loads NCCL if it
+/// is installed; needs neither MPI_Init nor a device.
 RANKMESH_API std::vector<LibraryInfo> libraries();
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// A mesh that works: the plan carried out over a communicator.
+// Opens the groups of a mesh plan on an MPI communicator.
 #pragma once
 
 #include <cstddef>
@@ -27,89 +27,106 @@ namespace detail {
 struct MeshState;
 }
 
-/// One coordinator per name of a mesh, on any intracommunicator. The communicator stays the user's:
-/// rankmesh works on communicators of its own, made at construction, and several meshes may share
-/// it.
+/// Opens a mesh on an MPI communicator, and holds one coordinator per family (a dimension, a
+/// product or a list of groups) that this rank belongs to. The mesh communicates on
+/// communicators of its own; the communicator that is passed remains the program's, and
+/// several meshes can use it.
 ///
-/// Cost of construction for P ranks and D names that need creation: one reduction of 40 bytes, one
-/// duplicate of the communicator, one node discovery, D MPI_Comm_split (each O(P) bytes per rank);
-/// then 8 P bytes for the placement and one communicator per distinct group of this rank.
+/// Cost of the construction for P ranks and F families: one reduction of 40 bytes, one duplicate of
+/// the communicator, one discovery of the nodes, one MPI_Comm_split per family that needs a
+/// communicator (O(P) bytes per rank each), 8 P bytes for the placement, and one communicator per
+/// distinct group of this rank.
 ///
-/// Thread safety: one thread at a time; a second one is refused. Move-only.
+/// Thread safety: one thread at a time; a call from a second one throws UsageError. Move-only.
 class RANKMESH_API Mesh {
  public:
-  /// Collective over `world`; blocks until all ranks have come. Ranks of the mesh are ranks of
-  /// `world`.
-  /// @param mesh  a mesh string or a path ending in `.toml`, the same everywhere.
-  /// @throws SpecError where the description is bad in the same way on all ranks; MismatchError
-  /// (the same text on
-  ///         every rank) where ranks differ or one of them failed; TimeoutError naming ranks that
-  ///         did not come; UsageError for a null communicator, an intercommunicator, or MPI that is
-  ///         not active. Whatever is thrown, nothing stays open.
+  /// Opens a mesh. Collective over `world`; blocks until all ranks take part. The ranks of the mesh
+  /// are the ranks of `world`.
+  /// @param world  Any intracommunicator.
+  /// @param mesh   A mesh string, or a path that ends in `.toml`. The same on every rank.
+  /// @throws SpecError      The description is invalid, in the same way on all ranks.
+  /// @throws MismatchError  The ranks differ, or one of them failed. The same text on every rank.
+  /// @throws TimeoutError   Some ranks did not take part; it names them.
+  /// @throws UsageError     `world` is null or an intercommunicator, or MPI is not active.
+  ///
+  /// After an exception nothing remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
-  /// The mesh that the environment variable `RANKMESH` describes.
+  /// Opens the mesh that the environment variable `RANKMESH` describes; see the constructor.
   static Mesh from_environment(MPI_Comm world, MeshOptions options = {});
-  /// Never communicates: what close() did not free is freed by MPI_Finalize.
+  /// Destroys the mesh without communication. MPI_Finalize frees what close() has not freed.
   ~Mesh();
   Mesh(Mesh&&) noexcept;
   Mesh& operator=(Mesh&&) noexcept;
 
-  /// The coordinator of this rank's group of that name. Local. Valid until the mesh is destroyed.
-  /// @throws UnknownName (the hint lists the names); NotMember where a partial name leaves this
-  /// rank out, or a name
-  ///         overlaps and has no coordinator.
+  /// Returns the coordinator of this rank's group in a family. Local. It is valid until
+  /// the mesh is destroyed.
+  /// @throws UnknownName  The hint lists the names of the families.
+  /// @throws NotMember    No group of the family contains this rank, or the groups overlap
+  ///                      and have no coordinators.
   GroupCoordinator& operator[](std::string_view name);
 
-  /// A further communicator of this rank's group of that name, for work on another stream. Local.
-  /// The keys are those that the name's options list (GroupOptions::duplicates), so the plan counts
-  /// them and construction makes them.
-  /// @throws UnknownName (the hint says where keys are listed), NotMember.
+  /// Returns the coordinator of a duplicate communicator of this rank's group, for operations that
+  /// run beside those of the first one. Local.
+  /// @param name  The name of the family.
+  /// @param key   A key of GroupOptions::duplicates of the family. The constructor
+  ///              creates the duplicates.
+  /// @throws UnknownName, NotMember
   GroupCoordinator& duplicate(std::string_view name, std::string_view key);
 
+  /// Returns the plan of the mesh, which answers all questions about ranks without communication.
   [[nodiscard]] const MeshPlan& plan() const;
+  /// Returns this rank's number in the mesh.
   [[nodiscard]] Rank rank() const;
+  /// Returns the number of ranks in the mesh.
   [[nodiscard]] std::int64_t size() const;
-  /// This rank's coordinate along a dimension.
+  /// Returns this rank's coordinate along a dimension.
   [[nodiscard]] Coordinate coordinate(std::string_view dimension) const;
-  /// The CUDA device that this rank drives; nothing where the mesh has no devices.
+  /// Returns the CUDA device that this rank uses, or nothing if the mesh has no devices.
   [[nodiscard]] std::optional<int> device() const;
-  /// Why the mesh has no devices; empty where it has.
+  /// Returns the reason why the mesh has no devices; empty if it has devices.
   [[nodiscard]] const std::string& why_no_device() const;
-  /// Which node every rank is on; discovered once, at construction.
+  /// Returns the node of every rank. The constructor discovers the nodes once.
   [[nodiscard]] const Placement& placement() const;
 
-  /// Opens the NCCL communicators of names that are lazy (GroupOptions::lazy); those that are open
-  /// stay as they are. Collective over all ranks of these names' groups (of the parent's, where a
-  /// name is split from one), which pass the same names; blocks. Waits until the device has nothing
-  /// to do, since no communicator may be made while another is at work. Does nothing where the mesh
-  /// has no devices.
-  /// @throws UnknownName; MismatchError where ranks pass other names or one of them failed, and
-  /// nothing is opened;
-  ///         TimeoutError naming the ranks that did not come.
+  /// Opens the NCCL communicators of families that have the option GroupOptions::lazy.
+  /// Communicators that are already open do not change. Does nothing if the mesh has no devices.
+  ///
+  /// Collective over all ranks of the groups of these families; for a family that is split from a
+  /// parent, over all ranks of the parent's groups. Blocks, and waits until the device is idle,
+  /// because NCCL cannot create a communicator while another one is in use.
+  /// @param names  The names of the families; the same on every rank.
+  /// @throws UnknownName
+  /// @throws MismatchError  The ranks pass different names, or one of them failed. No
+  ///                        communicator has been opened.
+  /// @throws TimeoutError   Some ranks did not take part; it names them.
   void open(std::span<const std::string_view> names);
   void open(std::initializer_list<std::string_view> names) {
     open(std::span{names.begin(), names.size()});
   }
 
-  /// Makes progress on every asynchronous operation on host memory that is under way. Never blocks;
-  /// local.
+  /// Makes progress on all asynchronous operations on host memory that are in
+  /// flight. Local; never blocks.
   void progress();
 
-  /// Host memory of `count` zeroed elements per rank that all ranks of a node can address.
-  /// Collective over the mesh, the same count and names everywhere; blocks. The groups of these
-  /// names that lie inside one node use it in place, through the overloads that take a
-  /// SymmetricSpan: broadcast and all_gather where the output is symmetric, reduce_scatter and
-  /// all_to_all where the input is, all_reduce where both are, alike on all members. Members read
-  /// each other's memory then, and nothing is copied in between. For other groups and other
-  /// operations it is ordinary memory; groups that span nodes use MPI.
+  /// Allocates symmetric host memory: `count` zeroed elements per rank, in a segment that all ranks
+  /// of a node have mapped. Members of a group can then read each other's buffers directly, without
+  /// an intermediate copy. Collective over the mesh; blocks.
   ///
-  /// The mesh owns it: close() takes it away first of all, and spans of it are refused from then
-  /// on. Cost: an agreement, one segment per node (see SharedSegment); pages are taken when they
-  /// are first written.
-  /// @throws UnknownName; MismatchError where ranks pass different sizes or names, or a node has no
-  /// memory
-  ///         left; SharedMemoryError; TimeoutError naming the ranks that did not come.
+  /// A group uses the memory directly if it is in one of these families, lies inside one
+  /// node, and all members pass a SymmetricSpan as: the output of broadcast or all_gather;
+  /// the input of reduce_scatter or all_to_all; both buffers of all_reduce. Otherwise the
+  /// span is ordinary host memory.
+  ///
+  /// The mesh owns the memory. close() frees it, and later operations on it throw ClosedError.
+  /// Cost: one agreement and one segment per node (see SharedSegment). The system allocates a page
+  /// when it is first written.
+  /// @param count  Elements per rank; the same on every rank.
+  /// @param names  The families that use the memory; the same on every rank.
+  /// @throws UnknownName
+  /// @throws MismatchError      The ranks pass different counts or names, or one of them failed.
+  /// @throws SharedMemoryError  A node has no memory left. The same text on every rank.
+  /// @throws TimeoutError       Some ranks did not take part; it names them.
   template <Element T, MemoryKind Kind = MemoryKind::host>
     requires(Kind == MemoryKind::host)
   [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
@@ -119,19 +136,25 @@ class RANKMESH_API Mesh {
     return {std::move(window), data, count};
   }
 
-  /// Device memory of `count` zeroed elements per rank that NCCL knows beforehand: its allocator's
-  /// (NCCL 2.19), registered with the communicators of these names, in the order of the plan, as
-  /// symmetric windows (2.27) or user buffers (2.19). What was made of it is logged; where the
-  /// library or the devices offer nothing, it is ordinary device memory. NCCL finds the
-  /// registration by the address, so operations take the span like any other; all members of a
-  /// group pass such memory, at the same offset, or none does (NCCL's rule). Collective over the
-  /// mesh, the same count and names everywhere; blocks, and waits until the device has nothing to
-  /// do. Goes with the mesh's close(): the span dangles then.
-  /// @throws UnknownName, on the rank that passes one: the others time out; NoDeviceError where the
-  /// mesh
-  ///         has no devices; MismatchError where ranks pass different sizes or names, one has no
-  ///         memory left or a name is not open (`lazy`); TimeoutError naming the ranks that did not
-  ///         come. Where a registration failed, the groups of these names are broken.
+  /// Allocates device memory that is registered with NCCL: `count` zeroed elements per rank.
+  /// Collective over the mesh; blocks, and waits until the device is idle.
+  ///
+  /// The memory comes from NCCL's allocator (NCCL 2.19) and is registered with the communicators of
+  /// these families, in the order of the plan, as symmetric windows (2.27) or as user buffers
+  /// (2.19); the log says which. Without support for registration it is ordinary device memory.
+  /// Operations take the span like any other, since NCCL finds the registration by its address.
+  /// Either all members of a group pass registered memory, at the same offset, or none does.
+  ///
+  /// The mesh owns the memory. close() frees it, and the span dangles afterwards.
+  /// @param count  Elements per rank; the same on every rank.
+  /// @param names  The families that use the memory; the same on every rank.
+  /// @throws UnknownName    On the rank that passes the unknown name; the other ranks time out.
+  /// @throws NoDeviceError  The mesh has no devices.
+  /// @throws MismatchError  The ranks pass different counts or names, one of them has no memory
+  ///                        left, or a family is not open (`lazy`).
+  /// @throws TimeoutError   Some ranks did not take part; it names them.
+  ///
+  /// After a registration has failed, the groups of these families are broken.
   template <Element T, MemoryKind Kind>
     requires(Kind == MemoryKind::device)
   [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count,
@@ -144,48 +167,53 @@ class RANKMESH_API Mesh {
     return allocate_symmetric<T, Kind>(count, std::span{names.begin(), names.size()});
   }
 
-  /// A group of any ranks, in the given order. Collective over those ranks alone, which must make
-  /// overlapping groups in one order that is consistent across all members. The members meet first:
-  /// k-1 messages of 24 bytes each, with the mesh's timeout.
-  /// @param name  for messages; empty: `group(<ranks>)`.
-  /// @throws UsageError where this rank is not in the list or a rank is outside the mesh;
-  /// TimeoutError
-  ///         naming the members that did not come.
-  /// The mesh keeps the group open until it is closed, or the mesh is; later use throws
-  /// ClosedError.
+  /// Creates a dynamic group of any ranks, in the given order. Collective over these ranks alone;
+  /// blocks until all of them take part. Ranks that are in several groups must create them in one
+  /// global order. The mesh keeps the group open until either of them is closed.
+  ///
+  /// Cost: k-1 messages of 24 bytes for k members, then MPI_Comm_create_group.
+  /// @param ranks  Ranks of the mesh; the same list on every member.
+  /// @param name   The name for messages; if empty, `group(<ranks>)`.
+  /// @throws UsageError    The list does not contain this rank, or contains a
+  ///                       rank outside the mesh.
+  /// @throws TimeoutError  Some members did not take part; it names them.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
-  /// Several groups at once: sorted in one canonical order, so that overlapping batches of
-  /// different ranks cannot wait for each other in a circle. Lists without this rank are skipped
-  /// (null in the result).
+  /// Creates several dynamic groups, in one canonical order, so that overlapping groups cannot
+  /// deadlock. Collective over each group; blocks.
+  /// @return One element per list; null if the list does not contain this rank.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::span<const std::vector<Rank>> groups);
-  /// Closes one dynamic or adopted group. Collective over it; waits for its members (with the
-  /// timeout).
-  /// @throws UsageError where the group is a name of the mesh, which close() ends, or of another
-  /// mesh, or a CUDA graph
-  ///         that holds its operations is alive.
+  /// Closes a dynamic or adopted group. Collective over its members; waits for them, at most
+  /// for the mesh's timeout.
+  /// @throws UsageError    The group belongs to a family or to another mesh, or a CUDA graph still
+  ///                       contains its operations.
+  /// @throws TimeoutError  Some members did not take part; it names them.
   void close(GroupCoordinator& group);
 
-  /// A coordinator on communicators of the user's, whose ranks must all be ranks of the mesh.
-  /// Local. The communicators are not freed; they must outlive their use here.
-  /// @param nccl  an ncclComm_t of the same ranks in the same order on the mesh's device, for
-  /// device memory.
-  /// @throws UsageError where they do not fit; NoDeviceError for `nccl` where the mesh has no
-  /// devices.
+  /// Creates a coordinator on communicators of the program. Local. The mesh does not free them;
+  /// they must exist as long as the coordinator is used.
+  /// @param comm  Its ranks must all be ranks of the mesh.
+  /// @param name  The name for messages.
+  /// @param nccl  For device memory: an ncclComm_t of the same ranks in the same
+  ///              order on the mesh's device.
+  /// @throws UsageError     The communicators do not match the mesh or each other.
+  /// @throws NoDeviceError  `nccl` is given, but the mesh has no devices.
   std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name,
                                           ncclComm* nccl = nullptr);
 
-  /// Ends the mesh: waits for all ranks (with the timeout), then frees every communicator in one
-  /// order. Collective over the world; must come before MPI_Finalize. A second call does nothing.
-  /// @throws MismatchError, the same on every rank, where CUDA graphs that hold operations of the
-  /// mesh are alive on
-  ///         one (destroy them first; the mesh stays open); TimeoutError naming ranks that did not
-  ///         come.
+  /// Closes the mesh: waits for all ranks, at most for the timeout, and then frees all
+  /// communicators in the same order on every rank. Collective over the world; call it before
+  /// MPI_Finalize. A second call does nothing.
+  /// @throws MismatchError  CUDA graphs of some rank still contain operations of the
+  ///                        mesh. The same text on every rank; the mesh stays open, so
+  ///                        destroy them and call again.
+  /// @throws TimeoutError   Some ranks did not take part; it names them.
   void close();
+  /// Returns whether close() has closed the mesh.
   [[nodiscard]] bool is_closed() const;
-  /// Ends all NCCL communicators at once, in one group call, whatever their peers do; every group
-  /// is broken afterwards. Local: for a rank that has seen a failure. Peers see it as an error of
-  /// their next operation.
+  /// Aborts all NCCL communicators in one call, without waiting for other ranks. All groups of the
+  /// mesh are broken afterwards, also on host memory. Local; call it on a rank that has detected a
+  /// failure. The other ranks get an error from their next operation.
   void abort();
 
  private:

@@ -1,50 +1,56 @@
-// Operations that are issued together.
+// A batch: operations that are issued together.
 #pragma once
 
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
 
-/// Operations between construction and end() are gathered and issued together: on device memory as
-/// one NCCL group, so that sends and receives that would wait for each other one by one cannot
-/// deadlock and many small operations cost one launch; on host memory the `_async` forms, one after
-/// the other. All members of the groups that are used must gather the same operations of them.
+/// Collects operations from its construction to end(), and then issues them together. Operations
+/// on device memory become one NCCL group, so sends and receives that depend on each other cannot
+/// deadlock, and many small operations cost one launch. On host memory, a batch takes the
+/// `_async` forms and issues them one after the other. All members of a group must add the same
+/// operations of that group.
 ///
 ///     {
-///       NcclGroup together{mesh};
+///       NcclGroup batch{mesh};
 ///       mesh["dp"].all_reduce(gradients, stream);
 ///       mesh["pp"].send(activations, next, 0, stream);
 ///       mesh["pp"].recv(gradients_of_next, next, 0, stream);
 ///       mesh["tp"].all_reduce(partial, stream);
-///       together.end();    // issued: tp, pp, pp, dp
+///       batch.end();    // issues tp, pp, pp, dp
 ///     }
 ///
-/// They are issued by priority: first the lowest GroupOptions::priority of their names; where these
-/// are equal tp and every other name come before pp, and pp before dp; then in the order of the
-/// calls. So operations of one group keep their order, and all ranks sort alike, whatever is ready
-/// on one of them.
+/// The operations are issued by priority: first those of the family with the lowest
+/// GroupOptions::priority. Among equal priorities pp comes after all other families and dp after
+/// pp; in a file with grids, the last part of the name decides (`encoder.dp` is a dp). Operations
+/// of one group keep the order of the calls. So all ranks issue them in the same order.
 ///
-/// The results are ordered after what the streams hold at end(), not at the call; buffers must live
-/// until then and as long as the operations themselves need them. A Work of a gathered operation
-/// can be waited for after end(). Blocking operations on host memory, `_async` forms on device
-/// memory, and whatever creates or ends a group, are refused meanwhile. One at a time per mesh; one
-/// thread.
+/// The operations are ordered after the work that the streams hold at end(), not at the call. The
+/// buffers must stay valid until the operations are complete. Wait for a Work of the batch after
+/// end(). Until end(), these throw UsageError: blocking operations on host memory, `_async` forms
+/// on device memory, and functions of the mesh that open, create or close groups.
+///
+/// Thread safety: one thread. A mesh has at most one open batch.
 class RANKMESH_API NcclGroup {
  public:
-  /// @throws UsageError where one is open already; ClosedError.
+  /// Opens a batch. Local.
+  /// @throws UsageError   Another batch of the mesh is open.
+  /// @throws ClosedError  The mesh is closed.
   explicit NcclGroup(Mesh& mesh);
-  /// Ends it where end() was not called; what goes wrong then shows at the next operation of the
-  /// groups.
+  /// Calls end() if the program has not called it. If that fails, the next operation of the
+  /// groups reports the failure.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  /// Issues everything. Returns once NCCL and MPI have taken it. @throws nccl::NcclError,
-  /// TimeoutError: the groups are broken; what was not issued is not.
+  /// Issues all operations of the batch. Returns once NCCL and MPI have accepted them; does not
+  /// wait until they are complete.
+  /// @throws nccl::NcclError, TimeoutError  The groups are broken afterwards, and the operations
+  ///                                        that were not issued yet are dropped.
   void end();
 
  private:
-  detail::MeshState* state_;  // null once it has ended
+  detail::MeshState* state_;  // null after end()
 };
 
 }  // namespace rankmesh

@@ -1,4 +1,4 @@
-// How a mesh behaves.
+// The options of a mesh.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,41 @@
 
 namespace rankmesh {
 
-/// Whether a mesh opens NCCL communicators.
+/// Says whether a mesh opens NCCL communicators.
 enum class DeviceUse : std::uint8_t {
-  automatic,  ///< where every rank has a device and NCCL; nowhere where none has; an error where
-              ///< only some have
-  off,        ///< never
-  required,   ///< an error where a rank has none
+  automatic,  ///< If every rank has a device and NCCL. If only some ranks have, the constructor of
+              ///< the mesh throws.
+  off,        ///< Never.
+  required,   ///< Always. If a rank has no device or no NCCL, the constructor of the mesh throws.
 };
 
-/// The same on every rank (log sink and device aside); differences are found before the first
-/// collective.
+/// Holds the options of a mesh. All of them must be the same on every rank, except `log` and
+/// `device`; the constructor of the mesh throws MismatchError if they differ.
 struct MeshOptions {
-  /// For every wait that rankmesh makes itself; nothing: default_timeout().
+  /// The time limit of the waits that rankmesh makes itself: opening, closing, dynamic groups,
+  /// Work::wait(). If empty, default_timeout().
   std::optional<Deadline::Duration> timeout{};
-  /// For blocking host operations. Nothing: MPI's blocking functions, which wait for ever and are
-  /// about twice as fast at small sizes; a duration: polled, with a TimeoutError that names the
-  /// missing ranks.
+  /// The time limit of blocking operations on host memory. If empty, they call the blocking
+  /// functions of MPI, which wait for ever and are about twice as fast at small sizes. With a
+  /// limit, rankmesh polls and throws a TimeoutError that names the missing ranks.
   std::optional<Deadline::Duration> deadline{};
-  /// Receives what rankmesh has to say; empty: what `RANKMESH_LOG` asks for.
+  /// Receives the log messages. If empty, the variable `RANKMESH_LOG` decides.
   LogSink log{};
   DeviceUse devices = DeviceUse::automatic;
-  /// The device that this rank drives, by CUDA's number; nothing: one that is current already, else
-  /// the launcher's node-local rank (without a launcher the mesh's) modulo the visible devices. May
-  /// differ between ranks.
+  /// The CUDA device of this rank; it may differ between ranks. If empty: the device that is
+  /// already current, or else the node-local rank modulo the number of visible devices. The
+  /// launcher gives the node-local rank; without a launcher, the mesh does.
   std::optional<int> device{};
-  /// Allows several ranks on one device.
+  /// Allows several ranks to use the same device.
   bool share_devices = false;
-  /// How the communicators of single names are made; replaces what a spec file says of the same
-  /// name.
+  /// The options of families, by name. They replace the options of the same family in a mesh file.
   std::map<std::string, GroupOptions> names{};
-  /// Rules that say which transport carries what (RouteTable), or `@PATH` of a file that holds
-  /// them. They are asked first, then those of the environment variable RANKMESH_ROUTES, of the
-  /// mesh file, the defaults.
+  /// Rules that choose the transport of operations (see RouteTable), or `@PATH` of a file
+  /// with rules. They come before the rules of the variable RANKMESH_ROUTES, of the mesh
+  /// file, and the defaults.
   std::string routes{};
-  /// Elements handed to MPI in one count; tests make it small.
+  /// The largest number of elements that is passed to MPI in one count. Tests
+  /// set it to small values.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };
 

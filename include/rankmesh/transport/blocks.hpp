@@ -1,4 +1,4 @@
-// How a buffer is divided among the members of a group.
+// The blocks of a buffer, one per member of a group.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,12 @@
 
 namespace rankmesh {
 
-/// Block k belongs to member k: how many elements it has, and where it begins. Counts may be 0.
+/// Divides a buffer into blocks: block k belongs to member k. A block has a count and a
+/// displacement from the beginning of the buffer, both in elements. Counts may be 0.
 class Blocks {
  public:
-  /// One after the other, without gaps.
+  /// Creates blocks that follow each other without gaps.
+  /// @param counts  One per member, in elements.
   Blocks(std::span<const std::int64_t> counts)
       : counts_{counts.begin(), counts.end()} {  // implicit: reads as counts
     std::int64_t total = 0;
@@ -23,7 +25,8 @@ class Blocks {
     }
   }
   Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
-  /// Anywhere; displacements in elements.
+  /// Creates blocks at any displacements.
+  /// @param counts, displacements  One of each per member, in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
       : counts_{counts.begin(), counts.end()},
         displacements_{displacements.begin(), displacements.end()} {}
@@ -36,7 +39,7 @@ class Blocks {
   std::vector<std::int64_t> displacements_;
 };
 
-/// Member k's part of a buffer that is divided so; all of it where it is not divided.
+/// Returns block k of a buffer; the whole buffer if `blocks` is null.
 template <class Byte>
 BasicBuffer<Byte> block_of(const BasicBuffer<Byte>& buffer, const Blocks* blocks, std::size_t k) {
   return blocks == nullptr ? buffer : buffer.slice(blocks->displacements()[k], blocks->counts()[k]);

@@ -1,4 +1,4 @@
-// How a group's NCCL communicator came to be.
+// How a group's NCCL communicator was created.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,21 @@
 
 namespace rankmesh {
 
-/// What this rank saw. Groups that are opened together go through each phase together, so the times
-/// are those of the whole batch; seconds.
+/// Reports how this rank created an NCCL communicator. Communicators that are created together pass
+/// each phase together, so the times are those of all of them. Times are in seconds.
 struct BootstrapReport {
-  std::string method;                ///< `unique ID`, `4 unique IDs`, `split of 'dp_tp'`, `adopted`
-  std::int64_t opened_together = 0;  ///< communicators of this rank in the batch
+  std::string method;  ///< `unique ID`, `4 unique IDs`, `split of 'dp_tp'` or `adopted`.
+  std::int64_t opened_together = 0;  ///< Communicators of this rank that were created together.
   double unique_ids = 0;
   double broadcasts = 0;
   double barriers = 0;
   double inits = 0;
   double splits = 0;
-  double warm_up = 0;  ///< of this communicator: a first all-reduce, and both neighbours
-  /// Bytes by which the device's free memory fell: during its own warm-up, and its share of what
-  /// the inits of the batch took together. Other processes on the device disturb it; 0 where it did
-  /// not fall.
+  double warm_up =
+      0;  ///< Of this communicator: a first all-reduce, and messages with both neighbours.
+  /// An estimate of the device memory of the communicator, in bytes: how much the free memory fell
+  /// during its warm-up, plus its share of the fall during the inits. Other processes on the device
+  /// falsify it. 0 if the free memory did not fall.
   std::int64_t device_memory = 0;
 };
 

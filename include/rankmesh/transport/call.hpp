@@ -1,4 +1,4 @@
-// One collective or point-to-point operation as a record.
+// The description of one operation.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace rankmesh {
 
-/// What a transport is asked to do. Sizes, overlap and ranks were checked by the coordinator. `n`
-/// is the size of the group; counts are in elements.
+/// Describes one operation of a group, for a transport. The coordinator has checked sizes, overlap
+/// and ranks before. Counts are in elements; n is the size of the group.
 ///
 /// | operation      | in                 | out                | root        |
 /// |----------------|--------------------|--------------------|-------------|
@@ -29,33 +29,35 @@ namespace rankmesh {
 /// | send, recv     | count / -          | - / count          |             |
 /// | send_recv      | count              | another count      |             |
 ///
-/// In place: `in` is `out`, or, for all_gather and gather, the rank's own block of `out` (scatter:
-/// `out` is the root's own block of `in`).
+/// In place: `in` and `out` are the same memory. For all_gather and gather, `in` is this rank's
+/// block of `out`; for scatter, `out` is the root's block of its `in`.
 struct Call {
   Operation operation = Operation::barrier;
   ReduceOp reduction = ReduceOp::sum;
-  int tag = 0;  ///< of point-to-point operations
+  int tag = 0;  ///< Of point-to-point operations.
   ConstBuffer in{};
   Buffer out{};
-  /// The members' blocks where their sizes differ (v-forms: all_gather, reduce_scatter, gather,
-  /// scatter, all_to_all); null where all are equal. Only sides that are divided have them. They
-  /// need not outlive run() or start().
+  /// The members' blocks in the v-forms of all_gather, reduce_scatter, gather, scatter and
+  /// all_to_all; null if all blocks have the same size, or if the buffer is one block. They need
+  /// not outlive run() or start().
   const Blocks* in_blocks = nullptr;
   const Blocks* out_blocks = nullptr;
-  /// all_gather, gather, reduce_scatter, scatter without blocks: each block is so many stretches,
-  /// and those of the members take turns in the whole (another axis than the first).
+  /// The number of pieces of each block along an axis (see Axis): in the whole array, the first
+  /// pieces of all members come first, then the second ones, and so on. For all_gather, gather,
+  /// reduce_scatter and scatter without Blocks.
   std::int64_t rows = 1;
-  UserReduction* user =
-      nullptr;         ///< instead of `reduction`; then the buffers are bytes. Host memory alone.
-  RankInGroup root{};  ///< of rooted collectives
-  RankInGroup destination{};  ///< of send and send_recv
-  RankInGroup source{};       ///< of recv and send_recv
-  StreamRef stream{};         ///< of operations on device memory
+  /// Replaces `reduction` if it is not null; the buffers then count bytes. Host memory only.
+  UserReduction* user = nullptr;
+  RankInGroup root{};         ///< Of rooted collectives.
+  RankInGroup destination{};  ///< Of send and send_recv.
+  RankInGroup source{};       ///< Of recv and send_recv.
+  StreamRef stream{};         ///< Of operations on device memory.
 
+  /// Returns whether the call is a v-form.
   [[nodiscard]] constexpr bool has_blocks() const {
     return in_blocks != nullptr || out_blocks != nullptr;
   }
-  /// Blocks of one size along the first axis, and a reduction of MPI's if any.
+  /// Returns whether the call has equal blocks along the first axis and no user's reduction.
   [[nodiscard]] constexpr bool is_plain() const {
     return !has_blocks() && rows == 1 && user == nullptr;
   }

@@ -1,4 +1,4 @@
-// The transport of groups of one rank: copies.
+// The transport of groups of one rank.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,15 @@
 
 namespace rankmesh {
 
-/// What an operation of one rank copies; nothing where `out` has no elements.
+/// The copy that an operation of one rank consists of. If `out` has no elements, there is none.
 struct LocalCopy {
   ConstBuffer in;
   Buffer out;
 };
+/// Returns the copy that carries out a call in a group of one rank.
 [[nodiscard]] LocalCopy local_copy(const Call& call);
 
-/// Every collective of one rank is a copy or nothing. Host memory only.
+/// Carries the operations of groups of one rank, which are copies. Host memory only.
 class RANKMESH_API LocalTransport final : public Transport {
  public:
   [[nodiscard]] std::string_view name() const override { return "local"; }

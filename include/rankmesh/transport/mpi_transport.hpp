@@ -1,4 +1,4 @@
-// Host memory over MPI.
+// The transport for host memory over MPI.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,21 @@
 
 namespace rankmesh {
 
-/// Every operation on host memory, of 64-bit counts, through MPI's own collectives. `run` uses the
-/// blocking functions (a non-blocking one with a test costs about twice as much at small sizes),
-/// `start` the non-blocking ones.
+/// Carries all operations on host memory through MPI's own collectives, with 64-bit counts. run()
+/// calls the blocking functions, because a non-blocking one with a test costs about twice as much
+/// at small sizes; start() calls the non-blocking ones.
 ///
-/// Above `largest_count` elements reductions go in pieces of that size and everything else as one
-/// derived type, so no buffer is too large. reduce_scatter of such blocks is one reduction per
-/// block and piece. v-forms take counts and displacements below 2^31.
+/// Above `largest_count` elements, reductions are divided into pieces of that size, and the other
+/// operations use one derived datatype, so buffers can have any size. A reduce_scatter with
+/// larger blocks becomes one reduction per block and piece. The counts and displacements of
+/// v-forms must be below 2^31.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
-  /// @param largest_count  elements given to MPI in one count; 1 .. 2^31-1. Tests make it small.
+  /// Creates a transport on a communicator, which must outlive it. Local.
+  /// @param largest_count  The largest number of elements in one count of MPI, from 1 to 2^31-1.
+  ///                       Tests set it to small values.
   explicit MpiTransport(mpi::CommunicatorView comm,
                         std::int64_t largest_count = default_largest_count);
 

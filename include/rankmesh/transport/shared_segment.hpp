@@ -45,12 +45,12 @@ class RANKMESH_API SharedSegment {
   /// Creates a segment and maps it on every member. Collective over `members`, which must share a
   /// node; blocks, with the deadline. If one member fails, all throw.
   ///
-  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes, twice if a name is needed. The
-  /// system allocates a page when it is first written; for a named segment it allocates all pages
-  /// at once.
+  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes, twice if a name is needed.
+  /// The system allocates a page when it is first written; for a named segment it
+  /// allocates all pages at once.
   /// @param bytes  Only member 0's value counts; 0 means 1.
   /// @param point  The wait point of the members; it holds their ranks in the
-  /// monitor's communicator.
+  ///               monitor's communicator.
   /// @throws SharedMemoryError  The text is the same on every member.
   /// @throws TimeoutError  It names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,

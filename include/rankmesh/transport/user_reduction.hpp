@@ -1,4 +1,4 @@
-// Reductions that the caller writes.
+// Reductions with a function of the program.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,26 @@
 
 namespace rankmesh {
 
-/// Whether a reduction may take its operands in any order; if not they are combined in group order.
+/// Says whether a reduction may combine its operands in any order. If not, it
+/// combines them in group order.
 enum class Commutative : bool { no, yes };
 
-/// Values that a user's reduction can combine: contiguous host memory of any trivially copyable
-/// type.
+/// Contiguous host memory of any trivially copyable type, which a user's reduction can combine.
 template <class R>
 concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+/// HostValues that the operation can write.
 template <class R>
 concept WritableHostValues =
     HostValues<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-/// A function of two values that gives one, associative: `T f(T left, T right)`.
+/// A function that combines two values: `T f(const T& left, const T& right)`.
+/// It must be associative.
 template <class F, class T>
 concept ReductionFunction =
     std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
-/// The same with its types erased, as a transport sees it. Elements are `element_bytes` bytes.
+/// A ReductionFunction without its types, for transports. Elements have `element_bytes` bytes.
 class UserReduction {
  public:
   UserReduction(std::size_t element_bytes, Commutative commutative)
@@ -40,8 +42,8 @@ class UserReduction {
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
 
-  /// right[i] = f(left[i], right[i]). No exception leaves: the first one is kept, and from then on
-  /// right stays as it is.
+  /// Computes right[i] = f(left[i], right[i]). If the function throws, it keeps the exception, and
+  /// this and all later calls leave the remaining elements of `right` unchanged.
   void combine(const std::byte* left, std::byte* right, std::int64_t count) noexcept {
     if (failure_ != nullptr) return;
     try {
@@ -50,7 +52,7 @@ class UserReduction {
       failure_ = std::current_exception();
     }
   }
-  /// What the function has thrown on this rank.
+  /// Returns the exception that the function has thrown on this rank, or null.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
  protected:
@@ -71,7 +73,7 @@ class UserReductionOf final : public UserReduction {
       : UserReduction{sizeof(T), commutative}, function_{std::move(function)} {}
 
  protected:
-  // Copies, since MPI's own buffers need not be aligned for T.
+  // Copies the values, because MPI's own buffers need not be aligned for T.
   void apply(const std::byte* left, std::byte* right, std::int64_t count) override {
     for (std::int64_t i = 0; i < count; ++i, left += sizeof(T), right += sizeof(T)) {
       alignas(T) std::byte a[sizeof(T)];

@@ -18,7 +18,7 @@ class Waiter {
   /// @param call    The operation that waits, for messages.
   /// @param number  Numbers the operation within the transport and group, the same on all members.
   /// @throws TimeoutError naming the members that are missing once the group's deadline has passed;
-  ///         the group is broken then.
+  /// the group is broken then.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) = 0;
 
  protected:

@@ -1,5 +1,4 @@
-// Verifies that all ranks mean the same and that none has failed, before a collective depends on
-// it.
+// Verifies before a collective that all ranks pass the same values and that none has failed.
 #pragma once
 
 #include <string>
@@ -15,30 +14,31 @@
 
 namespace rankmesh {
 
-/// An ordered list of fields that must be the same on all ranks, and at most one failure of this
-/// rank.
+/// Verifies that a list of fields is the same on all ranks, and that no rank has failed.
 ///
-/// Phase 1 is one non-blocking reduction of 40 bytes. Phase 2 takes place only where the ranks
-/// differ or one of them has failed: rank 0 gathers the fields and broadcasts what it finds, which
-/// costs O(ranks x length of the fields) bytes there.
+/// Cost: one non-blocking reduction of 40 bytes. If the ranks differ or one of them has
+/// failed, rank 0 also gathers all fields, O(ranks x length of the fields) bytes, and
+/// broadcasts its finding.
 class RANKMESH_API Agreement {
  public:
-  /// Adds a field. @param text  The value in words; the hash is what is compared.
+  /// Adds a field. Local.
+  /// @param hash  The hash of the value, which is compared.
+  /// @param text  The value, for the message.
   void add(std::string field, Hash128 hash, std::string text);
   void add(std::string field, const std::string& text) {
     add(std::move(field), hash_bytes(text), text);
   }
-  /// Says that this rank cannot go on. It must call verify() all the same.
+  /// Records that this rank has failed. It must still call verify(), which reports
+  /// the failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
 
-  /// Compares the ranks. Collective over the communicator; blocks until all ranks have come or the
-  /// deadline has passed.
-  /// @param activity  Names what depends on the agreement, for messages.
-  /// @throws MismatchError, the same on every rank: the fields that differ, each variant with its
-  /// ranks
-  ///         and the outliers first (on a tie the ranks that differ from rank 0), or the ranks that
-  ///         failed with their messages.
-  /// @throws TimeoutError naming the ranks that did not come.
+  /// Compares the fields of all ranks. Collective over the communicator; blocks until all ranks
+  /// have called it, at most for the deadline.
+  /// @param activity  The activity that follows, for messages.
+  /// @throws MismatchError  Some ranks failed: it has their messages. Or fields differ: it
+  ///                        lists each value with its ranks, the smallest set of ranks first.
+  ///                        The same text on every rank.
+  /// @throws TimeoutError   Some ranks did not call it; it names them.
   void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
               const Deadline& deadline) const;
 
@@ -57,7 +57,7 @@ class RANKMESH_API Agreement {
   std::string failure_;
 };
 
-/// The ranks that take part in a step, and how they wait for each other.
+/// The ranks that take part in a collective step, and the means to wait for each other.
 struct Participants {
   mpi::CommunicatorView comm;
   WaitMonitor* monitor = nullptr;
@@ -69,8 +69,9 @@ struct Participants {
     agreement.verify(comm, *monitor, activity, deadline());
   }
   /// Verifies that no participant has failed. Collective over the participants; blocks.
-  /// @param failure  Why this rank cannot go on; empty when it can.
-  /// @throws MismatchError with the failures, the same on every participant; TimeoutError.
+  /// @param failure  The reason why this rank has failed; empty if it has not.
+  /// @throws MismatchError  It has the failures; the same text on every participant.
+  /// @throws TimeoutError   Some participants did not call it; it names them.
   void verify(std::string_view activity, const std::string& failure) const {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);

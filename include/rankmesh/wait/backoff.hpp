@@ -10,8 +10,8 @@
 
 namespace rankmesh {
 
-/// Pauses between the polls of one wait: it spins first, then yields the core to other threads,
-/// and then sleeps. Create a new object for each wait. Without options it always yields.
+/// Pauses between the polls of one wait: it spins first, then yields the core to other threads, and
+/// then sleeps. Create a new object for each wait. Without options it always yields.
 ///
 /// Thread safety: one thread at a time.
 class Backoff {
@@ -54,8 +54,8 @@ class Backoff {
 /// Polls until `done` returns true or the deadline has passed. Blocks; does not communicate.
 /// @param done  It is called at least once, and once more after the deadline has passed.
 /// @return Whether `done` returned true.
-template <class Done>
-bool poll_until(Done&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {
+template <class Condition>
+bool poll_until(Condition&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {
   while (!done()) {
     if (deadline.passed()) return done();
     backoff.pause();

@@ -1,4 +1,4 @@
-// A barrier that names the ranks that do not come.
+// A barrier that names the missing ranks.
 #pragma once
 
 #include "rankmesh/base/deadline.hpp"
@@ -11,10 +11,10 @@ namespace rankmesh {
 /// Waits until all ranks of a communicator have called it: an MPI_Ibarrier and a monitored wait.
 /// Collective over `comm`; blocks.
 ///
-/// Call it before MPI's blocking calls: these wait for ever if a rank does not come.
+/// Call it before blocking functions of MPI, which wait for ever if a rank is missing.
 /// @param point  Its members are the ranks of `comm`, numbered as in the monitor's communicator.
 /// @throws TimeoutError  It names the missing ranks. The barrier is still in progress then, so
-/// `comm` cannot be used for other collective operations.
+///                       `comm` cannot be used for other collective operations.
 RANKMESH_API void monitored_barrier(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                                     const WaitPoint& point, const Deadline& deadline);
 

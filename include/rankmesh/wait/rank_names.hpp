@@ -1,4 +1,4 @@
-// How ranks are called in messages.
+// The names of ranks in messages.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace rankmesh {
 
-/// Names ranks with their coordinates, for messages: `5 (dp=0,tp=1)`. A value; copies share the
-/// plan.
+/// Names ranks with their coordinates, for messages: `5 (dp=0,tp=1)`. A value;
+/// copies share the plan.
 class RANKMESH_API RankNames {
  public:
   /// Names ranks before there is a mesh: `5 (no mesh)`.

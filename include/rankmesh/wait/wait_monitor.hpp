@@ -45,7 +45,7 @@ class RANKMESH_API WaitMonitor {
 
   /// Polls until all requests are complete.
   /// @throws TimeoutError  It names the missing ranks. The requests are still active then, so MPI
-  /// may still use their memory.
+  ///                       may still use their memory.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
   /// Polls until `done` returns true. @throws TimeoutError, and whatever `done` throws.
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);

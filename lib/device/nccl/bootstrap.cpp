@@ -99,10 +99,10 @@ class Bootstrap {
   }
 
   // Records the first failure of this rank.
-  void note(const Request& request, std::string_view phase, const std::string& what) {
+  void note(const Request& request, std::string_view phase, const std::string& text) {
     if (failure_.empty())
       failure_ = fmt::format("group '{}' ({}), {}: {}", request.name, request.ranks.to_string(40),
-                             phase, what);
+                             phase, text);
   }
 
   void make_ids() {

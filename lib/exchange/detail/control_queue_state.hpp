@@ -52,8 +52,8 @@ struct ControlQueue::State {
 
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile
   // the mesh's asynchronous operations make progress.
-  template <class Done, class Late>
-  void wait(Done&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
+  template <class Condition, class Late>
+  void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
     // Each poll takes the cache line from the rank that writes it. Polls are therefore apart from
     // each other, so that the other rank gets ahead.

@@ -1,4 +1,4 @@
-// Takes a call from the check to its transport, or to the queue of a batch.
+// Runs calls: checks them, and passes them to a transport or to the open batch.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@
 
 namespace rankmesh::detail {
 
-/// Carries the calls of one coordinator: checks them, chooses the transport, waits with a deadline,
-/// lowers what no transport carries, and defers what belongs to a batch.
+/// Runs the calls of one coordinator. It checks a call, lowers it if no transport carries
+/// it as it is, chooses the transport, and waits with a deadline, or defers the call to the
+/// end of the open batch.
 class CallDispatcher final : private Waiter {
  public:
   /// @param name  Of the group, for messages.
@@ -32,7 +33,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
 
   /// Runs a call on ordinary host memory; blocks. Every instruction counts here:
-  /// scripts/router-cost counts them. Whatever is unusual or wrong is left to the checked path.
+  /// scripts/router-cost counts them. If anything is unusual or invalid, the
+  /// checked path takes over.
   template <Operation operation>
   [[gnu::always_inline]] void run_fast(const Call& call) {
     MeshRuntime& runtime = *runtime_;
@@ -44,18 +46,21 @@ class CallDispatcher final : private Waiter {
   }
   /// Runs any call; blocks on host memory.
   void run(const Call& call);
-  /// Starts any call. @param kept  Stays alive until the operation is complete.
+  /// Starts any call; does not block.
+  /// @param kept  Stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept);
-  /// Issues a call of this dispatcher whose batch ends.
+  /// Issues a deferred call of this dispatcher, at the end of its batch.
   void issue(const DeferredCall& call);
 
-  /// Says which transport serves a call, and why. Local. The call needs no memory.
+  /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
-  /// @throws NoDeviceError, with the reason, where the group has no device transport.
+  /// Returns the device transport.
+  /// @throws NoDeviceError  The group has none; it gives the reason.
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
-  /// Waits on the host until the stream has run everything that it holds.
+  /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);
-  /// @throws ClosedError after close(). @param hint  What the caller should have done.
+  /// Throws ClosedError if the mesh or the group is closed.
+  /// @param hint  The hint of the error.
   void require_open(const char* hint) const;
 
  private:

@@ -1,4 +1,4 @@
-// The contract of every operation, checked before a transport sees it.
+// Checks the contract of every operation before a transport gets it.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace rankmesh::detail {
 
-/// Highest tag of the caller; the tags above belong to rankmesh.
+/// The highest tag that programs may use. rankmesh uses higher ones for its own messages.
 inline constexpr int max_tag = 16383;
 
-/// @throws UsageError naming the group, the operation, what is wrong and what would be right.
+/// Checks the counts, types, ranks, tag and overlap of a call. Local.
+/// @throws UsageError  It names the group, the operation and the problem.
 void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size);
 
-/// Whether nothing is wrong with a call on ordinary host memory: blocks of one size along the first
-/// axis, one type, no reduction of the caller's. False where check_call() must look. A few
-/// instructions.
+/// Returns whether a call on ordinary host memory is valid, in a few instructions. The call must
+/// have equal blocks along the first axis, one type and no user's reduction. If it returns false,
+/// check_call() must check the call, which may still be valid.
 template <Operation operation>
 [[gnu::always_inline]] inline bool is_valid_fast(const Call& call, RankInGroup self,
                                                  std::int64_t size) {
@@ -26,7 +27,7 @@ template <Operation operation>
   const ConstBuffer& in = call.in;
   const Buffer& out = call.out;
   const auto width = static_cast<std::int64_t>(size_of(in.type));
-  // The output begins so many elements before the input, or is another stretch of memory.
+  // Whether the input begins `elements` after the output.
   const auto begins = [&](std::int64_t elements) { return in.data == out.data + elements * width; };
   const auto is_apart = [&] {
     const auto a = reinterpret_cast<std::uintptr_t>(in.data);

@@ -1,4 +1,4 @@
-// One communicator with its transports.
+// One communicator and its transports.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,41 @@
 
 namespace rankmesh::detail {
 
-/// What the plan and the placement say about a group that this rank is in.
+/// Describes a group of this rank, from the plan and the placement.
 struct GroupDescription {
-  std::string identity;  ///< The same on all members, and of no other group of the mesh.
-  std::string name;      ///< For messages: of the first family, or of the dynamic group.
-  /// The plan's families that this group belongs to, in plan order; empty for dynamic groups.
+  std::string identity;  ///< The same on all members; unique in the mesh.
+  std::string name;      ///< For messages: the name of the first family, or of the dynamic group.
+  /// The families that contain this group, in plan order; empty for dynamic groups.
   std::vector<std::size_t> families;
-  std::string duplicate_key;        ///< Of a further communicator of the same group; else empty.
-  RankSet ranks;                    ///< Of the mesh.
-  Deadline::Duration timeout{600};  ///< Of waits for the group's operations.
-  RankInGroup leader{};             ///< The member that makes the NCCL unique ID.
-  std::int32_t nodes = 1;           ///< How many nodes the members are on.
-  BatchPlace place;                 ///< Where its operations stand in a batch.
+  std::string duplicate_key;  ///< The key of a duplicate communicator; empty for the first one.
+  RankSet ranks;              ///< Ranks of the mesh, in group order.
+  Deadline::Duration timeout{600};  ///< For waits for operations of the group.
+  RankInGroup leader{};             ///< The member that creates the NCCL unique ID.
+  std::int32_t nodes = 1;           ///< The number of nodes of the members.
+  BatchPlace place;                 ///< The place of its operations in a batch.
 };
 
-/// A group's transports for host memory, in no particular order: routes choose. The same on all
-/// members. Groups of one have `local` alone, others `mpi` at least.
+/// Holds the transports of a group for host memory, the same on all members. Routes
+/// choose among them, so their order has no meaning. A group of one rank has `local`
+/// only; others have at least `mpi`.
 struct HostTransports {
   std::vector<std::unique_ptr<Transport>> list;
-  std::map<std::string, std::string, std::less<>> absent;  ///< Transports that it lacks, and why.
+  std::map<std::string, std::string, std::less<>>
+      absent;  ///< Transports that it does not have, with the reasons.
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;
 };
 
-/// One communicator with its transports. Families whose groups are equal share a connection, so it
-/// is one ordering domain. Coordinators hold it; it knows neither them nor the mesh.
+/// Owns one communicator and its transports. Families with equal groups share a
+/// connection, so their operations have one common order. Coordinators hold it; it refers
+/// neither to them nor to the mesh.
 class RANKMESH_API Connection {
  public:
-  /// @param owned   The group's communicator; empty for groups of one and for adopted ones.
-  /// @param comm    What the group communicates on: `owned`'s view, MPI_COMM_SELF, or the user's.
-  /// @param device  Null where the group has no device transport (yet, for a lazy family).
+  /// @param owned   The group's communicator; empty for groups of one rank and adopted groups.
+  /// @param comm    The communicator of the operations: a view of `owned`,
+  ///                MPI_COMM_SELF, or the program's.
+  /// @param device  Null if the group has no device transport; a lazy family gets it later.
   Connection(GroupDescription group, mpi::Communicator owned, mpi::CommunicatorView comm,
              HostTransports host, std::unique_ptr<DeviceTransport> device);
   ~Connection();
@@ -58,29 +62,32 @@ class RANKMESH_API Connection {
   const GroupDescription group;
 
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// An empty view once the connection is closed.
+  /// Returns the communicator; an empty view after the connection was closed.
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_; }
   [[nodiscard]] bool owns_communicator() const { return static_cast<bool>(owned_); }
   [[nodiscard]] const HostTransports& host() const { return host_; }
   [[nodiscard]] DeviceTransport* device() const { return device_.get(); }
-  /// Gives a lazy family's group its device transport.
+  /// Adds the device transport of a lazy family's group.
   void open_device(std::unique_ptr<DeviceTransport> device) { device_ = std::move(device); }
   void close_device() { device_.reset(); }
 
-  /// Whether operations may be issued. The first thing that a call looks at.
+  /// Returns whether operations may be issued. Every call checks this first.
   [[nodiscard]] bool is_usable() const { return why_unusable_.empty(); }
-  /// Why they may not: closed, or broken by a failure. Empty while they may.
+  /// Returns why operations may not be issued: the connection is closed, or a failure broke
+  /// it. Empty if they may.
   [[nodiscard]] const std::string& why_unusable() const { return why_unusable_; }
-  /// Refuses operations from now on. The latest failure is reported.
+  /// Marks the connection as broken: later operations throw ClosedError with this reason, which
+  /// replaces an earlier one.
   void mark_broken(std::string why) { why_unusable_ = std::move(why); }
-  /// The same, but what broke it earlier stays the reason.
+  /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;
   }
-  /// Retires the connection, then frees transports and communicator. Collective over the group.
+  /// Closes the connection and frees its transports and its communicator.
+  /// Collective over the group.
   void close();
 
-  /// Numbers the collectives that wait with a deadline; the same on all members.
+  /// Returns the number of the next collective with a deadline; the same on all members.
   std::uint64_t next_collective() { return collectives_++; }
 
  private:

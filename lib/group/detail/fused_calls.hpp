@@ -6,20 +6,20 @@
 
 namespace rankmesh::detail {
 
-/// Gathers the device operations of a group's mesh until end(), and issues them as one NCCL group.
-/// Where a batch is open already (the caller's NcclGroup), they join it, and that batch issues
-/// them. Does nothing where there are no devices.
+/// Collects the device operations of a mesh until end(), and issues them as one NCCL group. If
+/// the program has already opened an NcclGroup, the operations join it instead. Does nothing if
+/// the mesh has no devices.
 class FusedCalls {
  public:
   explicit FusedCalls(GroupCoordinator& group);
   ~FusedCalls();
   FusedCalls(const FusedCalls&) = delete;
   FusedCalls& operator=(const FusedCalls&) = delete;
-  /// Issues everything. @throws what the operations fail with.
+  /// Issues the operations. @throws The exceptions of the operations.
   void end();
 
  private:
-  MeshRuntime* runtime_;  // null where there is nothing to end
+  MeshRuntime* runtime_;  // null if end() has nothing to do
 };
 
 }  // namespace rankmesh::detail

@@ -1,4 +1,4 @@
-// Calls on host memory that are carried by a plainer call on scratch memory.
+// Replaces calls that no transport carries by simpler calls on scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,22 @@
 
 namespace rankmesh::detail {
 
-/// Arithmetic on 16- and 8-bit floats is done on float32 copies, rounded once at the end: no
-/// transport needs to know these types, and a sum loses no more than its result does.
+/// Lowers a call on host memory: it copies the inputs to scratch memory, in a form that every
+/// transport carries, and copies the results back. Blocks along an axis become equal blocks that
+/// follow each other. Reductions of 16-bit and 8-bit floats become reductions of float32, which
+/// round once at the end, so a sum has only the rounding error of its result.
 class LoweredCall {
  public:
-  /// Whether a transport cannot carry the call as it is.
+  /// Returns whether no transport carries the call as it is.
   static bool is_needed(const Call& call) {
     return call.rows != 1 || (is_narrow_float(call.in.type) && reduces(call.operation));
   }
-  /// The call was checked. Copies what the inputs hold.
+  /// Copies the inputs of a checked call.
   LoweredCall(const Call& call, RankInGroup self, std::int64_t size);
 
-  /// What a transport carries; valid as long as this object.
+  /// Returns the lowered call, which is valid as long as this object.
   [[nodiscard]] const Call& call() const { return plain_; }
-  /// Once that is complete: the results go to the caller's memory. Does not throw.
+  /// Copies the results to the caller's memory, once the lowered call is complete. Does not throw.
   void finish();
 
  private:
@@ -36,7 +38,7 @@ class LoweredCall {
   std::vector<float> in_, out_;    // widened
 };
 
-/// The same under way.
+/// A lowered call in flight.
 class LoweredPending final : public Pending {
  public:
   LoweredPending(std::unique_ptr<LoweredCall> lowered, std::unique_ptr<Pending> plain)

@@ -1,4 +1,4 @@
-// What all coordinators of one mesh share.
+// The state that all coordinators of one mesh share.
 #pragma once
 
 #include <atomic>
@@ -22,17 +22,17 @@ namespace rankmesh::detail {
 struct MeshFacts {
   Rank rank{};
   std::int32_t local_rank = 0;  ///< Among the mesh's ranks on its node.
-  /// Of blocking operations on host memory; nothing: MPI's blocking functions are used.
+  /// For blocking operations on host memory; if empty, they call MPI's blocking functions.
   std::optional<Deadline::Duration> deadline{};
-  std::optional<int> device{};  ///< The CUDA device that this rank drives.
-  std::string why_no_device{};  ///< Why there is no device transport; empty where there is one.
-  RouteTable routes{};          ///< Of the code, the environment and the file, then the defaults.
+  std::optional<int> device{};  ///< The CUDA device that this rank uses.
+  std::string why_no_device{};  ///< Why there is no device transport; empty if there is one.
+  RouteTable routes{};          ///< From the options, the environment, the file and the defaults.
 };
 
 /// The state that operations of all groups of one mesh share. Coordinators and Works hold it; it
-/// knows neither of them, and it outlives the mesh where the program keeps a group.
+/// refers to neither of them, and it outlives the mesh if the program keeps a group.
 struct MeshRuntime {
-  /// @param device_batch  Null where the mesh has no devices.
+  /// @param device_batch  Null if the mesh has no devices.
   MeshRuntime(MeshFacts mesh_facts, std::shared_ptr<ControlPlane> control_plane,
               std::shared_ptr<DeviceBatch> device_batch)
       : facts{std::move(mesh_facts)},
@@ -50,10 +50,11 @@ struct MeshRuntime {
   std::atomic_flag busy;  ///< See CallLock.
 };
 
-/// Holds the mesh's one place for a caller. A second thread is refused instead of racing.
+/// Marks the mesh as in use by this thread, so a call from a second thread throws instead
+/// of causing a data race.
 class CallLock {
  public:
-  /// @throws UsageError when another thread holds it.
+  /// @throws UsageError  Another thread uses the mesh.
   explicit CallLock(MeshRuntime& runtime) : runtime_{runtime} {
     if (runtime.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
       refuse(runtime);

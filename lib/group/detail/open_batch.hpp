@@ -1,4 +1,4 @@
-// Operations that are gathered and issued together.
+// Operations that are collected and issued together.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,9 @@ class CallDispatcher;
 /// A call that is issued at the end of its batch.
 class DeferredCall {
  public:
-  /// Copies the call and its blocks: the caller's blocks may be gone by then.
-  /// @param operation   For operations on host memory, which are asynchronous; else null.
+  /// Copies the call and its blocks, because the caller may destroy the blocks
+  /// before the end of the batch.
+  /// @param operation   For operations on host memory, which are asynchronous; otherwise null.
   DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
                std::shared_ptr<AsyncOperation> operation);
 
@@ -37,22 +38,22 @@ class DeferredCall {
   std::shared_ptr<AsyncOperation> operation_;
 };
 
-/// The one batch that a mesh may have open.
+/// The batch of a mesh. A mesh has at most one open batch.
 class OpenBatch {
  public:
-  /// @param device  NCCL's group around the batch; null where the mesh has no devices.
+  /// @param device  NCCL's group around the batch; null if the mesh has no devices.
   OpenBatch(std::shared_ptr<DeviceBatch> device, SlowPathReasons& reasons)
       : device_{std::move(device)}, reasons_{reasons} {}
 
   [[nodiscard]] bool is_open() const { return is_open_; }
-  /// Whether device operations can be gathered at all.
+  /// Returns whether the batch can contain device operations.
   [[nodiscard]] bool has_devices() const { return device_ != nullptr; }
-  /// @throws UsageError when a batch is open already.
+  /// Opens the batch. @throws UsageError A batch is already open.
   void begin();
   void defer(DeferredCall call) { deferred_.push_back(std::move(call)); }
-  /// Issues the deferred calls in the order of their places and, where these are equal, of the
-  /// calls; device operations as one NCCL group. The first failure keeps the rest from being
-  /// issued, and is thrown.
+  /// Issues the deferred calls, ordered by the places of their groups and then by the order of the
+  /// calls. Device operations become one NCCL group. After a failure, the remaining calls are not
+  /// issued, and the failure is thrown.
   void end(const Deadline& deadline);
 
  private:

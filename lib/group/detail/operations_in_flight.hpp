@@ -17,41 +17,42 @@ namespace rankmesh::detail {
 struct AsyncOperation {
   std::shared_ptr<Connection> connection;
   WaitPoint point;
-  StreamRef stream;  ///< The caller's, for operations on device memory.
+  StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
-  bool is_deferred = false;  ///< It belongs to a batch that has not ended, so it is not issued.
-  Transport* transport = nullptr;    ///< The one that carries it on host memory.
-  std::unique_ptr<Pending> pending;  ///< Null before it is issued, and once it has ended.
+  bool is_deferred = false;          ///< Its batch has not ended, so it is not issued yet.
+  Transport* transport = nullptr;    ///< The transport of an operation on host memory.
+  std::unique_ptr<Pending> pending;  ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
-  std::string failure;               ///< Why it will never be complete; empty while it may be.
+  std::string failure;               ///< Why it will never be complete; empty if it has not failed.
 
   [[nodiscard]] bool is_polled() const { return transport != nullptr && transport->is_polled(); }
 };
 
-/// All operations of one mesh that are in flight, in the order of issue. A Work that is dropped
-/// loses nothing: its operation stays here.
+/// Holds all operations of one mesh that are in flight, in the order of issue. An operation stays
+/// here even if its Work is destroyed.
 class OperationsInFlight {
  public:
   explicit OperationsInFlight(SlowPathReasons& reasons) : reasons_{reasons} {}
 
   void add(std::shared_ptr<AsyncOperation> operation);
-  /// Makes progress. Returns true once the operation is complete, and forgets it then.
-  /// @throws what the operation failed with.
+  /// Makes progress. Returns true once the operation is complete, and removes it then.
+  /// @throws The exception with which the operation failed.
   bool test(AsyncOperation& operation);
-  /// Waits on the host. @throws TimeoutError, after which the group is broken and the operation's
-  /// memory is leaked, because MPI may still use it.
+  /// Blocks the host until the operation is complete.
+  /// @throws TimeoutError  The group is broken afterwards, and the memory that was moved into the
+  ///                       operation is leaked, because MPI may still use it.
   void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
 
-  /// Makes progress on all operations. A failure is kept for whoever waits for the operation.
+  /// Makes progress on all operations. If one fails, the next wait for it throws.
   void progress();
-  /// Makes progress on what nothing but rankmesh carries on.
+  /// Makes progress on all polled operations (see Transport::is_polled()).
   void advance_polled();
-  /// Waits for all operations of this connection (null: of any). @throws what the first failed
-  /// with.
+  /// Waits for all operations of this connection, or of all connections if it is null.
+  /// @throws The exception of the first operation that failed.
   void finish(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
-  /// Waits for all polled operations, each with its group's timeout.
+  /// Waits for all polled operations, each with the timeout of its group.
   void finish_polled(WaitMonitor& monitor);
-  /// Gives all operations up, and leaks the memory that MPI may still use.
+  /// Abandons all operations, and leaks the memory that MPI may still use.
   void abandon() noexcept;
 
  private:

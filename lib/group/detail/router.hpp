@@ -1,4 +1,4 @@
-// Chooses the transport of each host call by a table that is resolved once.
+// Chooses the transport of each host call from a table that is computed once.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace rankmesh::detail {
 
-/// How a call's bytes are counted: elements of one of its sides, times a factor. All members come
-/// to the same number, also those that have no such buffer themselves; it is that of the largest
-/// buffer of a member, as nccl-tests counts.
+/// Says how the bytes of a call are counted: the elements of one of its buffers, times a factor.
+/// The result is the size of the largest buffer of a member, as in nccl-tests. All members get the
+/// same number, also those that do not have this buffer.
 struct RoutedBytes {
   bool of_out;
   bool of_group;  // times the size of the group
@@ -41,33 +41,35 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
   }
   return {false, false};
 }
-/// @param operation  the call's; a parameter, since the compiler may know it.
+/// Returns the size of a call for rules with sizes, in bytes.
+/// @param operation  The operation of the call; a parameter, because the compiler may know it.
 [[gnu::always_inline]] inline std::int64_t routed_bytes(Operation operation, const Call& call,
                                                         std::int64_t size) {
   const RoutedBytes how = routed_bytes(operation);
   return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
 }
 
-/// Chooses the transport of each host call of one group. What is known beforehand (the group's
-/// name, size and place, and its transports) is resolved at construction. A call then costs one
-/// look-up, one comparison per rule by size and, where several transports are candidates, one
-/// question to each.
+/// Chooses the transport of each host call of one group. The constructor applies all conditions of
+/// the rules that do not depend on the call: the name, size and nodes of the group, and its
+/// transports. A call then costs one look-up, one comparison per rule with a size and, if there are
+/// several candidates, one call of Transport::supports() for each of them.
 ///
-/// The choice depends only on what all members agree on: operation, bytes, type, the group, its
-/// transports, and what Transport::supports() says.
+/// All members must choose the same transport without communication. So the choice depends only on
+/// values that are the same on all members: operation, bytes, type, the group, its transports, and
+/// the result of Transport::supports().
 class Router {
  public:
-  /// @param family  The name that rules know the group by; empty for dynamic groups.
+  /// @param family  The name of the family, for rules; empty for dynamic groups.
   Router(const RouteTable& routes, const HostTransports& transports, const GroupDescription& group,
          std::string_view family);
 
-  /// Chooses for a checked call on host memory.
+  /// Returns the transport of a checked call on host memory.
   [[nodiscard]] Transport& choose(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(call.operation)];
     const Cell& cell = cell_of(row, call);
     return choose(call.has_blocks() ? cell.without_size : cell.by_size, call, call.operation);
   }
-  /// Chooses for a call without blocks of different sizes. Every instruction counts here:
+  /// Returns the transport of a call with equal blocks. Every instruction counts here:
   /// scripts/router-cost counts them.
   template <Operation operation>
   [[nodiscard, gnu::always_inline]] Transport& choose_fast(const Call& call) const {
@@ -80,14 +82,14 @@ class Router {
 
   static constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-  // Candidates in one stretch of sizes.
+  // The candidates for a range of sizes.
   struct Choice {
-    // The first size beyond it; `endless` beyond the last rule by size. Unsigned, since a
-    // comparison with all ones needs no register.
+    // The end of the range, which is excluded; `endless` for the last range. It is unsigned because
+    // a comparison with all ones needs no register.
     std::uint64_t end;
-    Transport* only;  // null where there are others
+    Transport* only;  // null if there are several candidates
     Transport* first;
-    std::uint32_t others = 0;        // how many follow the first
+    std::uint32_t others = 0;        // the number of candidates after the first
     std::uint32_t begin_others = 0;  // in others_
     [[nodiscard]] bool routes_like(const Choice& other) const {
       return first == other.first && others == other.others && begin_others == other.begin_others;
@@ -98,9 +100,9 @@ class Router {
   [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
                                                               const Call& call) const;
 
-  /// Says which transport serves a call, and why. Local. The call needs counts, types and kinds,
-  /// but no memory.
-  /// @param device         The group's device transport; null where it has none.
+  /// Returns the transport that serves a call, and the reasons. Local. The call needs counts, types
+  /// and kinds, but no memory.
+  /// @param device         The group's device transport; null if it has none.
   /// @param why_no_device  The reason, in that case.
   [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const HostTransports& transports,
                                          const DeviceTransport* device, const Call& call,
@@ -108,8 +110,8 @@ class Router {
 
  private:
   struct Cell {
-    const Choice* by_size = nullptr;       // the first for calls that have a size
-    const Choice* without_size = nullptr;  // for those that have none
+    const Choice* by_size = nullptr;       // the first choice for calls with a size
+    const Choice* without_size = nullptr;  // the first choice for calls without
   };
   struct Row {
     std::array<Cell, type_class_count> cells{};
@@ -137,7 +139,7 @@ class Router {
   RouteScope scope_;
   std::array<Row, operation_count> rows_{};
   std::deque<std::vector<Choice>>
-      choices_;  // lists that several cells may share; they stay where they are
+      choices_;  // cells may share a list; the lists keep their addresses
   std::vector<Transport*> others_;
 };
 

@@ -1,4 +1,4 @@
-// What the plan of a mesh comes to on one rank: connections, and the steps that create them.
+// The connections of one rank, and the steps that create them.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@
 
 namespace rankmesh::detail {
 
-/// Pure arithmetic. Every rank has the same number of splits, since a plan decides what must be
-/// created; a rank that a split does not serve passes MPI_UNDEFINED.
+/// Computes the connections of one rank from the plan of the mesh, without communication. All ranks
+/// have the same number of splits, because the plan decides which communicators must be created. A
+/// rank that gets no communicator from a split passes MPI_UNDEFINED.
 struct ConnectionPlan {
   /// One MPI_Comm_split of all ranks.
   struct Split {
-    std::optional<int> colour;  ///< Nothing: this rank is in no group of it.
+    std::optional<int> colour;  ///< Empty if this rank is in no group of the split.
     int key = 0;
-    std::optional<std::size_t> group;  ///< Whose communicator it makes; index into `groups`.
+    std::optional<std::size_t> group;  ///< The index in `groups` of its communicator.
   };
   /// A coordinator of this rank.
   struct Coordinator {
-    std::string name;  ///< Of the family, or `name[key]` for a duplicate.
+    std::string name;  ///< The name of the family, or `name[key]` for a duplicate.
     std::size_t group;
   };
 
-  std::vector<GroupDescription> groups;  ///< In the order of creation, which is that of freeing.
+  std::vector<GroupDescription> groups;  ///< In the order in which they are created and freed.
   std::vector<Split> splits;
   std::vector<Coordinator> coordinators;
 
-  /// @param timeout  Of waits for operations, where a family's options do not say otherwise.
+  /// @param timeout  For waits for operations of families without a timeout of their own.
   ConnectionPlan(const MeshPlan& plan, Rank rank, const Placement& placement,
                  Deadline::Duration timeout);
 
@@ -51,8 +52,8 @@ struct ConnectionPlan {
 /// Returns the name of a duplicate communicator: `name[key]`.
 std::string duplicate_name(std::string_view name, std::string_view key);
 
-/// Returns the options of the first family that the group belongs to; the default for dynamic
-/// groups.
+/// Returns the options of the first family that contains the group; the
+/// defaults for dynamic groups.
 const GroupOptions& options_of(const GroupDescription& group, const MeshPlan& plan);
 
 }  // namespace rankmesh::detail

@@ -1,5 +1,5 @@
-// The CUDA runtime, the CUDA driver and NCCL as libraries. Built from device_libraries.cpp, or from
-// no_device_side.cpp.
+// The CUDA runtime, the CUDA driver and NCCL as libraries. The build compiles device_libraries.cpp,
+// or no_device_backend.cpp.
 #pragma once
 
 #include <vector>

@@ -14,8 +14,8 @@
 
 namespace rankmesh::detail {
 
-/// Opens and ends the communicators of a mesh. The connections own them; this class keeps only what
-/// all of them share.
+/// Opens and closes the NCCL communicators of a mesh. The connections own the communicators; this
+/// class owns the state that all of them share.
 class NcclBackend final : public DeviceBackend {
  public:
   NcclBackend(const nccl::Library& library, device::Claim claim,
@@ -43,18 +43,17 @@ class NcclBackend final : public DeviceBackend {
   int device_;
   std::shared_ptr<ControlPlane> control_;
   std::shared_ptr<NcclContext> context_;
-  /// Freed after the communicators that they are registered with have ended.
+  /// Symmetric memory, which is freed after its communicators are closed.
   std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;
-  std::uint64_t attempts_ = 0;  ///< Tells an opening from an earlier one that failed.
+  std::uint64_t attempts_ = 0;  ///< Distinguishes an opening from an earlier one that failed.
 };
 
-/// Returns the connection's NCCL transport; null where it has none.
+/// Returns the connection's NCCL transport; null if it has none.
 [[nodiscard]] NcclTransport* nccl_transport_of(const Connection& connection);
 
 /// Opens the communicators of one step; see DeviceBackend::open().
-/// @param attempt  Numbers the step, the same on all ranks: a finding about an earlier attempt must
-/// not
-///                 end a later one.
+/// @param attempt  The number of the step, the same on all ranks. It keeps a verdict about an
+///                 earlier attempt from ending a later one.
 OpenedDevices open_nccl(const DeviceOpening& wanted, const Participants& participants,
                         std::shared_ptr<NcclContext> context, ControlPlane& control,
                         std::uint64_t attempt);

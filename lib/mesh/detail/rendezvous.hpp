@@ -1,4 +1,4 @@
-// Where the members of a dynamic group wait for each other before they create it.
+// Makes the members of a dynamic group wait for each other before they create it.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@
 
 namespace rankmesh::detail {
 
-/// MPI_Comm_create_group blocks for ever if a member does not come, so the members exchange notes
-/// first. A note carries the hash of the rank list and the number of earlier rendezvous of this
-/// list, so notes of other groups, early or late, are told apart.
+/// Waits until all members of a dynamic group are ready to create it. MPI_Comm_create_group blocks
+/// for ever if a member is missing, so the members exchange notes first. A note has the hash of the
+/// rank list and the number of earlier rendezvous of this list, which distinguish it from the notes
+/// of other groups and of other attempts.
 ///
-/// Detection is best effort: a rank that stops between the rendezvous and the creation still blocks
-/// its peers.
+/// Detection is best effort: a rank that stops between the rendezvous and the creation
+/// still blocks its peers.
 class Rendezvous {
  public:
-  /// Waits for the other members. Collective over `members` (ranks of the mesh), each of which
-  /// sends a note of 24 bytes to every other.
-  /// @return The identity of this rendezvous, the same on all its members and of no other.
-  /// @throws TimeoutError naming the members that did not come.
+  /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. Each
+  /// member sends a note of 24 bytes to every other one.
+  /// @return The identity of this rendezvous: the same on all members, and unique in the mesh.
+  /// @throws TimeoutError  Some members did not take part; it names them.
   std::string join(ControlPlane& control, const std::vector<int>& members,
                    const std::string& activity);
 

@@ -19,32 +19,32 @@
 
 namespace rankmesh::detail {
 
-/// One segment, divided by arithmetic: the plan numbers the groups, the placement numbers the ranks
-/// of the node, and the area of a rank in a group follows from the two. So no group costs a
-/// collective of its own, and the members of a group need to know nothing about other groups.
+/// Owns one segment per node for all groups of the mesh. The area of a rank in a group is computed
+/// from the number of the group in the plan and the number of the rank on the node. So a group
+/// needs no collective of its own, and its members need no information about other groups.
 class SharedMemoryBackend {
  public:
-  /// Creates the node's segment. Collective over the ranks of each node. Where it cannot be
-  /// created, the node's groups use MPI, and why_not() says why.
+  /// Creates the node's segment. Collective over the ranks of each node; blocks. If it cannot be
+  /// created, the groups of the node use MPI, and why_not() returns the reason.
   SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement, mpi::Node node,
                       std::shared_ptr<ControlPlane> control);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
 
-  /// Returns why a group of the plan has no transport here; empty where it has one.
+  /// Returns why a group of the plan has no shared-memory transport; empty if it has one.
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
   /// Creates the transport of a group for which why_not() is empty. Local.
   [[nodiscard]] std::unique_ptr<ShmTransport> make_transport(const GroupDescription& group) const;
 
   /// Allocates symmetric memory. Collective over the mesh.
-  /// @param groups  This rank's groups whose collectives use it directly.
+  /// @param groups  The groups of this rank whose collectives use the memory directly.
   std::shared_ptr<const SymmetricWindow> allocate(
       std::size_t bytes, const std::vector<std::string_view>& names,
       const std::vector<const GroupDescription*>& groups);
   /// Frees the symmetric memory. Local; the first step of closing a mesh.
   void close_windows() noexcept;
-  /// Frees the segment, once the connections are closed. Collective over the node.
+  /// Frees the segment. Collective over the node; call it after the connections are closed.
   void close();
 
  private:

@@ -42,30 +42,30 @@ struct MeshState {
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL splits were made.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
-  /// Refuses operations from now on.
+  /// Marks the mesh as closed; later operations throw ClosedError.
   void mark_closed();
 };
 
-/// The transports for host memory of a group. Local.
+/// Creates the transports of a group for host memory. Local.
 /// @param shared  Null for dynamic groups, which do not use shared memory.
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const SharedMemoryBackend* shared);
 
-/// Opens a mesh: agreement, control communicator, node discovery, then the groups. Collective over
-/// `world`; blocks.
-/// @param description  The mesh in words, for messages.
+/// Opens a mesh: agreement, control communicator, node discovery, then the groups.
+/// Collective over `world`; blocks.
+/// @param description  The text of the mesh, for messages.
 std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse);
 
-/// A group of the plan whose devices may be opened.
+/// A group of the plan for which NCCL communicators may be opened.
 struct DeviceCandidate {
   const GroupDescription* group;
   mpi::CommunicatorView comm;
-  DeviceTransport* open;  ///< Null where it is not open.
+  DeviceTransport* open;  ///< Null if it is not open.
 };
-/// Returns what opens the asked families' groups on this rank. Local.
-/// @param asked, has_split  Per family: whether it is asked for, and whether its splits were made.
+/// Returns the communicators that must be opened on this rank for the given families. Local.
+/// @param asked, has_split  Per family: whether to open it, and whether it has already been split.
 DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
                              const std::vector<DeviceCandidate>& candidates,
                              const std::vector<bool>& asked, const std::vector<bool>& has_split);

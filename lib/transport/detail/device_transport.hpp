@@ -1,4 +1,4 @@
-// What a group can do on device memory, without CUDA's or NCCL's headers.
+// The interface of transports for device memory, without the headers of CUDA and NCCL.
 #pragma once
 
 #include "rankmesh/base/deadline.hpp"
@@ -10,18 +10,19 @@ struct ncclComm;  // what an ncclComm_t points to
 
 namespace rankmesh {
 
-/// A transport for device memory. run() queues the call on the call's stream; start() queues it on
-/// the group's own stream, behind what the call's stream holds.
+/// Carries operations on device memory. run() queues the call on the call's stream. start() queues
+/// it on the group's own stream, after the work that the call's stream holds.
 class DeviceTransport : public Transport {
  public:
   /// Returns the NCCL communicator; null in a group of one, and after it was aborted.
   [[nodiscard]] virtual ncclComm* native() const = 0;
-  /// Returns the group's own stream, which is made when it is first asked for.
+  /// Returns the group's own stream; the first call creates it.
   [[nodiscard]] virtual StreamRef stream() = 0;
-  /// Waits on the host until the stream has run everything that it holds.
-  /// @throws nccl::NcclError when the communicator has failed meanwhile; TimeoutError.
+  /// Blocks the host until the stream is idle.
+  /// @throws nccl::NcclError  The communicator has failed meanwhile.
+  /// @throws TimeoutError
   virtual void wait(StreamRef stream, const Deadline& deadline) = 0;
-  /// Returns how the communicator was made; null where there is none.
+  /// Returns how the communicator was created; null if there is none.
   [[nodiscard]] virtual const BootstrapReport* bootstrap() const = 0;
 };
 

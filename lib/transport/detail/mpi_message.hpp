@@ -9,16 +9,20 @@
 
 namespace rankmesh::detail {
 
-/// Carries it to its end; blocks. MPI itself has a short way, so every instruction counts.
-/// @param largest  elements that an int may count.
-/// @throws UsageError where a message of another length came.
+/// Carries out send, recv or send_recv; blocks. MPI needs few instructions for small messages, so
+/// every instruction counts here.
+/// @param largest  The largest number of elements in one count of MPI.
+/// @throws UsageError  The message that arrived has another length.
 void run_message(const Call& call, MPI_Comm comm, std::int64_t largest);
 
-/// Begins it. The receive's request comes first; once it is complete, ask check_length().
+/// Starts send, recv or send_recv; does not block. The request of the receive comes first. Call
+/// check_length() once it is complete.
 void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
                    std::vector<MPI_Request>& requests);
 
-/// MPI lets a shorter message pass; a longer one is its own error. @throws UsageError.
+/// Checks the length of a message that has arrived. MPI itself reports only
+/// messages that are too long.
+/// @throws UsageError  The message is too short.
 void check_length(const Call& call, const MPI_Status& status);
 
 }  // namespace rankmesh::detail

@@ -1,4 +1,4 @@
-// A user's reduction in MPI's terms.
+// A user's reduction as an MPI_Op.
 #pragma once
 
 #include "rankmesh/mpi/native.hpp"
@@ -6,9 +6,9 @@
 
 namespace rankmesh {
 
-/// An MPI_Op and a datatype of the element's bytes, made for one operation and freed with this
-/// object, which outlives it. MPI gives an operation's function nothing but the datatype: that
-/// carries the reduction as an attribute.
+/// Creates an MPI_Op and a datatype for one operation, and frees them in the destructor, after the
+/// operation. MPI passes only the datatype to the function of an MPI_Op, so the datatype has the
+/// reduction as an attribute.
 class MpiUserOperation {
  public:
   explicit MpiUserOperation(UserReduction& reduction);
@@ -18,8 +18,8 @@ class MpiUserOperation {
 
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
   [[nodiscard]] MPI_Op op() const noexcept { return op_; }
-  /// Once the operation is complete: @throws UsageError with the function's exception nested, where
-  /// it threw on this rank.
+  /// Reports an exception of the function on this rank; call it once the operation is complete.
+  /// @throws UsageError  The function's exception is nested in it.
   void check() const;
 
  private:

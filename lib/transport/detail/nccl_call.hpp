@@ -1,4 +1,4 @@
-// A call in NCCL's terms.
+// Issues calls with functions of NCCL.
 #pragma once
 
 #include "rankmesh/device/nccl/communicator.hpp"
@@ -6,11 +6,12 @@
 
 namespace rankmesh::detail {
 
-/// Issues the call on its stream; several NCCL calls are grouped. @throws nccl::NcclError.
-/// @param rank, size  Of this process in the group.
+/// Issues the call on its stream. If it consists of several NCCL calls, they are grouped.
+/// @param rank, size  The rank of this process in the group, and the size of the group.
+/// @throws nccl::NcclError
 void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size);
 
-/// @throws UnsupportedError for a call that NCCL would refuse, or carry out wrongly.
+/// Checks that NCCL supports the call. @throws UnsupportedError
 void validate_nccl_call(const Call& call, const nccl::Library& library);
 
 }  // namespace rankmesh::detail

@@ -1,4 +1,4 @@
-// What the NCCL transports of one mesh share.
+// The state that the NCCL transports of one mesh share.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 namespace rankmesh {
 
 /// The library, the device, the open batch and the captured graphs of one mesh. The mesh's device
-/// backend and the transports share it; it knows neither.
+/// backend and the transports share it; it refers to neither.
 struct NcclContext {
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim)
       : library{nccl_library},
         claim{std::move(device_claim)},
         batch{std::make_shared<nccl::Batch>(library, claim)} {}
 
-  /// Gives the device back, so that another mesh of this process may drive another one.
+  /// Releases the device, so that another mesh of this process may use another device.
   void release() {
     claim = {};
     batch->release();

@@ -1,4 +1,4 @@
-// Device memory over NCCL.
+// The transport for device memory over NCCL.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rankmesh {
 
-/// A group's own stream, created when it is first asked for.
+/// A group's own stream; the first call of get() creates it.
 class OwnStream {
  public:
   OwnStream(std::shared_ptr<NcclContext> context, int priority)
@@ -26,20 +26,21 @@ class OwnStream {
   device::Stream stream_;
 };
 
-/// Carries every operation on device memory, on the call's stream. `run` returns once NCCL has
-/// taken the operation (the communicator is ready again), or, inside a batch, once the operation is
-/// part of the batch; the stream, not the host, waits for its end. gather, scatter and all_to_all
-/// are grouped sends and receives. A barrier is refused, because the host waits at a barrier.
+/// Carries all operations on device memory except barriers. run() returns once NCCL has accepted
+/// the operation (the communicator is ready again) or, inside a batch, once the operation is
+/// part of the batch. The host does not wait for its end. gather, scatter and all_to_all are
+/// grouped sends and receives.
 ///
-/// Blocks along another axis are packed or unpacked on the stream, in memory that is allocated and
-/// freed in stream order. NCCL has no 16-bit integers: they are moved as bytes and not reduced.
+/// Blocks along an axis other than the first are packed or unpacked on the stream, in memory that
+/// is allocated and freed in stream order. NCCL has no 16-bit integers: they are transferred as
+/// bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.
 class NcclTransport final : public DeviceTransport {
  public:
-  /// @param rank      Of this process in the group.
-  /// @param timeout   Of waits for NCCL to take an operation.
-  /// @param priority  Of the group's own stream.
+  /// @param rank      The rank of this process in the group.
+  /// @param timeout   The time limit for NCCL to accept an operation.
+  /// @param priority  The priority of the group's own stream.
   NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                 Deadline::Duration timeout, int priority, std::shared_ptr<NcclContext> context,
                 BootstrapReport report);
@@ -57,10 +58,10 @@ class NcclTransport final : public DeviceTransport {
 
   [[nodiscard]] nccl::Communicator& communicator() { return *comm_; }
   [[nodiscard]] BootstrapReport& report() { return report_; }
-  /// Makes NCCL connect, by an all-reduce and an exchange with both neighbours. NCCL connects
-  /// lazily, and connecting is a rendezvous of hosts: done here, in one order on all ranks, it
-  /// cannot happen inside the program's first collectives in another order. Collective over the
-  /// group; blocks.
+  /// Makes NCCL connect the members, with an all-reduce and with messages to both neighbours. NCCL
+  /// connects in the first operation, and the hosts wait for each other meanwhile. If the ranks
+  /// began with operations of different groups, that could deadlock; here all ranks connect their
+  /// groups in the same order. Collective over the group; blocks.
   /// @param scratch  Device memory for 4 floats.
   void warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
                const WaitPoint& point, const Deadline& deadline);

@@ -1,4 +1,4 @@
-// Hands the typed operations of a coordinator to the library as calls.
+// The base class of the coordinator's operations, which turns typed arguments into calls.
 #pragma once
 
 #include <concepts>
@@ -20,8 +20,8 @@ namespace rankmesh::detail {
 
 class CallDispatcher;
 
-/// The base of the headers that hold a coordinator's operations: they turn their arguments into a
-/// Call, and this class runs it.
+/// Runs the calls that the operations of a coordinator create from their arguments. It is the base
+/// of the classes that declare these operations.
 class RANKMESH_API CallIssuer {
  public:
   CallIssuer(const CallIssuer&) = delete;
@@ -31,8 +31,8 @@ class RANKMESH_API CallIssuer {
   explicit CallIssuer(std::unique_ptr<CallDispatcher> dispatcher);
   ~CallIssuer();
 
-  /// Runs a call. Nearly every call is on ordinary host memory: what the types of its arguments say
-  /// is decided by the compiler, and such a call takes the fast path.
+  /// Runs a call. Most calls are on ordinary host memory. The types of the arguments show that at
+  /// compile time, and such a call takes the fast path.
   template <Operation operation, class... M>
   void run_typed(const Call& call) {
     if constexpr ((is_ordinary<operation, M> && ...))
@@ -40,14 +40,17 @@ class RANKMESH_API CallIssuer {
     else
       run(call);
   }
+  /// Runs a call that satisfies is_ordinary, without the checks for other kinds of memory.
   template <Operation operation>
   void run_fast(const Call& call);
+  /// Runs any call.
   void run(const Call& call);
-  /// Starts a call. @param kept  Stays alive until the operation is complete.
+  /// Starts a call without blocking.
+  /// @param kept  Stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
 
-  /// Starts the call that `build` makes of the memory. A container that is moved in is kept until
-  /// the operation is complete, and `also` with it; other memory remains the caller's.
+  /// Starts the call that `build` creates from the memory. A container that is moved in stays alive
+  /// until the operation is complete, and so does `also`. Other memory belongs to the caller.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {

@@ -1,4 +1,4 @@
-// Operations as records, from typed memory.
+// Creates calls from typed memory.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace rankmesh::detail {
 
-/// Whether memory is only referred to: an lvalue, a span or a DeviceSpan; not a container that is
-/// moved in.
+/// Whether an argument only refers to memory: an lvalue, a span or a DeviceSpan. It is false for a
+/// container that is moved in.
 template <class M>
 inline constexpr bool is_borrowed =
     std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
-/// Whether memory is the host's and not symmetric, of a type in which transports do this operation.
+/// Whether memory is on the host and not symmetric, and transports have the operation for its type.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
@@ -28,23 +28,28 @@ inline constexpr bool is_ordinary =
 
 namespace rankmesh::calls {
 
+/// Returns the memory as an input buffer.
 template <class M>
 ConstBuffer input(M& memory) {
   const auto buffer = buffer_of(memory);
   return {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
 }
 
+/// The functions below return the call of one operation. The buffers refer to the
+/// memory of the arguments.
 template <class Out>
 Call broadcast(Out& values, RankInGroup root, StreamRef stream) {
   return {
       .operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream};
 }
 
+/// Returns the call of an operation with an input and an output and without a root.
 template <class In, class Out>
 Call two(Operation operation, In& in, Out& out, StreamRef stream) {
   return {.operation = operation, .in = input(in), .out = buffer_of(out), .stream = stream};
 }
 
+/// Returns the call of gather or scatter.
 template <class In, class Out>
 Call rooted(Operation operation, In& in, Out& out, RankInGroup root, StreamRef stream) {
   return {.operation = operation,
@@ -73,6 +78,7 @@ Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
+/// Returns the memory as a buffer of bytes.
 template <class M>
 auto bytes_of(M& values) {
   auto* data = std::ranges::data(values);
@@ -82,6 +88,7 @@ auto bytes_of(M& values) {
                            static_cast<std::int64_t>(std::ranges::size(values) * sizeof(*data))};
 }
 
+/// Returns the call of a user's reduction, whose buffers count bytes.
 template <class In, class Out>
 Call user(Operation operation, In& in, Out& out, RankInGroup root, UserReduction& reduction) {
   return {.operation = operation,
@@ -100,7 +107,8 @@ Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
-// The blocks must live until the call is issued; transports keep no reference to them.
+/// Returns the call of all_gather_v or gather_v. The blocks must exist until the call is issued;
+/// transports keep no reference to them.
 template <class In, class Out>
 Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
                    StreamRef stream) {
@@ -109,6 +117,7 @@ Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, 
   return call;
 }
 
+/// Returns the call of reduce_scatter_v or scatter_v.
 template <class In, class Out>
 Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
                   ReduceOp op, StreamRef stream) {
