@@ -7,6 +7,7 @@
 #include "detail/lowered_call.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -180,7 +181,7 @@ void CallDispatcher::run_lowered(const Call& call) {
     run_on_host(lowered->call());
   } catch (...) {
     // MPI may still use the scratch memory of a call that has failed, so it is leaked.
-    if (!connection_->is_usable()) (void)lowered.release();  // NOLINT
+    if (!connection_->is_usable()) leak(lowered);
     throw;
   }
   lowered->finish();
@@ -192,7 +193,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
   const auto give_up = [&](const char* reason) {
     connection_->mark_broken(reason);
-    (void)pending.release();  // NOLINT
+    leak(pending);
   };
   try {
     runtime_->control->monitor.wait(

@@ -74,21 +74,33 @@ void OpenBatch::end(const Deadline& deadline) {
   std::vector<DeferredCall> calls = std::exchange(deferred_, {});
   std::ranges::stable_sort(calls, {}, &DeferredCall::place);
   FirstFailure failure;
+  std::vector<Connection*> in_batch;  // whose operations NCCL has taken
   for (const DeferredCall& call : calls) {
-    if (!failure.happened())
-      failure.guard([&] { call.dispatcher().issue(call); });
-    else if (call.operation() != nullptr)
-      call.operation()->failure = failure.message();
+    const bool is_issued =
+        !failure.happened() && failure.guard([&] { call.dispatcher().issue(call); });
+    Connection& connection = call.dispatcher().connection();
+    if (is_issued && call.operation() == nullptr && connection.size() > 1)
+      in_batch.push_back(&connection);
+    if (!is_issued && call.operation() != nullptr) call.operation()->failure = failure.message();
   }
   if (device_ != nullptr) {
     // Even after a failure above, this thread is inside NCCL's group and must leave it.
-    const bool is_issued = failure.guard([&] { device_->end(deadline); });
-    if (!is_issued)
-      for (const DeferredCall& call : calls)
-        if (call.operation() == nullptr)
-          call.dispatcher().connection().mark_broken(failure.message());
+    failure.guard([&] {
+      try {
+        device_->end(deadline);
+      } catch (const Error& error) {
+        for (Connection* connection : in_batch) connection->mark_broken(error.message());
+        throw;
+      }
+    });
   }
   failure.rethrow();
+}
+
+void OpenBatch::abandon(const std::string& why) noexcept {
+  for (const DeferredCall& call : deferred_)
+    if (call.operation() != nullptr) call.operation()->failure = why;
+  deferred_.clear();
 }
 
 }  // namespace rankmesh::detail

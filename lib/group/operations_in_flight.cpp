@@ -6,14 +6,15 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
 // Leaks an abandoned operation, because MPI may still write to its memory.
-void leak(AsyncOperation& operation) {
-  (void)operation.pending.release();                           // NOLINT
-  (void)new std::shared_ptr<void>{std::move(operation.kept)};  // NOLINT
+void leak_memory(AsyncOperation& operation) {
+  leak(operation.pending);
+  leak(operation.kept);
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
 void OperationsInFlight::fail(AsyncOperation& operation, const std::string& why) {
   operation.failure = why;
   operation.connection->mark_broken(why);
-  leak(operation);
+  leak_memory(operation);
   forget(operation);
 }
 
@@ -107,10 +108,16 @@ void OperationsInFlight::finish_polled(WaitMonitor& monitor) {
       wait(*operation, monitor, Deadline{operation->connection->group.timeout});
 }
 
+void OperationsInFlight::abort_on_device(const std::string& why) {
+  for (const auto& operation : list_)
+    if (operation->is_on_device) operation->failure = why;
+  std::erase_if(list_, [](const auto& operation) { return operation->is_on_device; });
+}
+
 void OperationsInFlight::abandon() noexcept {
   for (const auto& operation : list_) {
     operation->failure = "the mesh is gone";
-    if (!operation->is_on_device) leak(*operation);
+    if (!operation->is_on_device) leak_memory(*operation);
   }
   list_.clear();
 }

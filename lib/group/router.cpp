@@ -105,7 +105,7 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
   const bool on_device = query.kind == MemoryKind::device;
   if (size_ == 1) {
     const Transport* local =
-        on_device ? static_cast<const Transport*>(device) : transports.list.front().get();
+        on_device ? static_cast<const Transport*>(device) : transports.find("local");
     if (local != nullptr) explanation.transport = local->name();
     return explanation;
   }

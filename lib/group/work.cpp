@@ -6,9 +6,11 @@ namespace rankmesh {
 
 bool Work::test() {
   if (operation_ == nullptr) return true;
-  const detail::CallLock lock{*runtime_};
-  if (!runtime_->in_flight.test(*operation_)) return false;
+  const auto runtime = runtime_;  // it must outlive the lock
+  const detail::CallLock lock{*runtime};
+  if (!runtime->in_flight.test(*operation_)) return false;
   operation_.reset();
+  runtime_.reset();
   return true;
 }
 
@@ -24,9 +26,11 @@ void Work::wait() {
 
 void Work::wait(Deadline::Duration timeout) {
   if (operation_ == nullptr) return;
-  const detail::CallLock lock{*runtime_};
-  runtime_->in_flight.wait(*operation_, runtime_->control->monitor, Deadline{timeout});
+  const auto runtime = runtime_;  // it must outlive the lock
+  const detail::CallLock lock{*runtime};
+  runtime->in_flight.wait(*operation_, runtime->control->monitor, Deadline{timeout});
   operation_.reset();
+  runtime_.reset();
 }
 
 }  // namespace rankmesh

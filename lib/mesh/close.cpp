@@ -32,10 +32,10 @@ void Mesh::close(GroupCoordinator& group) {
     // its communicator.
     const std::string activity = "close of " + group.name();
     try {
-      monitored_barrier(
-          connection.comm(), control.monitor,
-          WaitPoint::of(group.ranks(), activity, activity + group.ranks().to_string()),
-          state.deadline());
+      // The identity is the same on all members; the name may differ.
+      const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
+      monitored_barrier(connection.comm(), control.monitor,
+                        WaitPoint::of(group.ranks(), activity, key), state.deadline());
     } catch (const Error& error) {
       connection.mark_broken(error.message());  // its barrier is still in flight
       throw;
@@ -90,10 +90,9 @@ void Mesh::close() {
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
   if (state.device) state.device->abort(state.connections);
-  for (const auto& connection : state.connections) {
-    connection->close_device();
-    connection->mark_broken("the mesh was aborted");
-  }
+  // The transports stay until close(), because operations in flight refer to their communicators.
+  for (const auto& connection : state.connections) connection->mark_broken("the mesh was aborted");
+  state.runtime->in_flight.abort_on_device("the mesh was aborted");
 }
 
 }  // namespace rankmesh

@@ -30,19 +30,18 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
                                              const detail::GroupDescription& group,
                                              const mpi::CommunicatorView& comm) {
   if (state.device == nullptr) return nullptr;
+  if (group.ranks.size() == 1) return state.device->open_alone(group);
   WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
   const Participants members{comm, &monitor, state.control->timeout};
   detail::DeviceOpening wanted;
   wanted.groups.push_back({.group = &group, .comm = comm, .options = {}});
-  if (group.ranks.size() > 1) {
-    std::string failure;
-    try {
-      state.device->drain(state.deadline());
-    } catch (const Error& error) {
-      failure = error.message();
-    }
-    members.verify("the NCCL bootstrap", failure);
+  std::string failure;
+  try {
+    state.device->drain(state.deadline());
+  } catch (const Error& error) {
+    failure = error.message();
   }
+  members.verify("the NCCL bootstrap", failure);
   return std::move(state.device->open(wanted, members).groups.front());
 }
 

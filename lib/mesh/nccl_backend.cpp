@@ -1,28 +1,48 @@
 #include "detail/nccl_backend.hpp"
 
+#include <array>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
 namespace rankmesh::detail {
 namespace {
 
-// Puts several aborts into one NCCL group. One after the other, an abort can wait for a peer that
-// has not aborted that communicator yet.
-class AbortGroup {
- public:
-  explicit AbortGroup(const nccl::Library& library) : library_{library} {
-    (void)library_.GroupStart();
-  }
-  ~AbortGroup() { (void)library_.GroupEnd(); }
-  AbortGroup(const AbortGroup&) = delete;
-  AbortGroup& operator=(const AbortGroup&) = delete;
+// Aborts the communicators of all connections that `is_asked` accepts, inside one group of NCCL:
+// aborting one after the other can wait for a peer that has not come to that communicator yet.
+template <class IsAsked>
+void abort_together(Connections connections, IsAsked&& is_asked) noexcept {
+  std::vector<NcclTransport*> transports;
+  for (const auto& connection : connections)
+    if (NcclTransport* transport = nccl_transport_of(*connection);
+        transport != nullptr && is_asked(*connection))
+      transports.push_back(transport);
+  if (transports.empty()) return;
+  const nccl::Library& library = transports.front()->communicator().library();
+  (void)library.GroupStart();
+  for (NcclTransport* transport : transports) transport->communicator().abort();
+  (void)library.GroupEnd();
+}
 
- private:
-  const nccl::Library& library_;
-};
+// Returns the highest value of all participants. Collective over them; blocks, with their timeout.
+std::uint64_t highest_of(std::uint64_t value, const Participants& participants,
+                         ControlPlane& control) {
+  MpiMemory<std::array<std::uint64_t, 2>> values{value, std::uint64_t{0}};
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Iallreduce(&(*values)[0], &(*values)[1], 1, MPI_UINT64_T, MPI_MAX,
+                            participants.comm.native(), &request),
+             "MPI_Iallreduce");
+  values.wait(request, *participants.monitor,
+              WaitPoint::of_all(participants.comm.size(), "the start of the NCCL bootstrap"),
+              control.deadline());
+  return (*values)[1];
+}
 
 }  // namespace
 
@@ -38,7 +58,12 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
       context_{std::make_shared<NcclContext>(library, std::move(claim))} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
-  return open_nccl(wanted, participants, context_, *control_, ++attempts_);
+  attempts_ = highest_of(attempts_, participants, *control_) + 1;
+  return open_nccl(wanted, participants, context_, *control_, attempts_);
+}
+
+std::unique_ptr<DeviceTransport> NcclBackend::open_alone(const GroupDescription& group) {
+  return std::make_unique<LocalDeviceTransport>(group.name, context_, 0);
 }
 
 std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& group,
@@ -80,12 +105,17 @@ std::string NcclBackend::living_graphs(const GroupDescription* only) const {
 void NcclBackend::close(Connection& connection, const Deadline& deadline) {
   if (NcclTransport* transport = nccl_transport_of(connection)) {
     nccl::Communicator& comm = transport->communicator();
-    if (connection.is_usable()) {
-      comm.finalize();
-      if (comm.is_owned()) comm.wait_until_ready(deadline);
-      comm.destroy();
-    } else {
+    if (!connection.is_usable()) {
       comm.abort();
+    } else {
+      try {
+        comm.finalize();
+        if (comm.is_owned()) comm.wait_until_ready(deadline);
+        comm.destroy();
+      } catch (const Error& error) {
+        connection.mark_broken(error.message());
+        throw;
+      }
     }
   }
   connection.close_device();
@@ -123,18 +153,11 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
 }
 
 void NcclBackend::abort_broken(Connections connections) noexcept {
-  const AbortGroup together{library_};
-  for (const auto& connection : connections)
-    if (NcclTransport* transport = nccl_transport_of(*connection);
-        transport != nullptr && !connection->is_usable())
-      transport->communicator().abort();
+  abort_together(connections, [](const Connection& c) { return !c.is_usable(); });
 }
 
 void NcclBackend::abort(Connections connections) noexcept {
-  const AbortGroup together{library_};
-  for (const auto& connection : connections)
-    if (NcclTransport* transport = nccl_transport_of(*connection))
-      transport->communicator().abort();
+  abort_together(connections, [](const Connection&) { return true; });
 }
 
 }  // namespace rankmesh::detail

@@ -194,6 +194,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 
 MeshState::~MeshState() {
   runtime->in_flight.abandon();
+  runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
 }

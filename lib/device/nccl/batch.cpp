@@ -1,6 +1,7 @@
 #include "rankmesh/device/nccl/batch.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace rankmesh::nccl {
 
@@ -34,9 +35,15 @@ void Batch::add(Communicator& comm) {
 }
 
 void Batch::end(const Deadline& deadline) {
-  const device::Claim::Issuing alone{claim_};
   open_ = false;
   open_here = nullptr;
+  std::optional<device::Claim::Issuing> alone;
+  try {
+    alone.emplace(claim_);
+  } catch (const UsageError&) {
+    (void)library_->GroupEnd();  // the thread must leave NCCL's group
+    throw;
+  }
   library_->check(library_->GroupEnd(), "ncclGroupEnd");
   for (const Communicator* comm : members_) comm->wait_until_ready(deadline);
 }

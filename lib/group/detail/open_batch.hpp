@@ -56,6 +56,9 @@ class OpenBatch {
   /// issued, and the failure is thrown.
   void end(const Deadline& deadline);
 
+  /// Gives up the deferred calls: the mesh is destroyed while the batch is open.
+  void abandon(const std::string& why) noexcept;
+
  private:
   std::shared_ptr<DeviceBatch> device_;
   SlowPathReasons& reasons_;

@@ -52,6 +52,8 @@ class OperationsInFlight {
   void finish(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
   /// Waits for all polled operations, each with the timeout of its group.
   void finish_polled(WaitMonitor& monitor);
+  /// Marks all operations on device memory as failed. Their communicators were aborted.
+  void abort_on_device(const std::string& why);
   /// Abandons all operations, and leaks the memory that MPI may still use.
   void abandon() noexcept;
 

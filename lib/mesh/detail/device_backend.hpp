@@ -68,6 +68,8 @@ class DeviceBackend {
   /// Opens communicators. Collective over all members of all groups and parents; blocks. After an
   /// exception none of them is open; if a split has failed, its parent is closed too.
   virtual OpenedDevices open(const DeviceOpening& wanted, const Participants& participants) = 0;
+  /// Returns the transport of a dynamic group of one rank. Local; does not touch the device.
+  virtual std::unique_ptr<DeviceTransport> open_alone(const GroupDescription& group) = 0;
   /// Creates a transport on a communicator of the program. Local.
   virtual std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
                                                  const mpi::CommunicatorView& comm,

@@ -20,10 +20,13 @@ class NcclBackend final : public DeviceBackend {
  public:
   NcclBackend(const nccl::Library& library, device::Claim claim,
               std::shared_ptr<ControlPlane> control);
+  /// Gives the device back, also where the program still holds groups or Works.
+  ~NcclBackend() override { context_->release(); }
 
   [[nodiscard]] int device() const override { return device_; }
   [[nodiscard]] std::shared_ptr<DeviceBatch> batch() const override { return context_->batch; }
   OpenedDevices open(const DeviceOpening& wanted, const Participants& participants) override;
+  std::unique_ptr<DeviceTransport> open_alone(const GroupDescription& group) override;
   std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
                                          const mpi::CommunicatorView& comm,
                                          ncclComm* native) override;

@@ -76,8 +76,6 @@ class Engine {
   /// Continues the operations that have begun as far as the other members allow. Never waits.
   void advance();
   [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
-  /// The number of steps of all operations that have begun.
-  [[nodiscard]] std::uint64_t steps() const { return next_step_ - 1; }
   /// Forgets the operations that have begun, because a member is gone. Nothing may begin after it.
   void give_up() { publishing_ = reading_ = last_ = nullptr; }
 
