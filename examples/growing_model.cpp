@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "wire.hpp"
+#include "host_or_device.hpp"
 
 namespace {
 
@@ -41,7 +41,7 @@ float expected_state() {
 
 // Runs the even model: a group of its first 2 or 4 ranks, which is replaced when the
 // number changes.
-float run_even(rankmesh::Mesh& world, const Wire& wire) {
+float run_even(rankmesh::Mesh& world, const HostOrDevice& memory) {
   const std::int64_t member = world.rank().value() / 2;
   std::shared_ptr<rankmesh::GroupCoordinator> group;
   std::vector<float> state{0};
@@ -55,7 +55,7 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
         std::vector<Rank> ranks;
         for (std::int64_t m = 0; m < now; ++m) ranks.emplace_back(2 * m);
         group = world.new_group(ranks, "even model of " + std::to_string(now));
-        wire.broadcast(*group, state, 0);  // gives the state to ranks that join
+        memory.broadcast(*group, state, 0);  // gives the state to ranks that join
         if (world.rank() == Rank{0})
           std::printf("step %2d: the even model has %lld ranks\n", step,
                       static_cast<long long>(now));
@@ -63,7 +63,7 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
     }
     if (!group) continue;
     std::vector<float> value{contribution(member, step)};
-    wire.all_reduce(*group, value, rankmesh::ReduceOp::avg);
+    memory.all_reduce(*group, value, rankmesh::ReduceOp::avg);
     state[0] = 0.5F * state[0] + value[0];
   }
   if (group) world.close(*group);
@@ -71,14 +71,14 @@ float run_even(rankmesh::Mesh& world, const Wire& wire) {
 }
 
 // Runs the odd model: one group for all steps.
-float run_odd(rankmesh::Mesh& world, const Wire& wire) {
+float run_odd(rankmesh::Mesh& world, const HostOrDevice& memory) {
   std::vector<Rank> ranks;
   for (std::int64_t r = 1; r < world.size(); r += 2) ranks.emplace_back(r);
   const auto group = world.new_group(ranks, "odd model");
   std::vector<float> state{0};
   for (int step = 0; step < 10 * steps; ++step) {
     std::vector<float> value{1};
-    wire.all_reduce(*group, value);
+    memory.all_reduce(*group, value);
     state[0] += value[0];
   }
   world.close(*group);
@@ -91,10 +91,10 @@ int run(bool on_devices) {
   rankmesh::Mesh world{MPI_COMM_WORLD, "rank=auto", options};
   if (world.size() < 8)
     throw rankmesh::UsageError{"the even model needs 4 even ranks", "start at least 8 ranks"};
-  const Wire wire{on_devices};
+  const HostOrDevice memory{on_devices};
   const std::int64_t rank = world.rank().value();
   const bool is_even = rank % 2 == 0;
-  const float state = is_even ? run_even(world, wire) : run_odd(world, wire);
+  const float state = is_even ? run_even(world, memory) : run_odd(world, memory);
 
   const float expected =
       is_even ? expected_state() : static_cast<float>(10 * steps * (world.size() / 2));

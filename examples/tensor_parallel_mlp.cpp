@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-#include "wire.hpp"
+#include "host_or_device.hpp"
 
 namespace {
 
@@ -62,23 +62,24 @@ Matrix part(int which, int first_row, int rows, int first_column, int columns) {
 struct Block {
   Matrix w1, w2, dw1, dw2, x, z;
 
-  Matrix forward(const Matrix& input, rankmesh::GroupCoordinator& tp, const Wire& wire) {
+  Matrix forward(const Matrix& input, rankmesh::GroupCoordinator& tp, const HostOrDevice& memory) {
     x = input;
     z = x * w1;
     Matrix y = relu(z) * w2;
-    wire.all_reduce(tp,
-                    y.values);  // each rank has computed the sum over its part of the hidden layer
+    memory.all_reduce(
+        tp,
+        y.values);  // each rank has computed the sum over its part of the hidden layer
     return y;
   }
 
-  Matrix backward(const Matrix& dy, rankmesh::GroupCoordinator& tp, const Wire& wire) {
+  Matrix backward(const Matrix& dy, rankmesh::GroupCoordinator& tp, const HostOrDevice& memory) {
     dw2 = transposed(relu(z)) * dy;
     Matrix dz = dy * transposed(w2);
     for (std::size_t i = 0; i < dz.values.size(); ++i)
       dz.values[i] *= z.values[i] > 0 ? 1.0F : 0.0F;
     dw1 = transposed(x) * dz;
     Matrix dx = dz * transposed(w1);
-    wire.all_reduce(tp, dx.values);
+    memory.all_reduce(tp, dx.values);
     return dx;
   }
 
@@ -93,7 +94,7 @@ struct Result {
   std::vector<Block> blocks;  // of this rank
 };
 
-Result train(rankmesh::Mesh& mesh, const Wire& wire) {
+Result train(rankmesh::Mesh& mesh, const HostOrDevice& memory) {
   auto& pp = mesh["pp"];
   auto& dp = mesh["dp"];
   auto& tp = mesh["tp"];
@@ -118,8 +119,8 @@ Result train(rankmesh::Mesh& mesh, const Wire& wire) {
 
   for (int step = 0; step < steps; ++step) {
     Matrix x = input;
-    if (!pp.is_first()) wire.recv(pp, x.values, rankmesh::prev);
-    for (Block& block : result.blocks) x = block.forward(x, tp, wire);
+    if (!pp.is_first()) memory.recv(pp, x.values, rankmesh::prev);
+    for (Block& block : result.blocks) x = block.forward(x, tp, memory);
 
     Matrix dx{rows, width};
     if (pp.is_last()) {
@@ -129,20 +130,20 @@ Result train(rankmesh::Mesh& mesh, const Wire& wire) {
         loss[0] += error * error / static_cast<float>(x.values.size());
         dx.values[i] = 2 * error / static_cast<float>(x.values.size());
       }
-      wire.all_reduce(dp, loss, rankmesh::ReduceOp::avg);
+      memory.all_reduce(dp, loss, rankmesh::ReduceOp::avg);
       result.losses.push_back(loss[0]);
     } else {
-      wire.send(pp, x.values, rankmesh::next);
-      wire.recv(pp, dx.values, rankmesh::next);
+      memory.send(pp, x.values, rankmesh::next);
+      memory.recv(pp, dx.values, rankmesh::next);
     }
     for (auto block = result.blocks.rbegin(); block != result.blocks.rend(); ++block)
-      dx = block->backward(dx, tp, wire);
-    if (!pp.is_first()) wire.send(pp, dx.values, rankmesh::prev);
+      dx = block->backward(dx, tp, memory);
+    if (!pp.is_first()) memory.send(pp, dx.values, rankmesh::prev);
 
     for (Block& block : result.blocks)
       for (auto [weights, gradient] :
            {std::pair{&block.w1, &block.dw1}, std::pair{&block.w2, &block.dw2}}) {
-        wire.all_reduce(dp, gradient->values, rankmesh::ReduceOp::avg);
+        memory.all_reduce(dp, gradient->values, rankmesh::ReduceOp::avg);
         for (std::size_t i = 0; i < weights->values.size(); ++i)
           weights->values[i] -= learning_rate * gradient->values[i];
       }
@@ -174,11 +175,11 @@ int run(const char* layout, bool on_devices) {
        {std::pair{"pp", blocks}, std::pair{"dp", batch}, std::pair{"tp", hidden}})
     if (whole % mesh.plan().groups(name).group_size() != 0)
       throw rankmesh::UsageError{std::string{name} + " does not divide " + std::to_string(whole)};
-  const Result mine = train(mesh, Wire{on_devices});
+  const Result mine = train(mesh, HostOrDevice{on_devices});
 
   options.devices = rankmesh::DeviceUse::off;
   rankmesh::Mesh one{MPI_COMM_SELF, "pp=1,dp=1,tp=1", options};
-  const Result whole = train(one, Wire{false});
+  const Result whole = train(one, HostOrDevice{false});
   one.close();
 
   const auto stage = static_cast<std::size_t>(mesh.coordinate("pp").value());

@@ -1,21 +1,22 @@
 # shellcheck shell=bash
-# What the scripts of this folder share; they source it. It finds the project, installs missing packages, and
-# configures the build. Afterwards the current directory is the project's root.
+# Functions that the scripts in this folder share; each script sources this file. It finds the project, installs missing
+# packages, and configures the build. Afterwards the current directory is the project's root.
 #
 #   RANKMESH_BUILD_DIR    build folder (default: build, beside the sources)
-#   RANKMESH_NO_INSTALL   set to 1: look for no packages and install none; use what is there
+#   RANKMESH_NO_INSTALL   set to 1 to install no packages and to use those that are installed
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit # everything below uses paths relative to the root, so blanks in it do no harm
 
-# The one list of packages. First column: who needs it ("build": building and the demo, "test": scripts/test only).
+# The list of packages. The first column says when a package is needed: "build" for building and the demo, "mpi" for
+# these where no MPI library is installed yet, "test" for scripts/test only.
 package_table='
 # for   Debian, Ubuntu       Fedora               Arch
 build   g++                  gcc-c++              gcc
 build   meson                meson                meson
 build   ninja-build          ninja-build          ninja
 build   pkgconf              pkgconf-pkg-config   pkgconf
-build   libopenmpi-dev       openmpi-devel        openmpi
-build   openmpi-bin          openmpi              openmpi
+mpi     libopenmpi-dev       openmpi-devel        openmpi
+mpi     openmpi-bin          openmpi              openmpi
 build   libcli11-dev         cli11-devel          cli11
 build   libfmt-dev           fmt-devel            fmt
 build   nlohmann-json3-dev   json-devel           nlohmann-json
@@ -37,7 +38,7 @@ stop() { # STATUS MESSAGE...
   exit "$1"
 }
 
-# A command as a reader would type it: arguments are quoted only where the shell would misread them.
+# Prints a command as a reader would type it: arguments are quoted only where the shell would misread them.
 as_typed() {
   local word line=
   for word; do
@@ -60,20 +61,27 @@ run() {
   run_quietly "$@"
 }
 
-run_mpi() { run_quietly scripts/run-mpi -v "$@"; } # N CMD...; it shows the mpirun command itself
+# The mpirun of the MPI library that a build folder uses.
+launcher_of() { cat "$1/lib/mpi/launcher" 2>/dev/null || echo mpirun; }
+
+# N CMD...: runs a program of the build folder as a job; scripts/run-mpi shows the mpirun command itself.
+run_mpi() {
+  RANKMESH_MPIRUN=$(launcher_of "$build_dir") RANKMESH_MPICH_IDLE=$PWD/$build_dir/tests/libmpich_idle.so \
+    run_quietly scripts/run-mpi -v "$@"
+}
 
 # Prints the comment block on top of the calling script.
 usage() { awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"; }
 
 # ---------------------------------------------------------------------------------------------------- packages
 
-# packages COLUMN PURPOSE...: the names in one column of the table, each once.
+# packages COLUMN PURPOSE...: prints the names in one column of the table, each once.
 packages() {
   awk -v column="$1" -v purposes=" ${*:2} " \
     '!/^#/ && NF && index(purposes, " " $1 " ") && !seen[$column]++ { print $column }' <<<"$package_table"
 }
 
-# Says which column of the table fits this machine, and whether this script may install by itself ("apt").
+# Prints the column of the table that fits this machine, and "apt" where this script may install packages by itself.
 detect_system() {
   local ID='' ID_LIKE='' VERSION_ID=''
   # shellcheck source=/dev/null
@@ -94,12 +102,15 @@ detect_system() {
   esac
 }
 
-# install_missing PURPOSE...: makes sure that the packages are there. Asks nothing, and is silent when nothing is missing.
+# install_missing PURPOSE...: installs the packages that are missing. It asks no question, and prints nothing when all
+# packages are installed.
 install_missing() {
   [[ -z ${RANKMESH_NO_INSTALL:-} ]] || return 0
-  local column way
-  read -r column way < <(detect_system)
-  if [[ $way == apt ]]; then
+  local column method
+  # Any MPI library will do: a second one would only change what mpicc and mpirun mean.
+  { command -v mpicc && command -v mpirun; } >/dev/null || set -- mpi "$@"
+  read -r column method < <(detect_system)
+  if [[ $method == apt ]]; then
     install_with_apt "$@"
   else
     check_tools "$column" "$@"
@@ -109,7 +120,7 @@ install_missing() {
 install_with_apt() {
   local wanted missing
   mapfile -t wanted < <(packages 2 "$@")
-  # One query for all of them; it fails if it does not know one, which is an answer here.
+  # One query for all packages. It fails where it does not know one, and then that package counts as missing.
   mapfile -t missing < <(
     printf '%s\n' "${wanted[@]}" | grep -vxF -f <(
       dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p'
@@ -132,7 +143,8 @@ install_with_apt() {
   run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}"
 }
 
-# Elsewhere: names the packages, and goes on if the tools are there (meson then says which library is missing).
+# On other systems: prints the names of the packages, and continues if the tools are installed (meson then names the
+# library that is missing).
 check_tools() {
   local column=$1 tool missing=()
   shift
@@ -152,20 +164,21 @@ check_tools() {
 
 build_dir=${RANKMESH_BUILD_DIR:-build}
 
-# configure DIR [meson options]: once; later runs leave the folder's options as they are.
+# configure DIR [meson options]: configures the folder once; later calls keep its options.
 configure() {
   local dir=$1
   shift
   if [[ -e $dir/build.ninja ]]; then
-    [[ -w $dir/build.ninja ]] || stop 2 "$dir belongs to another user: remove it, or set RANKMESH_BUILD_DIR"
+    [[ -w $dir/build.ninja ]] || stop 2 "$dir belongs to another user: remove it or set RANKMESH_BUILD_DIR"
     return 0
   fi
   run meson setup "$dir" "$@"
 }
 
-# Several source files in one compilation halve the time of a build from nothing.
+# Compiling several source files at once halves the time of a full build.
 quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
 
-configure_default() {
-  configure "$build_dir" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled -Dexamples=enabled
+configure_default() { # DIR [meson options]
+  configure "$1" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled \
+    -Dexamples=enabled "${@:2}"
 }

@@ -1,4 +1,4 @@
-! A Fortran program that hands its communicator to a C++ library built on rankmesh.
+! A Fortran program that passes its communicator to a C++ library built on rankmesh.
 !
 !   mpirun -n 6 fortran_program
 !
@@ -6,10 +6,10 @@
 program fortran_program
   use, intrinsic :: iso_c_binding
   implicit none
-  include 'mpif.h'  ! the form that every MPI has, whatever compiler built it
+  include 'mpif.h'  ! every MPI library has it, whatever compiler built it
 
   interface
-    ! bridge.cpp. Collective over the communicator; 0 where it went well.
+    ! bridge.cpp. Collective over the communicator; They return 0 on success.
     function model_begin(comm) bind(c, name='model_begin') result(status)
       import :: c_int
       integer(c_int), value :: comm

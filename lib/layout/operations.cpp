@@ -49,7 +49,7 @@ Layout slice(const Layout& layout, std::span<const std::string> names, Rank thro
   return with(layout, std::move(dimensions), offset);
 }
 
-Layout flatten(const Layout& layout, std::span<const std::string> names, std::string name) {
+Layout flatten(const Layout& layout, std::span<const std::string> names, const std::string& name) {
   auto joined = indices_of(layout, names);
   if (joined.empty())
     throw UsageError{"flatten needs at least one dimension", "name the dimensions to join"};

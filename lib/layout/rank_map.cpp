@@ -81,7 +81,7 @@ Layout RankMap::map(const Layout& layout, std::string_view prefix) {
 GroupFamily RankMap::map(const GroupFamily& family, std::string_view prefix) {
   GroupFamily result = family;
   result.name_ = std::string{prefix} + family.name_;
-  for (std::string& dimension : result.dimensions_) dimension = std::string{prefix} + dimension;
+  for (std::string& dimension : result.dimensions_) dimension.insert(0, prefix);
   if (family.explicit_) {
     std::vector<RankSet> groups;
     for (const RankSet& group : family.explicit_->groups) {

@@ -35,23 +35,19 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
   return groups.size() - 1;
 }
 
+void ConnectionPlan::add_split(const std::optional<GroupIndex>& place,
+                               std::optional<std::size_t> group) {
+  splits.push_back(group ? Split{static_cast<int>(place->group),
+                                 static_cast<int>(place->rank_in_group.value()), group}
+                         : Split{});
+}
+
 void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
                                 const Placement& placement, Deadline::Duration timeout) {
   const GroupFamily& family = plan.families()[f];
   const GroupOptions& options = plan.options(f);
   const auto place = family.find(rank);
   const RankSet ranks = place ? family.group(place->group) : RankSet{};
-  const bool has_peers = place && ranks.size() > 1;
-  const auto leader = [&](std::size_t number) {
-    return RankInGroup{(plan.leader(f, place->group).value() + static_cast<std::int64_t>(number)) %
-                       ranks.size()};
-  };
-  const auto add_split = [&](std::optional<std::size_t> group) {
-    splits.push_back(group ? Split{static_cast<int>(place->group),
-                                   static_cast<int>(place->rank_in_group.value()), group}
-                           : Split{});
-  };
-
   // If an earlier family has an equal group, both share its connection.
   std::optional<std::size_t> group;
   if (place) {
@@ -63,39 +59,48 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
   if (group) groups[*group].families.push_back(f);
 
   if (plan.needs_creation(f)) {
-    const bool is_served = group.has_value() || !has_peers;
+    const bool is_served = group.has_value() || !place || ranks.size() == 1;
     if (!is_served) {
       group = add_group(family.name(), ranks, f, placement, timeout);
-      groups[*group].leader = leader(0);
+      groups[*group].leader = plan.leader(f, place->group);
       if (options.timeout) groups[*group].timeout = Deadline::Duration{*options.timeout};
     }
-    add_split(is_served ? std::nullopt : group);
+    add_split(place, is_served ? std::nullopt : group);
   }
   if (place) {
     if (!group)
       group = add_group(family.name(), ranks, f, placement, timeout);  // a group of one rank
-    const auto& served = groups[*group].families;
-    groups[*group].place = plan.batch_place(served.front());
-    for (const std::size_t g : served)
-      groups[*group].place = std::min(groups[*group].place, plan.batch_place(g));
+    BatchPlace& batch_place = groups[*group].place;
+    batch_place = plan.batch_place(groups[*group].families.front());
+    for (const std::size_t served : groups[*group].families)
+      batch_place = std::min(batch_place, plan.batch_place(served));
     coordinators.push_back({family.name(), *group});
   }
+  add_duplicates(plan, f, place, group, placement);
+}
 
-  for (std::size_t k = 0; k < options.duplicates.size(); ++k) {
-    const std::string name = duplicate_name(family.name(), options.duplicates[k]);
-    if (!plan.has_communicators(f)) {  // groups of one rank share their connection
-      if (place) coordinators.push_back({name, *group});
-      continue;
-    }
-    std::optional<std::size_t> duplicate;
-    if (place) {
+// Adds the duplicates of a family. A duplicate of a group of one rank shares the connection of the
+// group.
+void ConnectionPlan::add_duplicates(const MeshPlan& plan, std::size_t f,
+                                    const std::optional<GroupIndex>& place,
+                                    std::optional<std::size_t> group, const Placement& placement) {
+  const auto& keys = plan.options(f).duplicates;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const std::string name = duplicate_name(plan.families()[f].name(), keys[k]);
+    std::optional<std::size_t> duplicate = group;
+    if (place && plan.has_communicators(f)) {
+      const RankSet ranks = groups[*group].ranks;
       duplicate = add_group(name, ranks, f, placement, groups[*group].timeout);
-      groups[*duplicate].leader = leader(k + 1);
+      // Another member creates the unique ID, so that one rank does not create all of them.
+      const std::int64_t first = plan.leader(f, place->group).value();
+      groups[*duplicate].leader =
+          RankInGroup{(first + static_cast<std::int64_t>(k) + 1) % ranks.size()};
       groups[*duplicate].place = plan.batch_place(f);
-      groups[*duplicate].duplicate_key = options.duplicates[k];
-      coordinators.push_back({name, *duplicate});
+      groups[*duplicate].duplicate_key = keys[k];
     }
-    add_split(has_peers ? duplicate : std::nullopt);
+    if (place) coordinators.push_back({name, *duplicate});
+    if (plan.has_communicators(f))
+      add_split(place, place && groups[*duplicate].ranks.size() > 1 ? duplicate : std::nullopt);
   }
 }
 

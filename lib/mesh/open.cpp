@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -124,62 +125,52 @@ std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
   return comms;
 }
 
-// Opens the device transports of the groups that are not lazy. Returns one element per group, which
-// is null if the group has no device transport.
-std::vector<std::unique_ptr<DeviceTransport>> open_devices(
-    MeshState& state, const ConnectionPlan& plan, const std::vector<mpi::CommunicatorView>& comms) {
-  std::vector<std::unique_ptr<DeviceTransport>> transports(plan.groups.size());
-  state.has_split_devices.assign(state.plan->families().size(), false);
-  if (state.device == nullptr) return transports;
+// The devices of the groups of this rank.
+struct OpenDevices {
+  std::unique_ptr<DeviceBackend> backend;
+  std::string why_not;
+  std::vector<std::unique_ptr<DeviceTransport>> transports;  // one per group; null if it has none
+  std::vector<bool> has_split;                               // per family
+};
+
+OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections,
+                         const std::vector<mpi::CommunicatorView>& comms,
+                         const MeshOptions& options, const Placement& placement,
+                         const std::shared_ptr<ControlPlane>& control) {
+  auto [backend, why_not] = open_device_backend(options, placement, control);
+  OpenDevices devices{std::move(backend), std::move(why_not), {}, {}};
+  devices.transports.resize(comms.size());
+  devices.has_split.resize(plan.families().size());
+  if (devices.backend == nullptr) return devices;
   std::vector<bool> asked;
-  for (std::size_t f = 0; f < state.plan->families().size(); ++f)
-    asked.push_back(!state.plan->options(f).lazy);
+  for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
   std::vector<DeviceCandidate> candidates;
-  for (std::size_t g = 0; g < plan.groups.size(); ++g)
-    candidates.push_back({&plan.groups[g], comms[g], nullptr});
-  const DeviceOpening wanted = device_opening(*state.plan, state.control->rank(), candidates, asked,
-                                              state.has_split_devices);
-  OpenedDevices opened = state.device->open(wanted, state.control->all());
+  for (std::size_t g = 0; g < comms.size(); ++g)
+    candidates.push_back({&connections.groups[g], comms[g], nullptr});
+  const DeviceOpening wanted =
+      device_opening(plan, control->rank(), candidates, asked, devices.has_split);
+  OpenedDevices opened = devices.backend->open(wanted, control->all());
   for (std::size_t i = 0; i < opened.groups.size(); ++i)
-    transports[wanted.groups[i].order] = std::move(opened.groups[i]);
+    devices.transports[wanted.groups[i].order] = std::move(opened.groups[i]);
   for (std::size_t i = 0; i < opened.children.size(); ++i)
     if (wanted.splits[i].child)
-      transports[wanted.splits[i].child->order] = std::move(opened.children[i]);
-  for (std::size_t f = 0; f < asked.size(); ++f)
-    if (asked[f]) state.has_split_devices[f] = true;
-  return transports;
+      devices.transports[wanted.splits[i].child->order] = std::move(opened.children[i]);
+  devices.has_split = std::move(asked);
+  return devices;
 }
 
-// Opens the connections with all their transports, and then creates the coordinators.
-void open_groups(MeshState& state, RouteTable routes) {
-  const Rank rank = state.control->rank();
-  ConnectionPlan plan{*state.plan, rank, state.placement, state.control->timeout};
-  std::vector<mpi::Communicator> owned = make_communicators(plan, state.control->comm());
-  std::vector<mpi::CommunicatorView> comms;
-  for (const mpi::Communicator& comm : owned)
-    comms.push_back(comm ? comm.view() : mpi::CommunicatorView{MPI_COMM_SELF});
-  DeviceBackendOrReason devices =
-      open_device_backend(state.options, state.placement, state.control);
-  state.device = std::move(devices.backend);
-  auto device_transports = open_devices(state, plan, comms);
-
-  MeshFacts facts{.rank = rank,
-                  .local_rank = state.placement.local_rank(rank),
-                  .deadline = state.options.deadline,
+std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& control,
+                                          const Placement& placement, const MeshOptions& options,
+                                          OpenDevices& devices, RouteTable routes) {
+  MeshFacts facts{.rank = control->rank(),
+                  .local_rank = placement.local_rank(control->rank()),
+                  .deadline = options.deadline,
                   .why_no_device = std::move(devices.why_not),
                   .routes = std::move(routes)};
-  if (state.device != nullptr) facts.device = state.device->device();
-  state.runtime = std::make_shared<MeshRuntime>(
-      std::move(facts), state.control, state.device == nullptr ? nullptr : state.device->batch());
-  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-    HostTransports host =
-        host_transports(plan.groups[g], comms[g], state.options, state.shared.get());
-    state.connections.push_back(
-        std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
-                                     std::move(host), std::move(device_transports[g])));
-  }
-  for (const auto& [name, group] : plan.coordinators)
-    state.named.emplace(name, GroupAccess::make(name, state.connections[group], state.runtime));
+  if (devices.backend == nullptr)
+    return std::make_shared<MeshRuntime>(std::move(facts), control, nullptr);
+  facts.device = devices.backend->device();
+  return std::make_shared<MeshRuntime>(std::move(facts), control, devices.backend->batch());
 }
 
 }  // namespace
@@ -201,7 +192,6 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
-  if (runtime == nullptr) return;
   runtime->in_flight.abandon();
   mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
@@ -217,25 +207,50 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::function<MeshSpec()>& parse) {
   const mpi::CommunicatorView world{comm};
   LocalPlan local = plan_locally(world.size(), options, parse);
-  auto state = std::make_unique<MeshState>();
-  state->control = make_control(world, local, description, options);
-  state->plan = local.plan;
-  state->options = std::move(options);
-  ControlPlane& control = *state->control;
-  monitored_barrier(control.comm(), control.monitor,
+  const auto control = make_control(world, local, description, options);
+  monitored_barrier(control->comm(), control->monitor,
                     WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
-                    control.deadline());
+                    control->deadline());
   mpi::Node node;
-  state->placement = mpi::discover_nodes(control.comm(), &node);
-  state->shared = std::make_unique<SharedMemoryBackend>(state->plan, state->placement,
-                                                        std::move(node), state->control);
-  open_groups(*state, std::move(*local.routes));
-  const auto created = std::ranges::count_if(state->connections,
-                                             [](const auto& c) { return c->owns_communicator(); });
-  control.log(LogLevel::info,
-              fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
-                          description, created, state->placement.node_count()));
-  return state;
+  Placement placement = mpi::discover_nodes(control->comm(), &node);
+  auto shared =
+      std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
+
+  ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
+  std::vector<mpi::Communicator> owned = make_communicators(plan, control->comm());
+  std::vector<mpi::CommunicatorView> comms;
+  for (const mpi::Communicator& c : owned)
+    comms.push_back(c ? c.view() : mpi::CommunicatorView{MPI_COMM_SELF});
+  OpenDevices devices = open_devices(*local.plan, plan, comms, options, placement, control);
+  const auto runtime = make_runtime(control, placement, options, devices, std::move(*local.routes));
+
+  std::vector<std::shared_ptr<Connection>> connections;
+  for (std::size_t g = 0; g < comms.size(); ++g) {
+    HostTransports host = host_transports(plan.groups[g], comms[g], options, shared.get());
+    connections.push_back(
+        std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
+                                     std::move(host), std::move(devices.transports[g])));
+  }
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
+  for (const auto& [name, group] : plan.coordinators)
+    named.emplace(name, GroupAccess::make(name, connections[group], runtime));
+
+  const auto created =
+      std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
+  control->log(LogLevel::info,
+               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
+                           description, created, placement.node_count()));
+  return std::unique_ptr<MeshState>{
+      new MeshState{.plan = local.plan,
+                    .options = std::move(options),
+                    .control = control,
+                    .placement = std::move(placement),
+                    .shared = std::move(shared),
+                    .device = std::move(devices.backend),
+                    .runtime = runtime,
+                    .connections = std::move(connections),
+                    .named = std::move(named),
+                    .has_split_devices = std::move(devices.has_split)}};
 }
 
 }  // namespace rankmesh::detail

@@ -1,5 +1,7 @@
 #include "rankmesh/mpi/communicator.hpp"
 
+#include <new>
+
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
@@ -69,8 +71,9 @@ void Communicator::abandon() noexcept {
   int key = MPI_KEYVAL_INVALID;
   if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &key, nullptr) != MPI_SUCCESS)
     return;
-  auto* handle = new MPI_Comm{view_.native()};
-  if (MPI_Comm_set_attr(MPI_COMM_SELF, key, handle) != MPI_SUCCESS) delete handle;
+  auto* handle = new (std::nothrow) MPI_Comm{view_.native()};
+  if (handle != nullptr && MPI_Comm_set_attr(MPI_COMM_SELF, key, handle) != MPI_SUCCESS)
+    delete handle;
   MPI_Comm_free_keyval(&key);
   view_ = {};
 }

@@ -38,7 +38,7 @@ MPI_Op native(ReduceOp op) {
 }
 
 void CountedType::derive(std::int64_t count, std::size_t bytes_each, std::int64_t largest) {
-  const MPI_Datatype element = type_;
+  MPI_Datatype element = type_;
   const std::int64_t whole = count / largest;
   const std::int64_t rest = count % largest;
   MPI_Datatype chunk = MPI_DATATYPE_NULL;

@@ -1,10 +1,29 @@
 #include "rankmesh/mpi/error.hpp"
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 namespace rankmesh::mpi {
+namespace {
+
+// Joins the lines of MPI's text, since messages are one line: MPICH describes an error by a stack
+// of lines.
+std::string on_one_line(std::string_view text) {
+  std::string joined;
+  for (const char c : text) {
+    if (c != '\n')
+      joined += c;
+    else if (!joined.empty())
+      joined += joined.back() == ':' ? " " : "; ";
+  }
+  const std::size_t last = joined.find_last_not_of("; \r");
+  return joined.substr(0, last == std::string::npos ? 0 : last + 1);
+}
+
+}  // namespace
 
 void detail::fail(int code, const char* function, const std::source_location& where) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -13,8 +32,8 @@ void detail::fail(int code, const char* function, const std::source_location& wh
   std::string_view file = where.file_name();
   file.remove_prefix(
       std::min(file.find("lib/") == std::string_view::npos ? 0 : file.rfind("lib/"), file.size()));
-  throw MpiError{code, fmt::format("{} failed: {} (code {}, {}:{})", function, text, code, file,
-                                   where.line())};
+  throw MpiError{code, fmt::format("{} failed: {} (code {}, {}:{})", function, on_one_line(text),
+                                   code, file, where.line())};
 }
 
 bool is_active() {

@@ -261,8 +261,8 @@ Document show(const MeshPlan& plan, const LiveFacts* live) {
   document.text.emplace_back(TableHere{names});
   if (plan.families().size() > names)
     document.add(fmt::format("  ... and {} more names\n", plan.families().size() - names));
-  if (live != nullptr) document.add("\n" + detail::nodes_text(*live));
-  document.add("\n" + communicators_text(plan));
+  if (live != nullptr) document.add(fmt::format("\n{}", detail::nodes_text(*live)));
+  document.add(fmt::format("\n{}", communicators_text(plan)));
   return document;
 }
 

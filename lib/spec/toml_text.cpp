@@ -18,7 +18,7 @@ std::string list(std::string_view key, const std::vector<std::string>& texts) {
   if (texts.empty()) return "";
   std::vector<std::string> items;
   for (const std::string& text : texts) items.push_back(detail::quoted(text));
-  const std::string short_form = fmt::format("{} = [{}]\n", key, fmt::join(items, ", "));
+  std::string short_form = fmt::format("{} = [{}]\n", key, fmt::join(items, ", "));
   if (short_form.size() <= 80) return short_form;
   return fmt::format("{} = [\n  {},\n]\n", key, fmt::join(items, ",\n  "));
 }

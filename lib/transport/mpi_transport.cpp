@@ -1,6 +1,7 @@
 #include "rankmesh/transport/mpi_transport.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <list>
 #include <optional>
 #include <string>
@@ -27,6 +28,14 @@ using Requests = std::vector<MPI_Request>;
        ? check(MPI_##blocking(__VA_ARGS__), "MPI_" #blocking)                              \
        : check(MPI_##nonblocking(__VA_ARGS__, &requests_->emplace_back(MPI_REQUEST_NULL)), \
                "MPI_" #nonblocking))
+
+// MPICH before 4.2 crashes where a root other than rank 0 passes MPI_IN_PLACE to the blocking
+// MPI_Reduce (pmodels/mpich#6540). Such a root passes a copy of its input.
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
+constexpr bool reduce_in_place_needs_copy = true;
+#else
+constexpr bool reduce_in_place_needs_copy = false;
+#endif
 
 // Issues a call with functions of MPI, in one or several steps. MPI counts in int, and buffers may
 // be larger. Operations without arithmetic then use a derived datatype (CountedType), whose count
@@ -131,6 +140,12 @@ class Issue {
       const void* from =
           in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(place(in, offset));
       void* to = root == rank_ ? place(out, offset) : nullptr;
+      std::vector<std::byte> copy;
+      if (reduce_in_place_needs_copy && from == MPI_IN_PLACE && root != 0 && requests_ == nullptr) {
+        const ConstBuffer piece = in.slice(offset * unit_, n * unit_);
+        copy.assign(piece.data, piece.data + piece.bytes());
+        from = copy.data();
+      }
       RANKMESH_ISSUE(Reduce, Ireduce, from, to, n, arithmetic_type(), reduction(), root, comm_);
     });
   }

@@ -52,7 +52,9 @@ struct Max {
 // the compiler, which otherwise checks for overlap at run time.
 template <class T, class Op>
 void combine(T* out, const T* a, const T* b, std::int64_t count) {
+#ifndef __clang__  // which has no such pragma, and checks at run time instead
 #pragma GCC ivdep
+#endif
   for (std::int64_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(a[i], b[i]);
 }
 

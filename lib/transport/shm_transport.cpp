@@ -44,7 +44,7 @@ class ShmPending final : public Pending {
 
 }  // namespace
 
-ShmTransport::ShmTransport(Place place, shm::Limits limits)
+ShmTransport::ShmTransport(const Place& place, shm::Limits limits)
     : engine_{place.areas, place.locals, place.self, place.slot_bytes, limits, place.key()},
       key_{place.key()},
       pauses_{place.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}

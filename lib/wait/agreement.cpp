@@ -157,8 +157,8 @@ void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
   exchange->places.resize(exchange->sizes.size());
   std::exclusive_scan(exchange->sizes.begin(), exchange->sizes.end(), exchange->places.begin(), 0);
   if (is_root)
-    exchange->all.resize(
-        static_cast<std::size_t>(exchange->places.back() + exchange->sizes.back()));
+    exchange->all.resize(static_cast<std::size_t>(exchange->places.back()) +
+                         static_cast<std::size_t>(exchange->sizes.back()));
   check(MPI_Igatherv(exchange->record.data(), exchange->head[0], MPI_BYTE, exchange->all.data(),
                      exchange->sizes.data(), exchange->places.data(), MPI_BYTE, 0, comm.native(),
                      &request),

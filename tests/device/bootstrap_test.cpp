@@ -235,7 +235,8 @@ TEST_CASE("a closed mesh does not reserve its device any more") {
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr,
+  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr ||
+                  std::getenv("MPI_LOCALRANKID") != nullptr,
               "needs a launcher that tells the local rank");
   int current = 0;
   (void)cudaGetDevice(&current);

@@ -264,6 +264,20 @@ TEST_CASE("a message of another length is an error, blocking and asynchronous") 
   }
 }
 
+// The class of the MPI error that an action throws, or MPI_SUCCESS: every library has its own
+// texts.
+template <class Action>
+static int error_class(Action&& action) {
+  int found = MPI_SUCCESS;
+  try {
+    action();
+  } catch (const mpi::MpiError& error) {
+    MPI_Error_class(error.code(), &found);
+    CHECK(error.message().find('\n') == std::string::npos);
+  }
+  return found;
+}
+
 TEST_CASE("an exchange of other lengths is an error where they are wrong, and the next one works") {
   NEEDS_RANKS(2);
   for (const bool polled : {false, true})
@@ -287,8 +301,7 @@ TEST_CASE("an exchange of other lengths is an error where they are wrong, and th
         if (tp.is_first() && !polled)
           tp.send_recv(more, other, out, other);
         else if (!polled)
-          CHECK_THROWS_WITH_AS(tp.send_recv(in, other, out, other), doctest::Contains("TRUNCATE"),
-                               mpi::MpiError);
+          CHECK(error_class([&] { tp.send_recv(in, other, out, other); }) == MPI_ERR_TRUNCATE);
       }
       tp.barrier();
       mesh.close();

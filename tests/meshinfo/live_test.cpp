@@ -111,10 +111,10 @@ TEST_CASE("--offline ignores the job: its size, its hosts, its ranks") {
 
 TEST_CASE("ranks with different meshes: one error that names both meshes") {
   const Scratch scratch;
-  const auto result =
-      shell(scratch,
-            "run-mpi 4 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 2 ]; then exec meshinfo show tp=4; "
-            "else exec meshinfo show dp=2,tp=2; fi'");
+  const auto result = shell(scratch,
+                            "run-mpi 4 sh -c 'if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 2 ]; then "
+                            "exec meshinfo show tp=4; "
+                            "else exec meshinfo show dp=2,tp=2; fi'");
   CHECK(result.out == "");
   CHECK(result.status == 2);
   CHECK(count(result.err, "meshinfo: ") == 1);

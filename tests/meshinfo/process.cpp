@@ -22,13 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Only the variables of sanitizers are inherited; others would make runs differ.
+// Keeps the variables that sanitizers and scripts/run-mpi read; any other would make runs differ.
 std::vector<std::string> clean_environment(const std::vector<std::string>& extra) {
   std::vector<std::string> environment{std::string{"PATH="} +
                                            fs::path{MESHINFO_PATH}.parent_path().string() +
                                            ":" SCRIPTS_DIR ":/usr/bin:/bin",
                                        "LC_ALL=C", "HOME=/nonexistent"};
-  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "LD_LIBRARY_PATH"})
+  for (const char* name :
+       {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "LD_LIBRARY_PATH", "RANKMESH_MPIRUN"})
     if (const char* value = std::getenv(name))
       environment.push_back(std::string{name} + "=" + value);
   environment.insert(environment.end(), extra.begin(), extra.end());

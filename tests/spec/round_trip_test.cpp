@@ -131,7 +131,7 @@ TEST_CASE("strings and published files: the TOML form has the same digest") {
 
 TEST_CASE("a mesh string never drops a part silently") {
   for (const std::string beyond : {"rank_offset = 1", "rank_order = [1, 0]", "routes = '*.*=mpi'",
-                             "[groups]\nx = [[0, 1]]", "[options.tp]\nlazy = true"}) {
+                                   "[groups]\nx = [[0, 1]]", "[options.tp]\nlazy = true"}) {
     CAPTURE(beyond);
     const MeshSpec spec = MeshSpec::parse_toml("mesh = 'tp=2'\n" + std::string{beyond}, "x.toml");
     CHECK(!spec.fits_string());

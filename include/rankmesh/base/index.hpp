@@ -15,7 +15,7 @@ class Index {
   constexpr Index() = default;
   template <std::integral I>
   constexpr Index(I value)
-      : value_{static_cast<std::int64_t>(value)} {}  // NOLINT: literals stay readable
+      : value_{static_cast<std::int64_t>(value)} {}  // implicit: literals stay readable
 
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
   friend constexpr auto operator<=>(const Index&, const Index&) = default;

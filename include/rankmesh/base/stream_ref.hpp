@@ -9,7 +9,7 @@ class StreamRef {
  public:
   constexpr StreamRef() = default;
   constexpr StreamRef(void* native)
-      : native_{native} {}  // NOLINT: a cudaStream_t is such a pointer
+      : native_{native} {}  // implicit: a cudaStream_t is such a pointer
   /// Returns the `cudaStream_t`, or null for the default stream.
   [[nodiscard]] constexpr void* native() const { return native_; }
 

@@ -45,7 +45,7 @@ class SymmetricSpan {
                        "keep offset + count within size()"};
     return {window_, data_ + offset, count};
   }
-  operator std::span<T>() const { return {data_, count_}; }  // NOLINT: it is one
+  operator std::span<T>() const { return {data_, count_}; }  // implicit: it is one
   [[nodiscard]] const SymmetricWindow* window() const { return window_.get(); }
 
  private:

@@ -34,7 +34,7 @@ class RANKMESH_API Stream {
   [[nodiscard]] cudaStream_t native() const noexcept { return native_; }
   operator StreamRef() const noexcept {
     return StreamRef{native_};
-  }  // NOLINT: a stream is its reference
+  }  // implicit: a stream is its reference
   /// Returns whether all work on the stream has ended.
   [[nodiscard]] bool query() const;
   /// Polls until all work on the stream has ended. @throws TimeoutError.

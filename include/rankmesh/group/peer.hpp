@@ -19,11 +19,11 @@ inline constexpr Previous prev{};
 /// `rankmesh::next` or `rankmesh::prev`.
 class Peer {
  public:
-  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // NOLINT: reads as a rank
+  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: reads as a rank
   template <std::integral I>
-  constexpr Peer(I rank) : rank_{rank} {}                   // NOLINT
-  constexpr Peer(Next) : relative_{true}, rank_{1} {}       // NOLINT
-  constexpr Peer(Previous) : relative_{true}, rank_{-1} {}  // NOLINT
+  constexpr Peer(I rank) : rank_{rank} {}
+  constexpr Peer(Next) : relative_{true}, rank_{1} {}
+  constexpr Peer(Previous) : relative_{true}, rank_{-1} {}
 
   /// Returns the rank in the group, as seen from member `self` of a group of `size` ranks.
   [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {

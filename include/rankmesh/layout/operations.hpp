@@ -28,7 +28,7 @@ RANKMESH_API Layout slice(const Layout& layout, std::span<const std::string> nam
 /// @throws UnknownName; UsageError if the dimensions have no common stride. The groups along their
 /// product then exist (MeshPlan::groups_of_product), but not as a dimension.
 RANKMESH_API Layout flatten(const Layout& layout, std::span<const std::string> names,
-                            std::string name);
+                            const std::string& name);
 
 /// Splits a dimension into several, which take its place.
 /// @param parts  names and sizes, outermost first.

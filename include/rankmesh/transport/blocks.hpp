@@ -17,14 +17,14 @@ class Blocks {
   /// Creates blocks that follow each other without gaps.
   /// @param counts  One per member, in elements.
   Blocks(std::span<const std::int64_t> counts)
-      : counts_{counts.begin(), counts.end()} {  // NOLINT: reads as counts
+      : counts_{counts.begin(), counts.end()} {  // implicit: reads as counts
     std::int64_t total = 0;
     for (const std::int64_t count : counts_) {
       displacements_.push_back(total);
       total += count;
     }
   }
-  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}  // NOLINT
+  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at any displacements.
   /// @param counts, displacements  One of each per member, in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)

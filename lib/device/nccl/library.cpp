@@ -44,11 +44,13 @@ Library::Library() {
         "add its folder to LD_LIBRARY_PATH, or set RANKMESH_NCCL_LIBRARY to the file"};
   }
   std::string missing;
+  // NOLINTBEGIN(bugprone-macro-parentheses): the name is assigned to and becomes a text
 #define RANKMESH_NCCL_REQUIRED(name)                 \
   name = find<decltype(name)>(handle, "nccl" #name); \
   if (name == nullptr) missing += missing.empty() ? "nccl" #name : ", nccl" #name;
 #define RANKMESH_NCCL_OPTIONAL(name) name = find<decltype(name)>(handle, "nccl" #name);
   RANKMESH_NCCL_FUNCTIONS(RANKMESH_NCCL_REQUIRED, RANKMESH_NCCL_OPTIONAL)
+  // NOLINTEND(bugprone-macro-parentheses)
 #undef RANKMESH_NCCL_REQUIRED
 #undef RANKMESH_NCCL_OPTIONAL
   if (!missing.empty())

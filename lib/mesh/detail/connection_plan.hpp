@@ -41,6 +41,10 @@ struct ConnectionPlan {
  private:
   void add_family(const MeshPlan& plan, std::size_t family, Rank rank, const Placement& placement,
                   Deadline::Duration timeout);
+  void add_duplicates(const MeshPlan& plan, std::size_t family,
+                      const std::optional<GroupIndex>& place, std::optional<std::size_t> group,
+                      const Placement& placement);
+  void add_split(const std::optional<GroupIndex>& place, std::optional<std::size_t> group);
   std::size_t add_group(std::string name, const RankSet& ranks, std::size_t family,
                         const Placement& placement, Deadline::Duration timeout);
 };

@@ -22,26 +22,24 @@
 
 namespace rankmesh::detail {
 
-/// Owns the parts of a mesh. The members are declared in the order of their construction; each of
-/// them uses only the ones above it.
+/// Owns the parts of a mesh. open_mesh() constructs it once all parts are complete; only
+/// dynamic groups and the devices of lazy families are added later. Each member uses
+/// only the members above it.
 struct MeshState {
-  MeshState() = default;
   ~MeshState();
-  MeshState(const MeshState&) = delete;
-  MeshState& operator=(const MeshState&) = delete;
 
-  std::shared_ptr<const MeshPlan> plan;
-  MeshOptions options;
-  std::shared_ptr<ControlPlane> control;
-  Placement placement{{}};
-  std::unique_ptr<SharedMemoryBackend> shared;
-  std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
-  std::shared_ptr<MeshRuntime> runtime;
+  const std::shared_ptr<const MeshPlan> plan;
+  const MeshOptions options;
+  const std::shared_ptr<ControlPlane> control;
+  const Placement placement;
+  const std::unique_ptr<SharedMemoryBackend> shared;
+  const std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
+  const std::shared_ptr<MeshRuntime> runtime;
   /// In the order in which they are created and freed.
   std::vector<std::shared_ptr<Connection>> connections;
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
-  std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
-  Rendezvous rendezvous;                ///< For dynamic groups and for open().
+  const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
+  std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
+  Rendezvous rendezvous{};              ///< For dynamic groups and for open().
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }

@@ -30,7 +30,7 @@ class ShmTransport final : public Transport {
     /// Identifies the group in this process: symmetric windows list the groups that they serve.
     [[nodiscard]] const void* key() const { return areas[static_cast<std::size_t>(self)]; }
   };
-  ShmTransport(Place place, shm::Limits limits);
+  ShmTransport(const Place& place, shm::Limits limits);
 
   [[nodiscard]] std::string_view name() const override { return "shm"; }
   [[nodiscard]] bool supports(const Call& call) const override { return engine_.can(call); }

@@ -16,7 +16,7 @@ const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
 
 }  // namespace
 
-Engine::Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
+Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
                std::size_t slot_bytes, Limits limits, const void* group)
     : group_{.id = group,
              .areas = {},

@@ -59,7 +59,7 @@ class Engine {
   /// @param self  the place of this member in `areas`.
   /// @param slot_bytes  bytes per slot of an area, a multiple of `line`.
   /// @param group  identifies the group in SymmetricWindow::groups.
-  Engine(std::vector<std::byte*> areas, std::vector<std::int32_t> locals, int self,
+  Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
          std::size_t slot_bytes, Limits limits, const void* group);
 
   /// Returns whether an algorithm exists for the operation with this type and number of members.

@@ -53,6 +53,7 @@ class RANKMESH_API Library {
   void check(ncclResult_t code, const char* function, ncclComm_t comm = nullptr,
              const std::source_location& where = std::source_location::current()) const;
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration takes no parentheses
 #define RANKMESH_NCCL_POINTER(name) decltype(&nccl##name) name = nullptr;
   RANKMESH_NCCL_FUNCTIONS(RANKMESH_NCCL_POINTER, RANKMESH_NCCL_POINTER)
 #undef RANKMESH_NCCL_POINTER

@@ -52,12 +52,12 @@ class RANKMESH_API CallIssuer {
   /// Starts the call that `build` creates from the memory. A container that is moved in stays alive
   /// until the operation is complete, and so does `also`. Other memory belongs to the caller.
   template <class M, class Build>
-  auto start_one(M&& values, Build&& build, std::shared_ptr<void> also = {}) {
+  auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {
-      return start(build(values), std::move(also));
+      return start(build(values), also);
     } else {
       auto kept = std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(values));
-      Work work = start(build(*kept), both(kept, std::move(also)));
+      Work work = start(build(*kept), both(kept, also));
       return OwningWork{std::move(work), std::move(kept)};
     }
   }

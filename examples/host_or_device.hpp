@@ -9,9 +9,9 @@
 
 /// The examples compute on the host. With devices, each operation first copies its values to the
 /// device and then copies the results back. A real program would compute on the device.
-class Wire {
+class HostOrDevice {
  public:
-  explicit Wire(bool on_devices) : on_devices_{on_devices} {}
+  explicit HostOrDevice(bool on_devices) : on_devices_{on_devices} {}
 
   void all_reduce(rankmesh::GroupCoordinator& group, std::vector<float>& values,
                   rankmesh::ReduceOp op = rankmesh::ReduceOp::sum) const {
