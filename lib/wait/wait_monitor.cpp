@@ -125,7 +125,7 @@ Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing,
   return verdict;
 }
 
-constexpr const char* hint =
+constexpr const char* timeout_hint =
     "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
     "sets the time limit";
 
@@ -173,7 +173,7 @@ void WaitMonitor::serve(const WaitPoint& point) {
     const Verdict& verdict = received->message;
     if (verdict.key != point.key) continue;  // this rank no longer waits at that point
     throw TimeoutError{
-        verdict.message, hint, {verdict.missing, verdict.missing + verdict.missing_count}};
+        verdict.message, timeout_hint, {verdict.missing, verdict.missing + verdict.missing_count}};
   }
 }
 
@@ -214,7 +214,7 @@ bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& p
                   deadline.seconds(), absence_text(missing, elsewhere), comm_.rank());
   const Verdict verdict = verdict_of(point.key, missing, message);
   for (const int member : present) send_and_forget(comm_, member, verdict_tag, verdict);
-  throw TimeoutError{message, hint, std::move(missing)};
+  throw TimeoutError{message, timeout_hint, std::move(missing)};
 }
 
 // Returns the part of the message that names the ranks that are not at the wait point.
