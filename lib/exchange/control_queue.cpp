@@ -144,7 +144,8 @@ void ControlQueue::write(std::span<const std::byte> message,
   state_->require_usable();
   if (!state_->is_writer)
     throw UsageError{
-        fmt::format("write on a reader of the control queue of '{}'", state_->group->name()),
+        fmt::format("write() is called on a reader of the control queue of '{}'",
+                    state_->group->name()),
         fmt::format("call it on its writer, rank {}", state_->name(state_->writer.value()))};
   state_->write(message, timeout);
 }
@@ -152,8 +153,9 @@ void ControlQueue::write(std::span<const std::byte> message,
 void ControlQueue::State::require_reader() const {
   require_usable();
   if (is_writer)
-    throw UsageError{fmt::format("read on the writer of the control queue of '{}'", group->name()),
-                     "call it on the other members"};
+    throw UsageError{
+        fmt::format("read() is called on the writer of the control queue of '{}'", group->name()),
+        "call it on the other members"};
 }
 
 Bytes ControlQueue::read(std::optional<Deadline::Duration> timeout) {

@@ -48,7 +48,7 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
   const GroupOptions& options = plan.options(f);
   const auto place = family.find(rank);
   const RankSet ranks = place ? family.group(place->group) : RankSet{};
-  // An earlier family may have an equal group, whose connection serves this one too.
+  // If an earlier family has an equal group, both share its connection.
   std::optional<std::size_t> group;
   if (place) {
     const auto same = std::ranges::find_if(groups, [&](const GroupDescription& g) {
@@ -68,7 +68,8 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
     add_split(place, is_served ? std::nullopt : group);
   }
   if (place) {
-    if (!group) group = add_group(family.name(), ranks, f, placement, timeout);  // a group of one
+    if (!group)
+      group = add_group(family.name(), ranks, f, placement, timeout);  // a group of one rank
     BatchPlace& batch_place = groups[*group].place;
     batch_place = plan.batch_place(groups[*group].families.front());
     for (const std::size_t served : groups[*group].families)
@@ -78,7 +79,8 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
   add_duplicates(plan, f, place, group, placement);
 }
 
-// Further communicators of the same groups. Groups of one rank share the connection that they have.
+// Adds the duplicates of a family. A duplicate of a group of one rank shares the connection of the
+// group.
 void ConnectionPlan::add_duplicates(const MeshPlan& plan, std::size_t f,
                                     const std::optional<GroupIndex>& place,
                                     std::optional<std::size_t> group, const Placement& placement) {
@@ -89,7 +91,7 @@ void ConnectionPlan::add_duplicates(const MeshPlan& plan, std::size_t f,
     if (place && plan.has_communicators(f)) {
       const RankSet ranks = groups[*group].ranks;
       duplicate = add_group(name, ranks, f, placement, groups[*group].timeout);
-      // The next member makes the unique ID, so that one rank does not make them all.
+      // Another member creates the unique ID, so that one rank does not create all of them.
       const std::int64_t first = plan.leader(f, place->group).value();
       groups[*duplicate].leader =
           RankInGroup{(first + static_cast<std::int64_t>(k) + 1) % ranks.size()};

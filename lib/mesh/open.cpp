@@ -125,13 +125,12 @@ std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
   return comms;
 }
 
-// What the groups of this rank have on devices.
+// The devices of the groups of this rank.
 struct OpenDevices {
   std::unique_ptr<DeviceBackend> backend;
   std::string why_not;
-  std::vector<std::unique_ptr<DeviceTransport>>
-      transports;               // one per group; null where there is none
-  std::vector<bool> has_split;  // per family
+  std::vector<std::unique_ptr<DeviceTransport>> transports;  // one per group; null if it has none
+  std::vector<bool> has_split;                               // per family
 };
 
 OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections,

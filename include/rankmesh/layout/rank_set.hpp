@@ -58,8 +58,8 @@ class RANKMESH_API RankSet {
   /// Returns a list that contains one rank several times: the pair of a rank and its neighbour in a
   /// ring of one rank. It can be printed; index_of returns 0.
   static RankSet repeated(Rank rank, std::int64_t count);
-  /// Returns the given ranks in their order: as strides if they follow any, otherwise with a table
-  /// of their own.
+  /// Returns the given ranks in their order: as strides if they have regular strides, otherwise
+  /// with a table of their own.
   /// @throws SpecError if a rank is negative or repeated.
   static RankSet of(std::span<const Rank> ranks);
 

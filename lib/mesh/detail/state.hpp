@@ -22,8 +22,9 @@
 
 namespace rankmesh::detail {
 
-/// Everything that a mesh owns. open_mesh() constructs it when all parts are complete; only dynamic
-/// groups and lazy devices come later. Each member uses only members above it.
+/// Owns the parts of a mesh. open_mesh() constructs it once all parts are complete; only
+/// dynamic groups and the devices of lazy families are added later. Each member uses
+/// only the members above it.
 struct MeshState {
   ~MeshState();
 
@@ -32,14 +33,14 @@ struct MeshState {
   const std::shared_ptr<ControlPlane> control;
   const Placement placement;
   const std::unique_ptr<SharedMemoryBackend> shared;
-  const std::unique_ptr<DeviceBackend> device;  ///< Null where the mesh has no devices.
+  const std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
   const std::shared_ptr<MeshRuntime> runtime;
-  /// In the order of creation, which is the order of freeing.
+  /// In the order in which they are created and freed.
   std::vector<std::shared_ptr<Connection>> connections;
   const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
-  Rendezvous rendezvous{};              ///< Of dynamic groups and of partial openings.
-  std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL splits were made.
+  Rendezvous rendezvous{};              ///< For dynamic groups and for open().
+  std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
   /// Marks the mesh as closed; later operations throw ClosedError.
