@@ -87,11 +87,12 @@ void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
   const bool has_ring = is_local && !local_of.empty();
   mpi::Communicator node = mpi::split(comm, has_ring ? 0 : MPI_UNDEFINED, comm.rank());
   if (has_ring) {
-    WaitPoint point{hash_bytes(fmt::format("queue {} of {}", tag, group->ranks().to_string())).low,
-                    fmt::format("the control queue of '{}'", group->name()),
-                    {static_cast<int>(group->ranks().at(writer.value()).value())}};
+    std::vector<int> members{static_cast<int>(group->ranks().at(writer.value()).value())};
     for (const std::int64_t r : local_of)
-      point.members.push_back(static_cast<int>(group->ranks().at(r).value()));
+      members.push_back(static_cast<int>(group->ranks().at(r).value()));
+    const WaitPoint point =
+        WaitPoint::of(std::move(members), fmt::format("the control queue of '{}'", group->name()),
+                      fmt::format("queue {} of {}", tag, group->ranks().to_string()));
     const auto slots = static_cast<std::size_t>(options.slots);
     const auto slot_bytes = (static_cast<std::size_t>(options.slot_bytes) + detail::ring_line - 1) /
                             detail::ring_line * detail::ring_line;

@@ -22,25 +22,21 @@ std::string name_in_routes(const std::string& name, const GroupDescription& grou
 // recognises a peer that waits for the other half of the message.
 WaitPoint message_point(const std::string& name, const GroupDescription& group,
                         const std::string& identity, const Call& call, RankInGroup self) {
-  const auto rank = [&](RankInGroup member) { return group.ranks.at(member.value()).value(); };
-  WaitPoint point;
-  std::string text;
-  if (call.operation == Operation::send_recv) {
-    text = fmt::format("{}|exchange|{}", identity, call.tag);
-    point.activity = fmt::format("{}.send_recv to rank {} from rank {}", name,
-                                 rank(call.destination), rank(call.source));
-    point.members = {static_cast<int>(rank(call.destination)), static_cast<int>(rank(call.source))};
-  } else {
-    const bool sends = call.operation == Operation::send;
-    const RankInGroup from = sends ? self : call.source;
-    const RankInGroup to = sends ? call.destination : self;
-    text = fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag);
-    point.activity = fmt::format("{}.{} {} rank {} (tag {})", name, to_string(call.operation),
-                                 sends ? "to" : "from", rank(sends ? to : from), call.tag);
-    point.members = {static_cast<int>(rank(from)), static_cast<int>(rank(to))};
-  }
-  point.key = hash_bytes(text).low;
-  return point;
+  const auto rank = [&](RankInGroup member) {
+    return static_cast<int>(group.ranks.at(member.value()).value());
+  };
+  if (call.operation == Operation::send_recv)
+    return WaitPoint::of({rank(call.destination), rank(call.source)},
+                         fmt::format("{}.send_recv to rank {} from rank {}", name,
+                                     rank(call.destination), rank(call.source)),
+                         fmt::format("{}|exchange|{}", identity, call.tag));
+  const bool sends = call.operation == Operation::send;
+  const RankInGroup from = sends ? self : call.source;
+  const RankInGroup to = sends ? call.destination : self;
+  return WaitPoint::of({rank(from), rank(to)},
+                       fmt::format("{}.{} {} rank {} (tag {})", name, to_string(call.operation),
+                                   sends ? "to" : "from", rank(sends ? to : from), call.tag),
+                       fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/send_and_forget.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -16,23 +17,11 @@ constexpr int note_tag = 32764;
 enum class Kind : std::uint64_t { arrived, withdrawn };
 using Note = std::array<std::uint64_t, 3>;  // hash, count, kind
 
-// The notes are small, so MPI sends them eagerly. The memory of a note that is never received is
-// leaked, because MPI may still use it.
 void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& members,
                 std::uint64_t list, std::uint64_t count, Kind kind) {
-  for (const int member : members) {
-    if (member == comm.rank()) continue;
-    auto* note = new Note{list, count, static_cast<std::uint64_t>(kind)};
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(note->data(), 3, MPI_UINT64_T, member, note_tag, comm.native(), &request),
-          "MPI_Isend");
-    int done = 0;
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0)
-      delete note;
-    else
-      check(MPI_Request_free(&request), "MPI_Request_free");
-  }
+  const Note note{list, count, static_cast<std::uint64_t>(kind)};
+  for (const int member : members)
+    if (member != comm.rank()) send_and_forget(comm, member, note_tag, note);
 }
 
 }  // namespace
@@ -45,7 +34,7 @@ std::set<int>& Rendezvous::receive_notes(const mpi::CommunicatorView& comm, cons
     check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, comm.native(), &there, &status), "MPI_Iprobe");
     if (there == 0) return arrived_[key];
     Note note;
-    check(MPI_Recv(note.data(), 3, MPI_UINT64_T, status.MPI_SOURCE, note_tag, comm.native(),
+    check(MPI_Recv(note.data(), sizeof note, MPI_BYTE, status.MPI_SOURCE, note_tag, comm.native(),
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
     auto& arrived = arrived_[{note[0], note[1]}];
@@ -63,8 +52,8 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
   // The count increases only after success, so after a failure all members use the same key again.
   const Key key{list, uses_[list]};
   send_notes(comm, members, key.first, key.second, Kind::arrived);
-  const WaitPoint point{hash_bytes(fmt::format("rendezvous {} {}", key.first, key.second)).low,
-                        activity, members};
+  const WaitPoint point =
+      WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", key.first, key.second));
   try {
     control.monitor.wait([&] { return receive_notes(comm, key).size() + 1 == members.size(); },
                          point, control.deadline());

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 namespace rankmesh {
 namespace {
 
@@ -11,7 +13,8 @@ std::string beside(const std::string& routes, const std::string& mesh_file) {
   namespace fs = std::filesystem;
   if (!routes.starts_with('@') || mesh_file.empty()) return routes;
   const fs::path path{routes.substr(1)};
-  return "@" + (path.is_absolute() ? path : fs::path{mesh_file}.parent_path() / path).string();
+  const fs::path found = path.is_absolute() ? path : fs::path{mesh_file}.parent_path() / path;
+  return fmt::format("@{}", found.string());
 }
 
 }  // namespace

@@ -132,9 +132,8 @@ bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
 
 void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                        std::string_view activity, const Deadline& deadline) const {
-  WaitPoint point =
+  const WaitPoint point =
       WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
-  point.key = hash_bytes(activity).low;
   if (!differs(comm, monitor, point, deadline)) return;
 
   // Rank 0 collects all records, compares them, and broadcasts the result.

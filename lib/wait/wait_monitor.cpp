@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/send_and_forget.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh {
 namespace {
 
+using detail::send_and_forget;
 using mpi::check;
 using mpi::CommunicatorView;
 
@@ -57,28 +59,6 @@ struct Verdict {
 template <std::size_t size>
 void copy_text(char (&to)[size], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), size - 1));
-}
-
-// Sends a message that its receiver may never receive. MPI may read the copy until the process
-// ends, so the copy is leaked on purpose, unless MPI has already sent it.
-void send_and_forget(const CommunicatorView& comm, int to, int tag, const void* data,
-                     std::size_t size) {
-  auto* copy = new char[size];
-  std::memcpy(copy, data, size);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Isend(copy, static_cast<int>(size), MPI_BYTE, to, tag, comm.native(), &request),
-        "MPI_Isend");
-  int done = 0;
-  check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done != 0)
-    delete[] copy;
-  else
-    check(MPI_Request_free(&request), "MPI_Request_free");
-}
-
-template <class Message>
-void send_and_forget(const CommunicatorView& comm, int to, int tag, const Message& message) {
-  send_and_forget(comm, to, tag, &message, sizeof message);
 }
 
 Note note_of(const WaitPoint& point, std::uint64_t number) {

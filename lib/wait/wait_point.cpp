@@ -7,18 +7,22 @@
 
 namespace rankmesh {
 
+WaitPoint WaitPoint::of(std::vector<int> members, std::string activity, std::string_view identity) {
+  return {hash_bytes(identity).low, std::move(activity), std::move(members)};
+}
+
 WaitPoint WaitPoint::of(const RankSet& ranks, std::string activity, std::string_view identity) {
-  WaitPoint point{hash_bytes(identity).low, std::move(activity), {}};
-  point.members.reserve(static_cast<std::size_t>(ranks.size()));
-  for (const Rank rank : ranks) point.members.push_back(static_cast<int>(rank.value()));
-  return point;
+  std::vector<int> members;
+  members.reserve(static_cast<std::size_t>(ranks.size()));
+  for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
+  return of(std::move(members), std::move(activity), identity);
 }
 
 WaitPoint WaitPoint::of_all(int count, std::string activity) {
-  WaitPoint point{hash_bytes(activity).low, std::move(activity),
-                  std::vector<int>(static_cast<std::size_t>(count))};
-  std::iota(point.members.begin(), point.members.end(), 0);
-  return point;
+  std::vector<int> members(static_cast<std::size_t>(count));
+  std::iota(members.begin(), members.end(), 0);
+  const std::string identity = activity;
+  return of(std::move(members), std::move(activity), identity);
 }
 
 }  // namespace rankmesh

@@ -21,6 +21,7 @@ struct RANKMESH_API WaitPoint {
   /// Creates a wait point of a set of ranks.
   /// @param identity  A text that is the same on all members. Its hash is the key.
   static WaitPoint of(const RankSet& ranks, std::string activity, std::string_view identity);
+  static WaitPoint of(std::vector<int> members, std::string activity, std::string_view identity);
   /// Creates a wait point of the ranks 0 to count-1. The hash of the activity is the key.
   static WaitPoint of_all(int count, std::string activity);
 };
