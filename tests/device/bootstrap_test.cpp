@@ -95,6 +95,10 @@ TEST_CASE("two ranks on one device are an error that names them, unless sharing 
   all_throw<MismatchError>(options, "ranks 0 and 1 share one device");
   options.device = 1000;
   all_throw<MismatchError>(options, "device 1000 was requested");
+  int visible = 0;
+  REQUIRE(cudaGetDeviceCount(&visible) == cudaSuccess);
+  options.device = visible;  // the first that is not there
+  all_throw<MismatchError>(options, std::to_string(visible) + " was requested");
 }
 
 TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is an error") {
@@ -230,6 +234,18 @@ TEST_CASE("a closed mesh does not reserve its device any more") {
   CHECK(second.device() == other.device);
   second.close();
   (void)cudaSetDevice(device);
+}
+
+TEST_CASE("a device that the program has made current is taken, whatever the local rank") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int chosen = 15 - rank() % 15;  // device 0 is everybody's default, so it is no choice
+  (void)cudaSetDevice(chosen);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  CHECK(mesh.device() == chosen);
+  mesh.close();
+  (void)cudaSetDevice(current);
 }
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {

@@ -208,6 +208,11 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
   if (test_platform::is_double())
     CHECK(test_platform::nccl().communicators - before.communicators ==
           static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
+  if (size() >= 3 && test_platform::is_double()) {  // the leaders are three ranks in a row
+    const std::int64_t leader = mesh.plan().leader(mesh.plan().index_of("tp"), 0).value();
+    const std::int64_t place = (mesh["tp"].rank_in_group().value() - leader + size()) % size();
+    CHECK(test_platform::nccl().unique_ids - before.unique_ids == (place < 3 ? 1 : 0));
+  }
   GroupCoordinator& side = mesh.duplicate("tp", "side");
   CHECK(side.name() == "tp[side]");
   CHECK(side.ranks() == mesh["tp"].ranks());

@@ -148,6 +148,12 @@ TEST_CASE("blocks that do not fit are refused") {
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, small, counts), doctest::Contains("lies outside"),
                        UsageError);
   if (tp.size() > 1) CHECK_THROWS_AS(tp.all_gather_v(out, out, counts), UsageError);
+  if (tp.size() > 1) {
+    counts.back() = -1;
+    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("lies outside"),
+                         UsageError);
+    counts.back() = 2;
+  }
   counts.push_back(1);
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"),
                        UsageError);

@@ -68,3 +68,24 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
     mesh.close();
   }
 }
+
+TEST_CASE("families that share a connection have its earliest place in a batch") {
+  SKIP_UNLESS(size() == 4, "needs 4 ranks");
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  options.routes = "*.*:host=mpi";
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,pp=2 | tp=2,cp=2", options};
+  const MPI_Comm dp = mesh["dp"].native_mpi(), pp = mesh["pp"].native_mpi();
+  CHECK(dp == mesh["tp"].native_mpi());
+  std::vector<int> out(2);
+  gathers_seen.clear();
+  NcclGroup together{mesh};
+  // As tp, dp goes with cp; alone it would come after pp.
+  Work first = mesh["dp"].gather_async(std::vector<int>{1}, out, 0);
+  Work second = mesh["pp"].gather_async(std::vector<int>{1}, out, 0);
+  together.end();
+  CHECK(gathers_seen == std::vector<MPI_Comm>{dp, pp});
+  first.wait();
+  second.wait();
+  mesh.close();
+}

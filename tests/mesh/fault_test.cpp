@@ -337,6 +337,21 @@ TEST_CASE("a name's own timeout ends the waits for its operations") {
   wait_for_all();
 }
 
+TEST_CASE("duplicates have the timeout of their family") {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{10};
+  options.names["tp"].timeout = 1;
+  options.names["tp"].duplicates = {"side"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  static std::vector<std::vector<int>> used_by_mpi;  // MPI may use it until the process ends
+  auto& value = used_by_mpi.emplace_back(1, 1);
+  if (rank() != last()) {
+    Work work = mesh.duplicate("tp", "side").all_reduce_async(value);
+    CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("within 1 s"), TimeoutError);
+  }
+  wait_for_all();
+}
+
 TEST_CASE(
     "an asynchronous operation that one member leaves out: who waits is told, and the group is "
     "broken") {
