@@ -358,9 +358,11 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 1) inject("async:after=1,code=6");
+  const FakeNcclCounters before = counters();
   bool thrown = false;
+  int done = 0;
   try {
-    for (int i = 0; i < 50; ++i) {
+    for (; done < 50; ++done) {
       tp.all_reduce(value.span());
       (void)cudaStreamSynchronize(nullptr);
     }
@@ -368,6 +370,9 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
     thrown = true;
   }
   CHECK(thrown);
+  // The rank with the error finds it before it calls NCCL again.
+  if (rank() == 1)
+    CHECK(counters().calls[fake_all_reduce] - before.calls[fake_all_reduce] == done);
   CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   inject("");
   mesh.abort();

@@ -219,6 +219,21 @@ TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
 }
 
+TEST_CASE("a group that the program keeps when it drops its mesh is closed") {
+  std::shared_ptr<GroupCoordinator> kept;
+  {
+    Mesh dropped{MPI_COMM_WORLD, "tp=auto"};
+    std::vector<Rank> everyone;
+    for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
+    kept = dropped.new_group(everyone);
+    CHECK(sum_of(*kept, 1) == size());
+  }
+  CHECK_THROWS_AS(kept->barrier(), ClosedError);
+  std::vector<int> value{1};
+  CHECK_THROWS_AS(kept->all_reduce(value), ClosedError);
+  CHECK_THROWS_AS((void)kept->all_reduce_async(value), ClosedError);
+}
+
 TEST_CASE(
     "messages of the user's that wait on the communicator are left alone, whatever their tag") {
   NEEDS_RANKS(2);
