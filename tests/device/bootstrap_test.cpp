@@ -371,8 +371,7 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
   }
   CHECK(thrown);
   // The rank with the error finds it before it calls NCCL again.
-  if (rank() == 1)
-    CHECK(counters().calls[fake_all_reduce] - before.calls[fake_all_reduce] == done);
+  if (rank() == 1) CHECK(counters().calls[fake_all_reduce] - before.calls[fake_all_reduce] == done);
   CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   inject("");
   mesh.abort();

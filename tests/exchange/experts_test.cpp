@@ -140,7 +140,7 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   const auto n = ep.size();
-  CHECK_THROWS_AS((ExpertMap{{0, 1, 1}, 3, 1}), UsageError);   // no slot for 2
+  CHECK_THROWS_AS((ExpertMap{{0, 1, 1}, 3, 1}), UsageError);  // no slot for 2
   for (const std::int32_t none : {-2, 2, 3})
     CHECK_THROWS_WITH_AS((ExpertMap{{0, 1, none}, 2, 1}),
                          doctest::Contains("slot 2 of an expert map holds expert"), UsageError);

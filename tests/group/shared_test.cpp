@@ -289,7 +289,8 @@ TEST_CASE("all_to_all in place in symmetric memory") {
   mesh.close();
 }
 
-TEST_CASE("symmetric memory of a mesh is ordinary memory to another that numbers ranks differently") {
+TEST_CASE(
+    "symmetric memory of a mesh is ordinary memory to another that numbers ranks differently") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   MPI_Comm reversed = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank(), &reversed);

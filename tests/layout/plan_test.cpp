@@ -235,9 +235,11 @@ TEST_CASE("a group has a unique ID for each ranks_per_id ranks that begin") {
 
 TEST_CASE("tp goes before pp and pp before dp in a batch, also in a grid; a priority goes first") {
   const auto pair = std::vector{rankmesh::RankSet::range(0, 2)};
-  MeshPlan plan{2, {}, {GroupFamily::of("encoder.dp", pair), GroupFamily::of("pp", pair),
-                        GroupFamily::of("a.pp", pair), GroupFamily::of("dp", pair),
-                        GroupFamily::of("tp", pair), GroupFamily::of("a.tp", pair)}};
+  MeshPlan plan{2,
+                {},
+                {GroupFamily::of("encoder.dp", pair), GroupFamily::of("pp", pair),
+                 GroupFamily::of("a.pp", pair), GroupFamily::of("dp", pair),
+                 GroupFamily::of("tp", pair), GroupFamily::of("a.tp", pair)}};
   const auto place = [&](const char* name) { return plan.batch_place(plan.index_of(name)); };
   CHECK(place("encoder.dp") == place("dp"));
   CHECK(place("a.pp") == place("pp"));

@@ -116,8 +116,7 @@ TEST_CASE("a dot in the name of a folder is no extension") {
 
 TEST_CASE("control characters of an argument do not reach the terminal") {
   const Scratch scratch;
-  const auto result =
-      shell(scratch, "meshinfo show tp=2 -o \"$(printf 'nowhere/a\\177b\\033c')\"");
+  const auto result = shell(scratch, "meshinfo show tp=2 -o \"$(printf 'nowhere/a\\177b\\033c')\"");
   CHECK(result.status == 2);
   CHECK_CONTAINS(result.err, "nowhere/a?b?c");
 }

@@ -17,7 +17,8 @@ namespace {
 
 std::string report_of(const char* rules, Format format) {
   RouteTable table = RouteTable::parse(rules, rankmesh::RouteSource::code, "x");
-  table.append(RouteTable::parse("*.*:host=mpi; *.*:device=nccl", rankmesh::RouteSource::code, "x"));
+  table.append(
+      RouteTable::parse("*.*:host=mpi; *.*:device=nccl", rankmesh::RouteSource::code, "x"));
   return to_string(rankmesh::report::routes(MeshSpec::parse_string("tp=2").plan(), table, nullptr),
                    format);
 }
@@ -34,8 +35,9 @@ TEST_CASE("a rule for all sizes does not hold for v-forms, which have a row of t
 }
 
 TEST_CASE("at most half of the operations are listed by their names, more by those left out") {
-  const std::string six = "*.barrier:host=shm; *.broadcast:host=shm; *.reduce:host=shm; "
-                          "*.all_reduce:host=shm; *.all_gather:host=shm; *.reduce_scatter:host=shm";
+  const std::string six =
+      "*.barrier:host=shm; *.broadcast:host=shm; *.reduce:host=shm; "
+      "*.all_reduce:host=shm; *.all_gather:host=shm; *.reduce_scatter:host=shm";
   CHECK_CONTAINS(report_of(six.c_str(), Format::text),
                  " barrier, broadcast, reduce, all_reduce, all_gather, reduce_scatter ");
   CHECK_CONTAINS(report_of((six + "; *.gather:host=shm").c_str(), Format::text),

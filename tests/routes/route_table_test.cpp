@@ -186,9 +186,10 @@ TEST_CASE(
       SpecError);
 }
 
-TEST_CASE("while the nodes are not known, a rule for one node leaves the next rules as candidates") {
-  const RouteTable table = RouteTable::parse("*.*:host:one_node=mpi; *.*:host=mpi",
-                                             RouteSource::code, "x");
+TEST_CASE(
+    "while the nodes are not known, a rule for one node leaves the next rules as candidates") {
+  const RouteTable table =
+      RouteTable::parse("*.*:host:one_node=mpi; *.*:host=mpi", RouteSource::code, "x");
   const RouteQuery query{.operation = Operation::broadcast};
   const auto rules = [&](std::optional<std::int32_t> nodes) {
     return table.resolve({"a", 2, nodes}, query).front().rules;

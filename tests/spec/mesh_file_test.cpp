@@ -51,7 +51,9 @@ lazy = true
 
 TEST_CASE("characters that a file cannot hold are escaped") {
   const MeshSpec spec = spec_of("mesh = \"tp=2\"\nsource = \"a\\u007fb\\u0001\"\n");
-  CHECK(spec.provenance().source == "a\x7f" "b\x01");
+  CHECK(spec.provenance().source ==
+        "a\x7f"
+        "b\x01");
   CHECK_LACKS(spec.to_toml(), "\x7f");
   CHECK(spec_of(spec.to_toml()).provenance().source == spec.provenance().source);
 }
