@@ -367,6 +367,22 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("an asynchronous operation waits for the work that the caller's stream still holds") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const Stream stream = Stream::create();
+  const auto source = on_device<std::int32_t>({1});
+  const auto value = on_device<std::int32_t>({100});
+  cudaLaunchHostFunc(
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{100}); },
+      nullptr);
+  REQUIRE(cudaMemcpyAsync(value.data(), source.data(), sizeof(std::int32_t),
+                          cudaMemcpyDeviceToDevice, stream.native()) == cudaSuccess);
+  Work work = mesh["tp"].all_reduce_async(value.span(), stream);
+  work.wait();
+  CHECK(value.download(stream) == std::vector{static_cast<std::int32_t>(size())});
+  mesh.close();
+}
+
 TEST_CASE("blocks of different sizes on device memory") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   auto& tp = mesh["tp"];

@@ -214,6 +214,17 @@ TEST_CASE("the user's communicator can be adopted and stays the user's") {
   MPI_Comm_free(&theirs);
 }
 
+TEST_CASE("a communicator with ranks outside the mesh is not adopted") {
+  NEEDS_RANKS(2);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, rank(), &half);
+  Mesh mesh{half, "tp=auto"};
+  CHECK_THROWS_WITH_AS((void)mesh.adopt(MPI_COMM_WORLD, "all"),
+                       doctest::Contains("is not in the mesh"), UsageError);
+  mesh.close();
+  MPI_Comm_free(&half);
+}
+
 TEST_CASE("a mesh that is dropped without close leaves MPI usable") {
   { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));

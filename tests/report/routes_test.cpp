@@ -35,11 +35,12 @@ TEST_CASE("a rule for all sizes does not hold for v-forms, which have a row of t
 }
 
 TEST_CASE("at most half of the operations are listed by their names, more by those left out") {
-  const std::string six =
-      "*.barrier:host=shm; *.broadcast:host=shm; *.reduce:host=shm; "
-      "*.all_reduce:host=shm; *.all_gather:host=shm; *.reduce_scatter:host=shm";
-  CHECK_CONTAINS(report_of(six.c_str(), Format::text),
-                 " barrier, broadcast, reduce, all_reduce, all_gather, reduce_scatter ");
-  CHECK_CONTAINS(report_of((six + "; *.gather:host=shm").c_str(), Format::text),
-                 "all but scatter, all_to_all, send, recv, send_recv");
+  std::string rules =
+      "*.barrier:host=shm; *.broadcast:host=shm; *.reduce:host=shm; *.all_reduce:host=shm; "
+      "*.all_gather:host=shm";
+  CHECK_CONTAINS(report_of(rules.c_str(), Format::text),
+                 " all but barrier, broadcast, reduce, all_reduce, all_gather ");
+  rules += "; *.reduce_scatter:host=shm";
+  CHECK_CONTAINS(report_of(rules.c_str(), Format::text),
+                 " gather, scatter, all_to_all, send, recv, send_recv ");
 }
