@@ -117,7 +117,7 @@ TEST_CASE("a split that fails on one rank: all ranks throw and free everything")
 }
 
 TEST_CASE("a later split that fails ends the parent too, since NCCL may still use the child") {
-  NEEDS_RANKS(2);
+  NEEDS_RANKS(3);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].split_from = "all";
