@@ -75,10 +75,9 @@ void OpenBatch::end(const Deadline& deadline) {
   std::ranges::stable_sort(calls, {}, &DeferredCall::place);
   FirstFailure failure;
   for (const DeferredCall& call : calls) {
-    if (!failure.happened())
-      failure.guard([&] { call.dispatcher().issue(call); });
-    else if (call.operation() != nullptr)
-      call.operation()->failure = failure.message();
+    const bool is_issued =
+        !failure.happened() && failure.guard([&] { call.dispatcher().issue(call); });
+    if (!is_issued && call.operation() != nullptr) call.operation()->failure = failure.message();
   }
   if (device_ != nullptr) {
     // Whatever happened above, this thread is inside NCCL's group and must leave it.

@@ -61,7 +61,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                               const Deadline& deadline) {
-  if (operation.is_deferred)
+  if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{}: waited for inside its NcclGroup", operation.point.activity),
                      "end the group first: none of its operations has been issued"};
   try {

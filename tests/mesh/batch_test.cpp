@@ -107,10 +107,11 @@ TEST_CASE("operations behind one that cannot be issued fail with its reason") {
                        .out = out,
                        .out_blocks = &blocks};
   NcclGroup together{mesh};
-  const Work first = detail::GroupAccess::start(tp, too_large, nullptr);
+  Work first = detail::GroupAccess::start(tp, too_large, nullptr);
   Work second = tp.barrier_async();
   CHECK_THROWS_WITH_AS(together.end(), doctest::Contains("does not fit MPI's int"),
                        UnsupportedError);
+  CHECK_THROWS_WITH_AS(first.wait(), doctest::Contains("does not fit MPI's int"), ClosedError);
   CHECK_THROWS_WITH_AS(second.wait(), doctest::Contains("does not fit MPI's int"), ClosedError);
   tp.barrier();
   mesh.close();
