@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -264,6 +267,33 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
     mesh.close();
   }
   MPI_Comm_free(&part);
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE("Slurm's local rank counts only where its rank is that of the process manager") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(size() <= 15, "needs a device for each rank");
+  std::map<const char*, std::optional<std::string>> before;
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+                           "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_LOCALID"}) {
+    const char* value = std::getenv(name);
+    before[name] = value == nullptr ? std::nullopt : std::optional<std::string>{value};
+    unsetenv(name);
+  }
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int local = rank() + 1;  // another than the mesh's own
+  setenv("PMIX_RANK", std::to_string(rank() + 100).c_str(), 1);
+  setenv("SLURM_LOCALID", std::to_string(local).c_str(), 1);
+  for (const bool is_own : {false, true}) {
+    CAPTURE(is_own);
+    setenv("SLURM_PROCID", std::to_string(is_own ? rank() + 100 : 0).c_str(), 1);
+    (void)cudaSetDevice(0);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+    CHECK(mesh.device() == (is_own ? local : rank()));
+    mesh.close();
+  }
+  for (const auto& [name, value] : before) value ? setenv(name, value->c_str(), 1) : unsetenv(name);
   (void)cudaSetDevice(current);
 }
 

@@ -317,10 +317,12 @@ TEST_CASE("environment variables that change communicators are reported and not 
   std::string said;
   MeshOptions options = test_platform::options();
   options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
-  for (const bool is_set : {false, true}) {
+  for (const char* value : {"", "0", "1"}) {  // the first two mean the same as no value
+    CAPTURE(value);
+    const bool is_set = std::string_view{value} == "1";
     said.clear();
     for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"})
-      is_set ? setenv(name, "1", 1) : unsetenv(name);
+      *value == '\0' ? unsetenv(name) : setenv(name, value, 1);
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     const bool has_order = nccl::Library::load().version() >= 22600;
     if (has_order && !is_set)
