@@ -62,7 +62,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                               const Deadline& deadline) {
-  if (operation.is_deferred)
+  if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
                      "end the NcclGroup first: its operations have not been issued"};
   try {

@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -95,6 +98,10 @@ TEST_CASE("two ranks on one device are an error that names them, unless sharing 
   all_throw<MismatchError>(options, "ranks 0 and 1 share one device");
   options.device = 1000;
   all_throw<MismatchError>(options, "device 1000 was requested");
+  int visible = 0;
+  REQUIRE(cudaGetDeviceCount(&visible) == cudaSuccess);
+  options.device = visible;  // the first that is not there
+  all_throw<MismatchError>(options, std::to_string(visible) + " was requested");
 }
 
 TEST_CASE("NCCL_COMM_ID, which makes all IDs equal, is an error") {
@@ -232,6 +239,18 @@ TEST_CASE("a closed mesh does not reserve its device any more") {
   (void)cudaSetDevice(device);
 }
 
+TEST_CASE("a device that the program has made current is taken, whatever the local rank") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int chosen = 15 - rank() % 15;  // device 0 is everybody's default, so it is no choice
+  (void)cudaSetDevice(chosen);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  CHECK(mesh.device() == chosen);
+  mesh.close();
+  (void)cudaSetDevice(current);
+}
+
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
@@ -249,6 +268,33 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
     mesh.close();
   }
   MPI_Comm_free(&part);
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE("Slurm's local rank counts only where its rank is that of the process manager") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(size() <= 15, "needs a device for each rank");
+  std::map<const char*, std::optional<std::string>> before;
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+                           "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_LOCALID"}) {
+    const char* value = std::getenv(name);
+    before[name] = value == nullptr ? std::nullopt : std::optional<std::string>{value};
+    unsetenv(name);
+  }
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int local = rank() + 1;  // another than the mesh's own
+  setenv("PMIX_RANK", std::to_string(rank() + 100).c_str(), 1);
+  setenv("SLURM_LOCALID", std::to_string(local).c_str(), 1);
+  for (const bool is_own : {false, true}) {
+    CAPTURE(is_own);
+    setenv("SLURM_PROCID", std::to_string(is_own ? rank() + 100 : 0).c_str(), 1);
+    (void)cudaSetDevice(0);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+    CHECK(mesh.device() == (is_own ? local : rank()));
+    mesh.close();
+  }
+  for (const auto& [name, value] : before) value ? setenv(name, value->c_str(), 1) : unsetenv(name);
   (void)cudaSetDevice(current);
 }
 
@@ -343,9 +389,11 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 1) inject("async:after=1,code=6");
+  const FakeNcclCounters before = counters();
   bool thrown = false;
+  int done = 0;
   try {
-    for (int i = 0; i < 50; ++i) {
+    for (; done < 50; ++done) {
       tp.all_reduce(value.span());
       (void)cudaStreamSynchronize(nullptr);
     }
@@ -353,6 +401,8 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
     thrown = true;
   }
   CHECK(thrown);
+  // The rank with the error finds it before it calls NCCL again.
+  if (rank() == 1) CHECK(counters().calls[fake_all_reduce] - before.calls[fake_all_reduce] == done);
   CHECK_THROWS_WITH_AS(tp.all_reduce(value.span()), doctest::Contains("broken"), ClosedError);
   inject("");
   mesh.abort();

@@ -295,6 +295,8 @@ TEST_CASE("operations that NCCL does not have throw before they reach NCCL, and 
   if (size() > 1)
     CHECK_THROWS_WITH_AS(tp.all_to_all(value.span(), value.span()), doctest::Contains("in place"),
                          UnsupportedError);
+  const DeviceSpan<float> none = value.span().subspan(0, 0);
+  CHECK_NOTHROW(tp.all_to_all(none, none));  // there is nothing to overwrite
   // Arithmetic on 8-bit floats came with 2.24; moving them is moving bytes.
   if (size() > 1 && nccl::Library::load().version() < 22400) {
     const auto eighth = on_device<Eighth>({Eighth{0x38}});
@@ -362,6 +364,22 @@ TEST_CASE(
     CHECK(second.test());
   }
   auto owned = mesh["tp"].all_reduce_async(a.span(), stream);  // dropped: close() waits for it
+  mesh.close();
+}
+
+TEST_CASE("an asynchronous operation waits for the work that the caller's stream still holds") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const Stream stream = Stream::create();
+  const auto source = on_device<std::int32_t>({1});
+  const auto value = on_device<std::int32_t>({100});
+  cudaLaunchHostFunc(
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{100}); },
+      nullptr);
+  REQUIRE(cudaMemcpyAsync(value.data(), source.data(), sizeof(std::int32_t),
+                          cudaMemcpyDeviceToDevice, stream.native()) == cudaSuccess);
+  Work work = mesh["tp"].all_reduce_async(value.span(), stream);
+  work.wait();
+  CHECK(value.download(stream) == std::vector{static_cast<std::int32_t>(size())});
   mesh.close();
 }
 

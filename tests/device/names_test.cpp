@@ -116,6 +116,23 @@ TEST_CASE("a split that fails on one rank: all ranks throw and free everything")
   CHECK(test_platform::nccl().communicators == before);
 }
 
+TEST_CASE("a later split that fails ends the parent too, since NCCL may still use the child") {
+  NEEDS_RANKS(3);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  MeshOptions options = test_platform::short_timeout();
+  options.names["tp"].split_from = "all";
+  options.names["tp"].lazy = true;
+  const long before = test_platform::nccl().communicators;
+  Mesh mesh{MPI_COMM_WORLD, square(), options};
+  const long opened = test_platform::nccl().communicators;
+  if (rank() == 1) test_platform::inject("init:name=tp,code=3");
+  CHECK_THROWS_WITH_AS(mesh.open({"tp"}), doctest::Contains("split of 'tp'"), MismatchError);
+  if (rank() == 1) test_platform::inject("");
+  CHECK(test_platform::nccl().communicators == opened - 1);
+  mesh.close();
+  CHECK(test_platform::nccl().communicators == before);
+}
+
 TEST_CASE("lazy names are opened on request, by all of their ranks") {
   MeshOptions options = test_platform::short_timeout();
   options.names["tp"].lazy = true;
@@ -208,6 +225,11 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
   if (test_platform::is_double())
     CHECK(test_platform::nccl().communicators - before.communicators ==
           static_cast<long>(mesh.plan().communicators(mesh.rank()).size()));
+  if (size() >= 3 && test_platform::is_double()) {  // the leaders are three ranks in a row
+    const std::int64_t leader = mesh.plan().leader(mesh.plan().index_of("tp"), 0).value();
+    const std::int64_t place = (mesh["tp"].rank_in_group().value() - leader + size()) % size();
+    CHECK(test_platform::nccl().unique_ids - before.unique_ids == (place < 3 ? 1 : 0));
+  }
   GroupCoordinator& side = mesh.duplicate("tp", "side");
   CHECK(side.name() == "tp[side]");
   CHECK(side.ranks() == mesh["tp"].ranks());
@@ -279,11 +301,13 @@ TEST_CASE(
 
 TEST_CASE("the coordinator reports how its communicator was created") {
   NEEDS_RANKS(2);
+  if (test_platform::is_double()) test_platform::inject("late:rank=0,ms=300");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  if (test_platform::is_double()) test_platform::inject("");
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
-  CHECK(report->inits > 0);
+  CHECK(report->inits >= (test_platform::is_double() ? 0.3 : 0));
   CHECK(report->warm_up > 0);
   if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
@@ -293,10 +317,12 @@ TEST_CASE("environment variables that change communicators are reported and not 
   std::string said;
   MeshOptions options = test_platform::options();
   options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
-  for (const bool is_set : {false, true}) {
+  for (const char* value : {"", "0", "1"}) {  // the first two mean the same as no value
+    CAPTURE(value);
+    const bool is_set = std::string_view{value} == "1";
     said.clear();
     for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"})
-      is_set ? setenv(name, "1", 1) : unsetenv(name);
+      *value == '\0' ? unsetenv(name) : setenv(name, value, 1);
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     const bool has_order = nccl::Library::load().version() >= 22600;
     if (has_order && !is_set)

@@ -133,6 +133,21 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("a queue of one slot is broken by a message of which one chunk alone was written") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto soon = Deadline::Duration{0.1};
+  ControlQueue queue{tp, 0, {.slots = 1, .slot_bytes = 128}};
+  if (queue.is_writer() && queue.local_readers() > 0) {
+    CHECK_THROWS_AS(queue.write(message(1, 300), soon), TimeoutError);
+    CHECK_THROWS_WITH_AS(queue.write(message(2, 1), soon), doctest::Contains("is broken"),
+                         ClosedError);
+  }
+  tp.barrier();
+  mesh.close();
+}
+
 TEST_CASE("invalid arguments throw, and different arguments throw on all members") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];

@@ -140,8 +140,10 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
   auto& ep = mesh["ep"];
   const auto n = ep.size();
-  CHECK_THROWS_AS((ExpertMap{{0, 1, 1}, 3, 1}), UsageError);   // no slot for 2
-  CHECK_THROWS_AS((ExpertMap{{0, 3}, 2, 1}), UsageError);      // no such expert
+  CHECK_THROWS_AS((ExpertMap{{0, 1, 1}, 3, 1}), UsageError);  // no slot for 2
+  for (const std::int32_t none : {-2, 2, 3})
+    CHECK_THROWS_WITH_AS((ExpertMap{{0, 1, none}, 2, 1}),
+                         doctest::Contains("slot 2 of an expert map holds expert"), UsageError);
   CHECK_THROWS_AS((ExpertMap{{0, 1, -1}, 2, 2}), UsageError);  // slots that cannot be shared
   CHECK_THROWS_AS((void)ExpertMap::contiguous(0, 2), UsageError);
   CHECK_THROWS_AS((ExpertDispatcher{ep, ExpertMap::contiguous(4, n + 1)}), UsageError);
@@ -155,6 +157,12 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
                     MismatchError);
   }
   ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(4, n)};
+  if (n > 1) {  // a map that differs is refused, and the old one stays
+    CHECK_THROWS_WITH_AS(
+        dispatcher.set_map(ExpertMap::contiguous(4 + ep.rank_in_group().value(), n)),
+        doctest::Contains("different expert maps"), MismatchError);
+    CHECK(dispatcher.map().experts() == 4);
+  }
   CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 4}, 1), UsageError);
   CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, -2}, 1), UsageError);
   CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 1, 2}, 2), UsageError);

@@ -111,6 +111,10 @@ TEST_CASE("invalid and different proposals throw on all ranks") {
   Lockstep done{dp};
   if (!done.agree({.tokens = dp.is_first() ? 0 : 1, .is_done = dp.is_first()}).is_last)
     CHECK_THROWS_AS((void)done.agree({.tokens = 1}), MismatchError);
+  Lockstep back{dp};
+  if (!back.agree({.tokens = dp.is_first() ? 0 : 1, .is_done = dp.is_first()}).is_last)
+    CHECK_THROWS_WITH_AS((void)back.agree({}), doctest::Contains("proposes an invalid step"),
+                         MismatchError);
   if (size() < 2) {
     mesh.close();
     return;

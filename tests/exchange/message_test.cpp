@@ -62,6 +62,7 @@ TEST_CASE("bytes that are not a message are rejected before memory is allocated"
     tp.send(bytes(3, exchange::first_part), 1, 1);
     tp.send(bytes(3, 12), 1, 2);
     exchange::send_message(tp, bytes(0, 999), 1, 3);
+    exchange::send_message(tp, bytes(0, 999), 1, 4);
   }
   if (rank() == 1) {
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1),
@@ -70,6 +71,7 @@ TEST_CASE("bytes that are not a message are rejected before memory is allocated"
                          doctest::Contains("received 12 bytes"), UsageError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998),
                          doctest::Contains("the limit is 998"), DataError);
+    CHECK(exchange::recv_message(tp, 0, 4, 999) == bytes(0, 999));  // as long as the limit allows
   }
   mesh.close();
 }

@@ -50,6 +50,20 @@ TEST_CASE("all four moves at once, of large buffers, on the open pipeline and ar
   mesh.close();
 }
 
+TEST_CASE("tags of a stage exchange go from 0 to the last but one") {
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
+  auto& pp = mesh["pp"];
+  CHECK_THROWS_AS((StageExchange{pp, {.tag = -1}}), UsageError);
+  CHECK_THROWS_AS((StageExchange{pp, {.tag = 16383}}), UsageError);
+  StageExchange stages{pp, {.tag = 16382}};  // the backward direction has the last tag
+  const std::int64_t self = pp.rank_in_group().value();
+  const auto gradients = values(self, 2, 3);
+  auto got = values(self, -2, 3);
+  stages.run({to_prev(gradients), from_next(got)});
+  CHECK(got == (self + 1 < pp.size() ? values(self + 1, 2, 3) : values(self, -2, 3)));
+  mesh.close();
+}
+
 TEST_CASE("the steps of the schedules") {
   Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
   auto& pp = mesh["pp"];

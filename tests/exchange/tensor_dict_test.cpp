@@ -158,6 +158,42 @@ TEST_CASE("bytes that are not metadata throw") {
   mesh.close();
 }
 
+TEST_CASE("metadata with the first type, kind or flag that does not exist throw") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const int types = static_cast<int>(DataType::float8_e5m2) + 1;
+  const auto metadata = [](int type, int kind, int is_sliced) {
+    exchange::Bytes bytes;
+    const auto put = [&](auto value) {
+      const auto part = std::as_bytes(std::span{&value, 1});
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    };
+    put(std::uint64_t{0x746369642e736e74});
+    put(std::int64_t{1});  // slices
+    put(std::uint32_t{1});
+    put('x');
+    for (const int field : {type, kind, is_sliced}) put(static_cast<std::uint8_t>(field));
+    put(std::uint32_t{1});
+    put(std::int64_t{0});  // no elements, so nothing follows
+    return bytes;
+  };
+  const auto transfer = [&](const exchange::Bytes& bytes) {
+    TensorDict dict;
+    if (rank() == 0) exchange::send_message(tp, bytes, 1);
+    if (rank() == 1) exchange::recv_tensor_dict(tp, dict, 0);
+    return dict;
+  };
+  CHECK(transfer(metadata(types - 1, 0, 0)).size() == (rank() == 1 ? 1 : 0));
+  for (const auto& bytes : {metadata(types, 0, 0), metadata(0, 2, 0), metadata(0, 0, 2)}) {
+    if (rank() == 1)
+      CHECK_THROWS_WITH_AS((void)transfer(bytes), doctest::Contains("do not describe"), DataError);
+    else
+      (void)transfer(bytes);
+  }
+  mesh.close();
+}
+
 TEST_CASE("tensors know their type, shape and memory") {
   std::vector<int> memory(6);
   const Tensor tensor = Tensor::refer(memory, {2, 3});

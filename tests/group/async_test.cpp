@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <random>
 
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
 
@@ -156,6 +158,25 @@ TEST_CASE("a container that is moved in is kept, and given back") {
   kept_in.wait();
   CHECK(out[0] == size());
   mesh.close();
+}
+
+TEST_CASE("buffers that were moved in are freed when the operation ends, not with its Work") {
+  for (const char* transport : {"mpi", "shm"}) {
+    CAPTURE(transport);
+    MeshOptions options;
+    options.routes = std::string{"*.*:host="} + transport;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto buffer = std::make_shared<std::vector<int>>(3, 1);
+    const std::weak_ptr<std::vector<int>> watched = buffer;
+    const Call call{.operation = Operation::all_reduce,
+                    .in = buffer_of(*buffer).as_input(),
+                    .out = buffer_of(*buffer)};
+    Work work = detail::GroupAccess::start(mesh["tp"], call, std::move(buffer));
+    CHECK(!watched.expired());
+    work.wait();
+    CHECK(watched.expired());
+    mesh.close();
+  }
 }
 
 TEST_CASE("the operation of a destroyed Work continues, and close() waits for it") {

@@ -149,6 +149,12 @@ TEST_CASE("invalid blocks throw UsageError") {
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, small, counts), doctest::Contains("lies outside"),
                        UsageError);
   if (tp.size() > 1) CHECK_THROWS_AS(tp.all_gather_v(out, out, counts), UsageError);
+  if (tp.size() > 1) {
+    counts.back() = -1;
+    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("lies outside"),
+                         UsageError);
+    counts.back() = 2;
+  }
   counts.push_back(1);
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"),
                        UsageError);

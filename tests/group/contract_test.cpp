@@ -57,6 +57,52 @@ TEST_CASE("wrong sizes, roots, tags and overlaps throw UsageError, and the group
   mesh.close();
 }
 
+TEST_CASE("the highest tag and memory that ends where other begins are no mistakes") {
+  for (const bool polled : {false, true}) {
+    CAPTURE(polled);
+    MeshOptions options;
+    if (polled) options.deadline = Deadline::Duration{60};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    std::vector<int> memory(4, 1);
+    const std::span<int> all{memory};
+    const std::vector<int> sums(2, static_cast<int>(tp.size()));
+    tp.all_reduce(all.first(2), all.subspan(2));
+    CHECK(std::vector<int>(memory.begin() + 2, memory.end()) == sums);
+    std::ranges::fill(memory, 1);
+    // The asynchronous form makes every check.
+    tp.all_reduce_async(all.first(2), all.subspan(2)).wait();
+    CHECK(std::vector<int>(memory.begin() + 2, memory.end()) == sums);
+    std::ranges::fill(memory, 1);
+    tp.all_reduce_async(all.subspan(2), all.first(2)).wait();
+    CHECK(std::vector<int>(memory.begin(), memory.begin() + 2) == sums);
+    if (tp.size() > 1) {
+      const std::vector<int> mine{static_cast<int>(tp.rank_in_group().value())};
+      std::vector<int> received(1);
+      tp.send_recv(mine, next, received, prev, 16383);
+      tp.send_recv_async(mine, next, received, prev, 16383).wait();
+      CHECK(received[0] == static_cast<int>((mine[0] + tp.size() - 1) % tp.size()));
+    }
+    mesh.close();
+  }
+}
+
+TEST_CASE("an exchange with itself in one direction only is refused, whichever it is") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.deadline = Deadline::Duration{0.5};  // ends what is not refused
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  const RankInGroup self = tp.rank_in_group();
+  const std::vector<int> in{1};
+  std::vector<int> out(1);
+  CHECK_THROWS_AS(tp.send_recv(in, self, out, next), UsageError);
+  CHECK_THROWS_AS(tp.send_recv(in, next, out, self), UsageError);
+  tp.send_recv(in, self, out, self);
+  CHECK(out == in);
+  mesh.close();
+}
+
 TEST_CASE("device memory without a device transport says so") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   float value = 0;

@@ -131,6 +131,21 @@ TEST_CASE("an average of integers is the sum, divided and truncated toward zero"
   mesh.close();
 }
 
+TEST_CASE("an average at a root leaves the output of the others as it is") {
+  for (const char* transport : {"mpi", "shm"}) {
+    CAPTURE(transport);
+    MeshOptions options;
+    options.routes = std::string{"*.*:host="} + transport;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    const std::vector<std::int32_t> in(3, 6);
+    std::vector<std::int32_t> out(3, 1000);
+    tp.reduce(in, out, 0, ReduceOp::avg);
+    CHECK(out == std::vector<std::int32_t>(3, tp.is_first() ? 6 : 1000));
+    mesh.close();
+  }
+}
+
 TEST_CASE("a batch can contain sums of narrow floats and other axes") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];

@@ -136,6 +136,21 @@ TEST_CASE("every operation finds its rule; v-forms and messages have no size") {
   CHECK(f.last() == "mpi recv");
 }
 
+TEST_CASE("a rule by type decides about v-forms also where equal blocks of all types go one way") {
+  Fixture f{"*.all_gather:0-inf=shm; *.all_gather:half=mpi; *.all_gather=shm"};
+  std::vector<float> a(3), b(9);
+  std::vector<Float16> c(3), d(9);
+  const std::vector<std::int64_t> counts{3, 3, 3};
+  f.group->all_gather(a, b);
+  CHECK(f.last() == "shm all_gather");
+  f.group->all_gather(c, d);
+  CHECK(f.last() == "shm all_gather");
+  f.group->all_gather_v(a, b, Blocks{counts});
+  CHECK(f.last() == "shm all_gather");
+  f.group->all_gather_v(c, d, Blocks{counts});
+  CHECK(f.last() == "mpi all_gather");
+}
+
 TEST_CASE(
     "a call that a transport does not carry uses the next rule, and explain() gives the reason") {
   Fixture f{"tp.*=shm", 64};

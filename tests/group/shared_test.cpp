@@ -1,13 +1,16 @@
 // Collectives through shared memory, and on symmetric memory, against MPI's on an equal group.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <deque>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 #include "support/reductions.hpp"
 
@@ -231,6 +234,78 @@ TEST_CASE("symmetric memory: any part of it, used by groups that are listed and 
   }
   plain.close();
   shared.close();
+}
+
+TEST_CASE("a family and its duplicates do not meet in one part of shared memory") {
+  MeshOptions options = routed("*.*:host=shm");
+  options.names["tp"].duplicates = {"side", "third"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const std::int64_t sum = static_cast<std::int64_t>(size()) * (size() - 1) / 2;
+  for (int round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    std::vector<std::int64_t> ones{1}, ranks{rank()}, twos{2};
+    mesh["tp"].all_reduce(ones);
+    mesh.duplicate("tp", "side").all_reduce(ranks);
+    mesh.duplicate("tp", "third").all_reduce(twos);
+    CHECK(ones[0] == size());
+    CHECK(ranks[0] == sum);
+    CHECK(twos[0] == 2 * size());
+  }
+  mesh.close();
+}
+
+TEST_CASE("the root may change symmetric memory once its broadcast returns, others are slow") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
+  const auto values = mesh.allocate_symmetric<std::int32_t>(5000, {"tp"});
+  for (int round = 1; round <= 3; ++round) {
+    if (rank() == 0)
+      std::ranges::fill(values, round);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds{30});
+    mesh["tp"].broadcast(values, 0);
+    if (rank() == 0) std::ranges::fill(values, -round);
+    if (rank() != 0) CHECK(std::ranges::count(values, round) == 5000);
+  }
+  mesh.close();
+}
+
+TEST_CASE("all_to_all in place in symmetric memory") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
+  constexpr std::int32_t block = 5000;
+  const auto values =
+      mesh.allocate_symmetric<std::int32_t>(static_cast<std::size_t>(block * size()), {"tp"});
+  for (int round = 0; round < 3; ++round) {
+    for (std::int32_t i = 0; i < block * size(); ++i)
+      values[static_cast<std::size_t>(i)] = 1000 * rank() + i / block;
+    mesh["tp"].barrier();
+    mesh["tp"].all_to_all(values, values);
+    std::int64_t wrong = 0;
+    for (std::int32_t i = 0; i < block * size(); ++i)
+      wrong += values[static_cast<std::size_t>(i)] == 1000 * (i / block) + rank() ? 0 : 1;
+    CHECK(wrong == 0);
+  }
+  mesh.close();
+}
+
+TEST_CASE(
+    "symmetric memory of a mesh is ordinary memory to another that numbers ranks differently") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank(), &reversed);
+  Mesh other{reversed, "tp=auto", routed("*.*:host=shm")};
+  constexpr std::int32_t block = 2000;
+  const auto out =
+      mesh.allocate_symmetric<std::int32_t>(static_cast<std::size_t>(block * size()), {"tp"});
+  const auto self = static_cast<std::int32_t>(other.rank().value());
+  other["tp"].all_gather(std::vector<std::int32_t>(block, self + 1), out);
+  std::int64_t wrong = 0;
+  for (std::int32_t i = 0; i < block * size(); ++i)
+    wrong += out[static_cast<std::size_t>(i)] == i / block + 1 ? 0 : 1;
+  CHECK(wrong == 0);
+  other.close();
+  mesh.close();
+  MPI_Comm_free(&reversed);
 }
 
 TEST_CASE("invalid uses of symmetric memory throw") {

@@ -213,9 +213,41 @@ TEST_CASE("invalid options are refused") {
   refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is greater than max_ctas");
   refused({.max_ctas = 0}, "min_ctas and max_ctas must be from 1 to 64, got 0");
   refused({.cga_cluster_size = 9}, "cga_cluster_size must be from 0 to 8, got 9");
+  refused({.cga_cluster_size = -1}, "cga_cluster_size must be from 0 to 8, got -1");
   refused({.duplicates = {"a", "a"}}, "empty or duplicate key");
   CHECK_THROWS_AS(plan.set_options("zz", {}), rankmesh::UnknownName);
   CHECK(plan.options_text().empty());
+  // The limits themselves are valid.
+  CHECK_NOTHROW(plan.set_options("dp", {.min_ctas = 64, .max_ctas = 64, .cga_cluster_size = 8}));
+  CHECK_NOTHROW(plan.set_options("dp", {.min_ctas = 1, .max_ctas = 1, .cga_cluster_size = 0}));
+}
+
+TEST_CASE("a group has a unique ID for each ranks_per_id ranks that begin") {
+  MeshPlan plan = plan_of({{"dp", 2}, {"tp", 8}});
+  const std::size_t tp = plan.index_of("tp");
+  CHECK(plan.unique_ids(tp, 8) == 1);
+  for (const auto& [each, ids] : {std::pair{1, 8}, {3, 3}, {4, 2}, {7, 2}, {8, 1}, {9, 1}}) {
+    CAPTURE(each);
+    plan.set_options("tp", {.ranks_per_id = each});
+    CHECK(plan.unique_ids(tp, 8) == ids);
+  }
+}
+
+TEST_CASE("tp goes before pp and pp before dp in a batch, also in a grid; a priority goes first") {
+  const auto pair = std::vector{rankmesh::RankSet::range(0, 2)};
+  MeshPlan plan{2,
+                {},
+                {GroupFamily::of("encoder.dp", pair), GroupFamily::of("pp", pair),
+                 GroupFamily::of("a.pp", pair), GroupFamily::of("dp", pair),
+                 GroupFamily::of("tp", pair), GroupFamily::of("a.tp", pair)}};
+  const auto place = [&](const char* name) { return plan.batch_place(plan.index_of(name)); };
+  CHECK(place("encoder.dp") == place("dp"));
+  CHECK(place("a.pp") == place("pp"));
+  CHECK(place("a.tp") == place("tp"));
+  CHECK(place("tp") < place("pp"));
+  CHECK(place("pp") < place("dp"));
+  plan.set_options("dp", {.priority = -1});
+  CHECK(place("dp") < place("tp"));
 }
 
 TEST_CASE("errors about unknown names list the known ones") {

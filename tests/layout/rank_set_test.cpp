@@ -149,6 +149,7 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
   CHECK(RankSet::parse("0-3, 8 ,16-120:8").to_string() == "0-3,8-120:8");
   CHECK(RankSet::parse(" 5 ").to_string() == "5");
   CHECK(RankSet::parse("3,1,0,2").to_string() == "3,1,0,2");
+  CHECK(RankSet::parse("4-6,1,2", 5).size() == 5);  // as many as are allowed
   CHECK(RankSet::parse("0-9223372036854775806").size() ==
         INT64_MAX);  // a single item is arithmetic
   struct Bad {

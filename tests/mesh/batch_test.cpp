@@ -1,6 +1,7 @@
 // Batches of host operations, which are issued in the order of their priorities.
 #include <doctest/doctest.h>
 
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -67,4 +68,51 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
     CHECK(pair == std::vector<int>{7, 7});
     mesh.close();
   }
+}
+
+TEST_CASE("families that share a connection have its earliest place in a batch") {
+  SKIP_UNLESS(size() == 4, "needs 4 ranks");
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  options.routes = "*.*:host=mpi";
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,pp=2 | tp=2,cp=2", options};
+  const MPI_Comm dp = mesh["dp"].native_mpi(), pp = mesh["pp"].native_mpi();
+  CHECK(dp == mesh["tp"].native_mpi());
+  std::vector<int> out(2);
+  gathers_seen.clear();
+  NcclGroup together{mesh};
+  // As tp, dp goes with cp; alone it would come after pp.
+  Work first = mesh["dp"].gather_async(std::vector<int>{1}, out, 0);
+  Work second = mesh["pp"].gather_async(std::vector<int>{1}, out, 0);
+  together.end();
+  CHECK(gathers_seen == std::vector<MPI_Comm>{dp, pp});
+  first.wait();
+  second.wait();
+  mesh.close();
+}
+
+TEST_CASE("operations behind one that cannot be issued fail with its reason") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  // Counts that MPI cannot take. They are refused before any memory is touched, so there is none.
+  constexpr std::int64_t count = std::int64_t{1} << 31;
+  const Blocks blocks{std::vector<std::int64_t>(static_cast<std::size_t>(size()), count)};
+  std::byte memory{};
+  const Buffer out{&memory, size() * count, DataType::int8, MemoryKind::host};
+  const Call too_large{.operation = Operation::all_gather,
+                       .in = out.slice(tp.rank_in_group().value() * count, count).as_input(),
+                       .out = out,
+                       .out_blocks = &blocks};
+  NcclGroup together{mesh};
+  Work first = detail::GroupAccess::start(tp, too_large, nullptr);
+  Work second = tp.barrier_async();
+  CHECK_THROWS_WITH_AS(together.end(), doctest::Contains("does not fit MPI's int"),
+                       UnsupportedError);
+  CHECK_THROWS_WITH_AS(first.wait(), doctest::Contains("does not fit MPI's int"), ClosedError);
+  CHECK_THROWS_WITH_AS(second.wait(), doctest::Contains("does not fit MPI's int"), ClosedError);
+  tp.barrier();
+  mesh.close();
 }

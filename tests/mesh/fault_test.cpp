@@ -158,6 +158,8 @@ TEST_CASE("a member that does not close a dynamic group is named by the others")
       CHECK_CONTAINS(error.message(), "everyone");
       CHECK_CONTAINS(error.message(), "close");
     }
+    CHECK_THROWS_WITH_AS((void)group->barrier_async(), doctest::Contains("the group is broken"),
+                         ClosedError);
   }
   wait_for_all();
 }
@@ -331,6 +333,21 @@ TEST_CASE("the timeout of a family ends the waits for its operations") {
   if (rank() != last()) {
     Work work = mesh["tp"].all_reduce_async(value);
     CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("1 s"), TimeoutError);
+  }
+  wait_for_all();
+}
+
+TEST_CASE("duplicates have the timeout of their family") {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{10};
+  options.names["tp"].timeout = 1;
+  options.names["tp"].duplicates = {"side"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  static std::vector<std::vector<int>> used_by_mpi;  // MPI may use it until the process ends
+  auto& value = used_by_mpi.emplace_back(1, 1);
+  if (rank() != last()) {
+    Work work = mesh.duplicate("tp", "side").all_reduce_async(value);
+    CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("within 1 s"), TimeoutError);
   }
   wait_for_all();
 }

@@ -215,9 +215,35 @@ TEST_CASE("a communicator of the program can be adopted, and still belongs to th
   MPI_Comm_free(&theirs);
 }
 
+TEST_CASE("a communicator with ranks outside the mesh is not adopted") {
+  NEEDS_RANKS(2);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, rank(), &half);
+  Mesh mesh{half, "tp=auto"};
+  CHECK_THROWS_WITH_AS((void)mesh.adopt(MPI_COMM_WORLD, "all"),
+                       doctest::Contains("is not in the mesh"), UsageError);
+  mesh.close();
+  MPI_Comm_free(&half);
+}
+
 TEST_CASE("a mesh that is destroyed without close() leaves MPI usable") {
   { const Mesh dropped{MPI_COMM_WORLD, "tp=auto"}; }
   CHECK_NOTHROW(mpi::check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"));
+}
+
+TEST_CASE("a group that the program keeps when it drops its mesh is closed") {
+  std::shared_ptr<GroupCoordinator> kept;
+  {
+    Mesh dropped{MPI_COMM_WORLD, "tp=auto"};
+    std::vector<Rank> everyone;
+    for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
+    kept = dropped.new_group(everyone);
+    CHECK(sum_of(*kept, 1) == size());
+  }
+  CHECK_THROWS_AS(kept->barrier(), ClosedError);
+  std::vector<int> value{1};
+  CHECK_THROWS_AS(kept->all_reduce(value), ClosedError);
+  CHECK_THROWS_AS((void)kept->all_reduce_async(value), ClosedError);
 }
 
 TEST_CASE("messages of the program on the communicator are not received, whatever their tag") {

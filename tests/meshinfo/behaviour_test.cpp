@@ -107,6 +107,33 @@ TEST_CASE("a file is written completely or not at all") {
         "d\nf.json\nfiles\nmeshes\nspecs\n");  // no temporary file is left
 }
 
+TEST_CASE("a dot in the name of a folder is no extension") {
+  const Scratch scratch;
+  REQUIRE(shell(scratch, "mkdir d.x; meshinfo show tp=2 -o d.x/f").status == 0);
+  CHECK(scratch.read("d.x/f").starts_with("mesh  tp=2"));
+  CHECK(shell(scratch, "meshinfo show tp=2 -o f.x").status == 2);
+}
+
+TEST_CASE("control characters of an argument do not reach the terminal") {
+  const Scratch scratch;
+  const auto result = shell(scratch, "meshinfo show tp=2 -o \"$(printf 'nowhere/a\\177b\\033c')\"");
+  CHECK(result.status == 2);
+  CHECK_CONTAINS(result.err, "nowhere/a?b?c");
+}
+
+TEST_CASE("the sizes of bench: one size alone and the largest are valid") {
+  const Scratch scratch;
+  for (const std::string sizes : {"-b 8 -e 8", "-b 1024 -e 1K", "-b 1048576G -e 1048576G"}) {
+    CAPTURE(sizes);  // there is no job, which is found after the options are read
+    const auto result = shell(scratch, "meshinfo bench tp=4 " + sizes);
+    CHECK(result.status == 2);
+    CHECK_LACKS(result.err, "-b");
+  }
+  CHECK_CONTAINS(shell(scratch, "meshinfo bench tp=4 -b 1048577G -e 1048577G").err,
+                 "-b must be a size in bytes");
+  CHECK_CONTAINS(shell(scratch, "meshinfo bench tp=4 -b 9 -e 8").err, "-b 9 is above -e 8");
+}
+
 TEST_CASE("a link or a pipe in the place of the file is kept") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "touch real; ln -s real link; meshinfo show tp=2 -o link").status == 0);

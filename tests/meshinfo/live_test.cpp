@@ -171,6 +171,14 @@ TEST_CASE("bench: nccl-tests' columns, checked results, one table per name and o
   CHECK(json["tables"][2]["rows"][0]["size"] == 8);  // 4 blocks of a whole element
   CHECK(json["tables"][2]["rows"][0]["count"] == 1);
 
+  // Groups of one are not measured, and all_to_all has a block for every member.
+  const auto blocks = nlohmann::json::parse(
+      in_job(scratch, "bench dp=4,tp=1 -b 12 -e 12 -d int16 -n 1 -w 0 --op all_to_all --json").out);
+  REQUIRE(blocks["tables"].size() == 1);
+  REQUIRE(blocks["tables"][0]["rows"].size() == 1);
+  CHECK(blocks["tables"][0]["rows"][0]["size"] == 8);
+  CHECK(blocks["tables"][0]["rows"][0]["count"] == 1);
+
   const auto csv = in_job(scratch,
                           "bench dp=2,tp=2 --dim tp -e 16 -n 2 -d half --op all_gather,broadcast "
                           "--output rows.csv");

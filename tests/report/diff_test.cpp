@@ -36,6 +36,14 @@ TEST_CASE("a mesh does not differ from itself") {
   }
 }
 
+TEST_CASE("the same groups in a larger world are a difference") {
+  const rankmesh::MeshPlan plan = MeshSpec::parse_string("dp=2,tp=2").plan();
+  const rankmesh::MeshPlan larger{5, plan.views(), plan.families()};
+  CHECK(rankmesh::diff(plan, plan).is_empty());
+  CHECK(!rankmesh::diff(plan, larger).is_empty());
+  CHECK(!rankmesh::diff(larger, plan).is_empty());
+}
+
 TEST_CASE("names of one mesh only, and equal groups under other names") {
   const PlanDiff found = diff("pp=2,dp=2,tp=4", "stage=2,dp=2,tp=4");
   CHECK_FALSE(found.is_empty());

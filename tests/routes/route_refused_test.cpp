@@ -86,6 +86,19 @@ TEST_CASE("hints suggest the nearest word") {
   CHECK(hint("*.*=shn") == "did you mean 'shm'? the transports are: mpi, shm, nccl");
 }
 
+TEST_CASE("a word of which every character differs is not suggested") {
+  const auto hint = [](const char* text) {
+    try {
+      RouteTable::parse(text, RouteSource::code, "x").check_names({"dp", "pp"});
+    } catch (const SpecError& error) {
+      return error.hint();
+    }
+    return std::string{};
+  };
+  CHECK(hint("xy.*:host=mpi") == "the names are: dp, pp");
+  CHECK(hint("dx.*:host=mpi") == "did you mean 'dp'? the names are: dp, pp");
+}
+
 TEST_CASE("errors in a text of several lines have the line, and the position in it") {
   CHECK_THROWS_WITH_AS(
       (void)RouteTable::parse("*.*:0-8=shm\n# so far so good\n  *.*:host=ibv\n", RouteSource::code,

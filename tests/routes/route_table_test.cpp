@@ -185,3 +185,16 @@ TEST_CASE(
           "the route 'tq.*=mpi' is for 'tq', but the mesh has no groups of that name"),
       SpecError);
 }
+
+TEST_CASE(
+    "while the nodes are not known, a rule for one node leaves the next rules as candidates") {
+  const RouteTable table =
+      RouteTable::parse("*.*:host:one_node=mpi; *.*:host=mpi", RouteSource::code, "x");
+  const RouteQuery query{.operation = Operation::broadcast};
+  const auto rules = [&](std::optional<std::int32_t> nodes) {
+    return table.resolve({"a", 2, nodes}, query).front().rules;
+  };
+  CHECK(rules(std::nullopt) == std::vector<std::size_t>{0, 1});
+  CHECK(rules(1) == std::vector<std::size_t>{0});
+  CHECK(rules(2) == std::vector<std::size_t>{1});
+}

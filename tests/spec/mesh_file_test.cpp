@@ -5,6 +5,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "spec/spec_of.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::MeshPlan;
@@ -21,6 +22,41 @@ std::string groups_of(const MeshPlan& plan, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("a file may list as many ranks as the limit says") {
+  const MeshSpec spec = spec_of(R"(
+mesh = "dp=1048576"
+[groups]
+all = ["0-524287", "524288-1048575"]
+)");
+  CHECK(spec.plan().groups("all").highest() == rankmesh::Rank{1048575});
+}
+
+TEST_CASE("the options of a grid stay with it where another grid's name begins alike") {
+  const MeshSpec spec = spec_of(R"(
+[grids.enc]
+mesh = "tp=2"
+ranks = "0-1"
+[grids.encoder]
+mesh = "tp=2"
+ranks = "2-3"
+[options.encoder.tp]
+lazy = true
+)");
+  CHECK_CONTAINS(spec.to_toml(), "[options.encoder.tp]");
+  const MeshPlan plan = spec_of(spec.to_toml()).plan();
+  CHECK(plan.options(plan.index_of("encoder.tp")).lazy);
+  CHECK(!plan.options(plan.index_of("enc.tp")).lazy);
+}
+
+TEST_CASE("characters that a file cannot hold are escaped") {
+  const MeshSpec spec = spec_of("mesh = \"tp=2\"\nsource = \"a\\u007fb\\u0001\"\n");
+  CHECK(spec.provenance().source ==
+        "a\x7f"
+        "b\x01");
+  CHECK_LACKS(spec.to_toml(), "\x7f");
+  CHECK(spec_of(spec.to_toml()).provenance().source == spec.provenance().source);
+}
 
 TEST_CASE("lists of groups: numbers or ranges, partial, overlapping, of different sizes") {
   const auto plan = spec_of(R"(

@@ -134,3 +134,8 @@ TEST_CASE("damaged text is refused quickly, however long") {
     }
   }
 }
+
+TEST_CASE("an error quotes the text as it is, and replaces control characters alone") {
+  CHECK_CONTAINS(refusal("pp=2, tp=x").message(), "mesh 'pp=2, tp=x', position 9");
+  CHECK_CONTAINS(refusal("pp=2,\ttp=\x7f~").message(), "mesh 'pp=2,?tp=?~', position 9");
+}

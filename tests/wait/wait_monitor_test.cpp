@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/checks.hpp"
 #include "wait_world.hpp"
 
 using namespace rankmesh;
@@ -58,6 +59,18 @@ TEST_CASE("a rank that waits at another point is named with it") {
   }
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
   MPI_Wait(&all, MPI_STATUS_IGNORE);
+}
+
+TEST_CASE("a rank that gives up another wait point does not end this wait") {
+  NEEDS_RANKS(2);
+  WaitWorld world;
+  if (rank() == last()) world.monitor.give_up(world.point, "no disk");
+  wait_for_all();
+  const Deadline moment = WaitWorld::after(0.3);
+  CHECK_NOTHROW(world.monitor.wait([&] { return moment.passed(); },
+                                   WaitPoint::of_all(size(), "another place"),
+                                   WaitWorld::after(60)));
+  wait_for_all();
 }
 
 TEST_CASE(
