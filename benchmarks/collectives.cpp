@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // collectives [--ops LIST] [--min BYTES] [--max BYTES] [--pairs N] [--only COLUMNS]
 //
 // Compares each collective of rankmesh with the function of MPI on an equal communicator. It

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares the control queue with MPI_Bcast of the same bytes on an equal communicator.
 //
 //   scripts/run-mpi 2 build-bench/benchmarks/control_queue_benchmark [PAIRS]

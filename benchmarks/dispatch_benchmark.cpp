@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // dispatch_benchmark [TOKENS [WIDTH [TOP_K [EXPERTS_PER_RANK [PAIRS]]]]]
 //
 // Measures one step of expert dispatch and combine, alternately by ExpertDispatcher and by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // groups_by_hand json|text|csv: prints what `meshinfo groups pp=16,dp=512,cp=16,tp=8 --format ...`
 // prints, with loops for this one mesh. scripts/bench-million compares meshinfo with it.
 #include <charconv>

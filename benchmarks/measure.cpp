@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // measure RUNS COMMAND [-- COMMAND]: runs the commands alternately and discards their output.
 // Prints the median, minimum and maximum of the milliseconds of each command, and its largest
 // resident set in MB; for two commands also the ratios of the pairs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures planning and queries at growing world sizes, and compares them with
 // lists of ranks in vectors.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures queries for one rank of a mesh of six dimensions: its coordinates, its group along one
 // dimension, and its rank in this group. The four variants run alternately, batch by batch, so
 // that a disturbance affects all of them: rankmesh Layout::coordinates and GroupFamily::find by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // router_cost [OPERATION]: 10,000 calls of a coordinator whose transport does nothing, for
 // callgrind.
 //

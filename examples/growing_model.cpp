@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two models share one world, one on even ranks, one on odd ranks. The even model grows from 2 to 4
 // ranks and shrinks again while the odd model keeps running.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Lets the examples communicate either from host memory or from device memory by NCCL.
 #pragma once
 

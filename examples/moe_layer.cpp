@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A mixture-of-experts layer, forward and backward. The result is compared with one process.
 //
 //   mpirun -n 8 moe_layer "dp=4,tp=2 | ep=8"

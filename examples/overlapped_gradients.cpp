@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Data-parallel training that reduces gradients during the backward pass. The result is compared
 // with one process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A data-parallel pipeline with the 1F1B schedule. The result is compared with one process.
 //
 //   mpirun -n 8 pipeline_1f1b "pp=4,dp=2"

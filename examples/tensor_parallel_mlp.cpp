@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A pipeline of tensor-parallel MLPs with data parallelism. The result is compared with
 // one process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two models share one world. Even ranks run one model, odd ranks the other. Each has its
 // own groups.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/version.hpp"
 
 #define RANKMESH_TEXT(x) #x

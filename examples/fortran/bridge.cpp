@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C++ part of a Fortran or C program. It builds a mesh on the communicator of the caller.
 #include <cstdio>
 #include <optional>

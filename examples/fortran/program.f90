@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: BSD-3-Clause
 ! A Fortran program that passes its communicator to a C++ library built on rankmesh.
 !
 !   mpirun -n 6 fortran_program

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Symbol visibility: only symbols with RANKMESH_API are exported.
 #pragma once
 

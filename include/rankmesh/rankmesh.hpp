@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Includes the headers that a program with communication usually needs.
 #pragma once
 

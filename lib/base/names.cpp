@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The spelling of the enumerations of base/.
 #include <iterator>
 

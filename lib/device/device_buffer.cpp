@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/device_buffer.hpp"
 
 #include "rankmesh/device/cuda.hpp"

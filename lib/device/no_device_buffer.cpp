@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // DeviceBuffer for builds without the headers of CUDA.
 #include "rankmesh/device/device_buffer.hpp"
 

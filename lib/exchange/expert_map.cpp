@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/exchange/expert_map.hpp"
 
 #include <limits>

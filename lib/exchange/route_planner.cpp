@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/route_planner.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/lowered_call.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/group/work.hpp"
 
 #include "detail/mesh_runtime.hpp"

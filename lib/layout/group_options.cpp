@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/layout/group_options.hpp"
 
 #include <fmt/format.h>

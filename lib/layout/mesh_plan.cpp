@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/layout/mesh_plan.hpp"
 
 #include <algorithm>

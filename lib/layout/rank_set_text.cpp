@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The compact text form of a set of ranks.
 #include <algorithm>
 #include <charconv>

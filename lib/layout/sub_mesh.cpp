@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cuts parts out of a mesh, and joins parts.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Closes a mesh, or one group of it.
 #include <algorithm>
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Chooses the devices of a mesh.
 #include "detail/device_backend.hpp"
 

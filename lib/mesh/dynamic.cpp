@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Groups that are created and closed while the mesh is open.
 #include <algorithm>
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/mesh/mesh.hpp"
 
 #include <algorithm>

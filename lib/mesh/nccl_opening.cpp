@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens NCCL communicators: bootstrap, splits, warm-up.
 #include <algorithm>
 #include <utility>

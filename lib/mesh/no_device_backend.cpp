@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_backend.hpp"
 #include "detail/device_libraries.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens a mesh.
 #include <algorithm>
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Decides which NCCL communicators a step opens, and opens those of lazy families later.
 #include <algorithm>
 #include <utility>

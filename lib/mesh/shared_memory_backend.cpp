@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/shared_memory_backend.hpp"
 
 #include <algorithm>

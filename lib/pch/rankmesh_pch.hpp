@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Precompiled for speed alone: every file includes what it uses.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads rules from text.
 #include <algorithm>
 #include <array>

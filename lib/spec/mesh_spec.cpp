@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns a description into a plan.
 #include "rankmesh/spec/mesh_spec.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The grammar of the mesh string.
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns a mesh string into layouts and families.
 #include "rankmesh/spec/mesh_string.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
 #include <fstream>

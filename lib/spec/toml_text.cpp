@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes a description as a TOML file.
 #include <algorithm>
 

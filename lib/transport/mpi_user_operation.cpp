@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/mpi_user_operation.hpp"
 
 #include <string>

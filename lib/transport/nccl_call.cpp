@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_call.hpp"
 
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compiled with -O3 in every build type, so that the compiler vectorises the loops.
 #include "detail/reduce_kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "detail/shm_transport.hpp"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/transport/transport.hpp"
 
 #include "rankmesh/wait/backoff.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/wait/wait_monitor.hpp"
 
 #include <algorithm>

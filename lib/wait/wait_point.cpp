@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/wait/wait_point.hpp"
 
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares narrow floats with their definition: the nearest value, ties to even.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A mesh with devices that outlives MPI: it ends its NCCL communicators by itself, and its later
 // close says why not.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Along every axis on devices, against the host.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How NCCL communicators come to be, and how that fails. The faults are the double's.
 #include <doctest/doctest.h>
 

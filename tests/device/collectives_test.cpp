@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every operation on device memory: reductions against the reference, the others against the same
 // operation on host memory.
 #include <doctest/doctest.h>

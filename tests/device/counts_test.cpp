@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The plan's counts against what is really created, for published layouts scaled down to 16 ranks
 // (docs/communicators.md has the table for the whole ones).
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What is made of collectives, through device memory.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Expert dispatch on device memory, against the same reference as on the host.
 #include "exchange/experts_reference.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What is issued: batches, captured graphs, communicators of the user's, every type.
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The launchers of kernels on the CPU double, which runs no kernels: their host implementations,
 // queued on the stream.
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What device operations refer to while a mesh, a group or a batch ends in an unusual way.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How single names are opened: several IDs, splits, later, more than once.
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

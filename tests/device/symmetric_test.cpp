@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Symmetric memory on devices: allocated by NCCL, registered with the communicators of names.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The platform of the device suite: the CPU doubles, one device that all ranks share, or a device
 // per rank.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Streams, events and buffers.
 #include <dlfcn.h>
 #include <doctest/doctest.h>

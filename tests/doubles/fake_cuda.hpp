@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the CPU double of libcudart exports beside CUDA's own functions: for the double of
 // libnccl, for tests that queue "kernels" as host functions, and for tests that count leaks.
 // It is a tool of the tests; nothing in the product falls back to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the CPU double of libnccl exports beside NCCL's own functions, for tests that count leaks
 // or make something fail. Look the functions up with dlsym where the library is opened at run time.
 // It is a tool of the tests; nothing in the product falls back to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Many buffers by few collectives, in an order that does not depend on the rank.
 #include "rankmesh/exchange/bucket.hpp"
 

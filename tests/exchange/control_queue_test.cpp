@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One writer, several readers: each message arrives once and in order; late ranks are named.
 #include "rankmesh/exchange/control_queue.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Random steps of expert dispatch, compared with a computation in one process. Used on host and on
 // device memory.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Expert dispatch against one plain process, on host memory.
 #include <doctest/doctest.h>
 

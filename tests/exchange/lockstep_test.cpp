@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ranks that are idle, or done at different times, take the same steps.
 #include "rankmesh/exchange/lockstep.hpp"
 

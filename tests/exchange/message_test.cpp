@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of any length, and bytes that are not messages.
 #include "rankmesh/exchange/message.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Values of any type between ranks, and bytes that are not values.
 #include "rankmesh/exchange/objects.hpp"
 

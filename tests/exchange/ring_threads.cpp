@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The control queue's protocol over threads, so that ThreadSanitizer sees both sides of it: a
 // writer and 1 to 7 readers, messages of all lengths, small rings.
 #include <cstdio>

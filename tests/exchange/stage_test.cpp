@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Neighbouring stages exchange in both directions without waiting for each other in a circle.
 #include <doctest/doctest.h>
 

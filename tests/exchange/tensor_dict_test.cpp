@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tensors by name: broadcast, sent stage to stage whole and in slices, into old and new memory.
 #include "rankmesh/exchange/tensor_dict.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Properties that hold for every text of a mesh.
 #pragma once
 

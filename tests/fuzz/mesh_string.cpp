@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fuzzes views and products; presets have their own target.
 #include "check.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Mutations that keep the structure of a mesh: they change a number, or add, remove or move an
 // item. Mutations of bytes alone seldom get past the check that the sizes fit the world.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fuzzes `system:key=value,...`, also with products.
 #include "check.hpp"
 

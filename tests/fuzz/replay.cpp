@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a target on its kept corpus, without libFuzzer. The corpus has one input per line, with \n,
 // \\ and \xNN as escapes.
 #include <cstdio>

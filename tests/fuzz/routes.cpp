@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fuzzes routes: any text is refused with a place and a hint, or is printed and parses back to the
 // same rules.
 #include <cstdint>

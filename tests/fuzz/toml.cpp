@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fuzzes the TOML form and its mesh string.
 #include "check.hpp"
 

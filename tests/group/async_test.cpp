@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Asynchronous operations: the same results as the blocking forms, in any order of completion.
 #include <doctest/doctest.h>
 

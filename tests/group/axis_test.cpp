@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Concatenation and division along every axis of row-major arrays, element by element.
 #include <doctest/doctest.h>
 

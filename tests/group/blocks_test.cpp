@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Blocks of different sizes, against a plain reference.
 #include <doctest/doctest.h>
 

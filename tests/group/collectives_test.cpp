@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every operation of a coordinator against a plain reference, over groups of a mesh, counts and
 // chunk sizes.
 #include <doctest/doctest.h>

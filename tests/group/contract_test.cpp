@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Errors instead of undefined behaviour. Every check happens before anything is sent, so ranks may
 // fail alone.
 #include <doctest/doctest.h>

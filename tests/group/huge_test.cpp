@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // More than 2^31 elements in one call. Needs about 4.5 GB per rank at 2 ranks;
 // part of the long tests.
 #include <doctest/doctest.h>

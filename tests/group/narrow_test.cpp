@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reductions of 16- and 8-bit floats on the host: computed in float32, rounded once.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The router, with transports of the test: which of them are asked, and which one is chosen.
 #include <doctest/doctest.h>
 

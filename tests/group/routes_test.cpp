@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The choice of transports on an open mesh.
 #include <doctest/doctest.h>
 

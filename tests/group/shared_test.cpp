@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collectives through shared memory, and on symmetric memory, against MPI's on an equal group.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests slices, concatenation and sub-meshes. Flatten and unflatten are compared with the records
 // of torch in tests/presets.
 #include "rankmesh/layout/operations.hpp"

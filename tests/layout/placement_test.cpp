@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Which node each rank is on.
 #include "rankmesh/layout/placement.hpp"
 

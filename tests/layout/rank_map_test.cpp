@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/layout/rank_map.hpp"
 
 #include <doctest/doctest.h>

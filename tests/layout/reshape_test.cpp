@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An ordered set of ranks whose index is written in other factors: against plain arithmetic.
 #include "rankmesh/layout/reshape.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A mesh, its groups and an environment that outlive MPI_Finalize must not call MPI any more.
 #include <cstdio>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Batches of host operations, which are issued in the order of their priorities.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ranks that differ, fail, are late or are missing. Every wait here ends by a deadline of the test.
 #include <doctest/doctest.h>
 

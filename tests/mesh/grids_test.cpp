@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several grids on one world, opened in one call: an encoder and a decoder of different shapes, and
 // ranks that are in no grid.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // killed RANK: a job that uses shared memory until the rank with this number is killed.
 // Every rank prints its process id first.
 #include <unistd.h>

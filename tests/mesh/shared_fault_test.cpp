@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Members that are missing in an operation in shared memory: the mesh's deadline ends the others.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests that golden files cannot express: size limits, memory, pipes, terminals, files.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the command line as its users see it: golden/*.txt holds commands, their output and their
 // exit status.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The JSON documents: their keys and types, exactly, and their numbers against plain loops.
 #include <doctest/doctest.h>
 

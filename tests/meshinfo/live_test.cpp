@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo inside a job of four ranks.
 #include <doctest/doctest.h>
 

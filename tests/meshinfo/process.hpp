@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs meshinfo as a shell does, in an empty folder and with an environment of its own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Segments that all members share, that leave no name behind, and that fail on all members alike.
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests properties of the systems that groups alone do not show, through the C++ API.
 #include <doctest/doctest.h>
 

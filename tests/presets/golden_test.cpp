@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares every golden record, and checks that every rejected configuration is refused.
 #include <cstdlib>
 

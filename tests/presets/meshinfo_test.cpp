@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares the records with the output of meshinfo.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests properties of all presets on random configurations.
 #include <functional>
 #include <random>

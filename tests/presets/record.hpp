@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Golden records: the groups that a system makes for a configuration, and the mesh string for the
 // same configuration.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the errors of presets, also for configurations that a system accepts.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the errors of invalid rules.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the meaning of rules and their order.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rules from measurements.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cases that fail on purpose, each run by itself by ./reporter.
 #include <doctest/doctest.h>
 

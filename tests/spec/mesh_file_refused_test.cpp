@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the errors of files that are valid TOML but not valid meshes.
 #include <doctest/doctest.h>
 

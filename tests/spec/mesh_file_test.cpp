@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the parts of a file that a mesh string cannot express: ranks, grids, lists,
 // options, routes.
 #include <doctest/doctest.h>

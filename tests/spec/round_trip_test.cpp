@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests that printed strings and files parse back to the same plan, for random descriptions.
 #include <doctest/doctest.h>
 

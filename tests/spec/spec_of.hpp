@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads a mesh file that is a text in a test.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks that print the text that they searched, and macros that skip test cases.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a doctest executable. These are failures too: a filter that no test case passes, and a test
 // case that asserts nothing and is not skipped. The exit status is 77 if all were skipped.
 #define DOCTEST_CONFIG_IMPLEMENT

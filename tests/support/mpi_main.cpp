@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a doctest executable on every rank of an MPI job.
 //
 // Each rank's messages carry its number. A failed requirement or an exception on any rank ends the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ends a test that would otherwise hang, with a message that says why.
 #pragma once
 

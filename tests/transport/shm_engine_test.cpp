@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the protocol of shared memory between the threads of one process: random operations, sizes,
 // types and orders of completion, compared with a simple reference. Every algorithm of the table
 // must have run, and no step may allocate. The test is built a second time with ThreadSanitizer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/wait/backoff.hpp"
 
 #include <doctest/doctest.h>

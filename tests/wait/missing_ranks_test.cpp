@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waits with a deadline: which ranks are reported as missing.
 
 #include <doctest/doctest.h>

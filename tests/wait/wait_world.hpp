@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A communicator and a monitor for one test of waits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // bench and tune: their options and their measurements.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One measurement: an operation on so many bytes, and the memory that each rank's call uses.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo bench on a live mesh: nccl-tests' columns, one table per name and operation.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The values that measured calls carry, and the check of their results.
 #pragma once
 

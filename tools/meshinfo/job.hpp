@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job that meshinfo runs in, if a launcher started it, and the live mesh of that job.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo in a job: opens the mesh and gathers the host and the process of every rank.
 #include "job.hpp"
 

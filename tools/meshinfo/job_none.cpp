@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo without MPI: it sees that there is a job, but cannot take part in it.
 #include "bench.hpp"
 #include "job.hpp"

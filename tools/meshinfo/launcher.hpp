@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job as the launcher's environment describes it, before MPI is started.
 #pragma once
 

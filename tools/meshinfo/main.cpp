@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo: prints, explains and checks rank mappings, offline and in a live job.
 #include <algorithm>
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Times and checks operations on one group, for bench and tune. Built only with MPI.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The subcommands of meshinfo, one file each, and the state of one run.
 #pragma once
 

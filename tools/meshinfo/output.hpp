@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Where and in which form a subcommand prints.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // meshinfo tune in a job: every transport on a mesh of its own, in turns, then the rules that
 // follow.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory of a call: a pointer with a memory kind, an element type and a 64-bit count.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A point in time after which a wait ends with a TimeoutError.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The exceptions of rankmesh. All of them derive from Error.
 #pragma once
 

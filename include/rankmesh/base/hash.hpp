@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // 128-bit hashes, for digests and for the comparison of ranks.
 #pragma once
 

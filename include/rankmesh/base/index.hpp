@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Whole numbers with a meaning, so that a rank is never passed as a rank in group.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Log messages. rankmesh prints nothing by itself: the user passes a sink, or asks for one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Floats of 16 and 8 bits. They are converted to float32 for arithmetic.
 #pragma once
 

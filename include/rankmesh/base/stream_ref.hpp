@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A reference to a device stream that needs no device header.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory that the other ranks of the mesh can address too.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The addresses of symmetric memory in this process.
 #pragma once
 

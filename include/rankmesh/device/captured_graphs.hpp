@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // CUDA graphs that contain operations of a communicator.
 #pragma once
 

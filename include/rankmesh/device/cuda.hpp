@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Errors and versions of CUDA's runtime.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The device operations of a batch, without the headers of CUDA and NCCL.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduces many small buffers with few collectives.
 #pragma once
 

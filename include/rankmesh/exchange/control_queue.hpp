@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends small messages from one rank to all others of a group without collective calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends tokens to their experts and the results back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The placement of experts on ranks.
 #pragma once
 

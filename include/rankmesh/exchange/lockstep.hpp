@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Lets ranks with different amounts of work make the same steps.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of any length: the receiver need not know the length.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Converts objects to bytes in cereal's portable binary format, and validates the bytes when it
 // reads them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends values of any type that cereal can serialise.
 //
 // Programs that include this header need cereal (libcereal-dev); rankmesh.hpp does not include it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends and receives between the stages of a pipeline.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends tensors by name; the receivers need not know their names, shapes and types.
 #pragma once
 

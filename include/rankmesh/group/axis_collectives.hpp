@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collectives along any axis of a row-major array.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The coordinator of one group: its operations and its facts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The other member of a point-to-point operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The handle of an asynchronous operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The place of a family's operations in a batch.
 #pragma once
 

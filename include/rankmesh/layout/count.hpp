@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The numbers of groups and communicators that a plan creates.
 #pragma once
 

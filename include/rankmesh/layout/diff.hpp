@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The difference between two plans.
 #pragma once
 

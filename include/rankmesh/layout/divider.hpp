@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fast division by a divisor that is known in advance.
 #pragma once
 

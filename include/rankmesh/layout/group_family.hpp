@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The set of all groups of one kind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Dimensions with sizes and strides: arithmetic between ranks and coordinates.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // All groups of a mesh as data: their ranks and order, and the communicators that serve them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations that make layouts from layouts, as in torch DeviceMesh.
 #pragma once
 

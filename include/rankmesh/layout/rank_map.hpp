@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Moves a mesh to other ranks.
 #pragma once
 

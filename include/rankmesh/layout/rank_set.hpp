@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An ordered set of ranks that is stored as strides instead of a list.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A table of ranks by position, for layouts that arithmetic cannot describe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Divides an ordered set of ranks by other factors than its own dimensions.
 #pragma once
 

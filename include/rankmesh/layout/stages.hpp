@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The layers of a model on each pipeline stage.
 #pragma once
 

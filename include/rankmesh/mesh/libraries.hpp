@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The libraries that rankmesh uses in this process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens the groups of a mesh plan on an MPI communicator.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A batch: operations that are issued together.
 #pragma once
 

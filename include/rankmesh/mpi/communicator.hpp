@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Communicators: a view that does not own, and an owner that frees.
 #pragma once
 

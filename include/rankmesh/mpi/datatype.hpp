@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Translates data types, reductions and large counts for MPI.
 #pragma once
 

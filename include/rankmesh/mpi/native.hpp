@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Includes <mpi.h> without the deprecated C++ bindings. No other header includes it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How much a mesh creates, compared with creating every group on every rank.
 #pragma once
 

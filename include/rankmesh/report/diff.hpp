@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The differences between two meshes.
 #pragma once
 

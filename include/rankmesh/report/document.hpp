@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A report as a value. The writers print it as text, JSON or CSV (rankmesh/report/write.hpp).
 #pragma once
 

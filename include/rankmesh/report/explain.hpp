@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of a mesh, written out so that it can be checked with pencil and paper.
 #pragma once
 

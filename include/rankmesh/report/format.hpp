@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The forms of a report, and the facts of a running job.
 #pragma once
 

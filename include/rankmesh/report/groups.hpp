@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every group of every name that is asked for.
 #pragma once
 

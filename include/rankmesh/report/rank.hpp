@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One rank: its coordinates and its groups.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Which transport carries which operation, for every name of a mesh.
 #pragma once
 

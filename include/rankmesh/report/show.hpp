@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The mesh as a whole: the grid if it is small, the names always.
 #pragma once
 

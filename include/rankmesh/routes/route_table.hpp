@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rules that choose the transport of each operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A mesh as the user describes it: a mesh string, or a file that can say more.
 #pragma once
 

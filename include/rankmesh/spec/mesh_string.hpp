@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The mesh string: dimensions or a preset, and products of dimensions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Presets: the layouts of established systems.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Collects the routes of a mesh from all places where they can be written.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The blocks of a buffer, one per member of a group.
 #pragma once
 

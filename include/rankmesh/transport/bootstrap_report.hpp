@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How a group's NCCL communicator was created.
 #pragma once
 

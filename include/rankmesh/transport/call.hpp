@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The description of one operation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The interface of transports, which carry operations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Verifies before a collective that all ranks pass the same values and that none has failed.
 #pragma once
 

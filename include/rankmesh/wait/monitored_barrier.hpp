@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A barrier that names the missing ranks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Waits with a deadline that find out which ranks are missing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A place in the program where several ranks wait for each other.
 #pragma once
 

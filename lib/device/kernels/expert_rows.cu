@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The kernels of the expert dispatcher. Each block of threads works on one row.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

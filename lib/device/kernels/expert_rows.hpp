@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The work of an expert dispatcher on rows: gathering rows, and weighted sums of rows. The
 // arguments are the same for host memory and for the kernels.
 #pragma once

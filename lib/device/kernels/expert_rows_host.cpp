@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The work of expert dispatchers on rows in host memory.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The launchers of the expert dispatcher's kernels for builds without nvcc.
 #include "device/kernels/expert_rows.hpp"
 #include "rankmesh/base/error.hpp"

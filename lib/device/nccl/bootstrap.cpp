@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/nccl/bootstrap.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The private parts of a control queue, which its sources share: opening (control_queue.cpp), the
 // writer (control_queue_writer.cpp) and the readers (control_queue_reader.cpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The private parts of an expert dispatcher, which the sources of its two halves share: making
 // routes (expert_dispatcher.cpp) and moving rows (expert_rows.cpp).
 #pragma once

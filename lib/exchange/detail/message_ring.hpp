@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The protocol of a control queue in shared memory: one writer, and readers that each read
 // every message.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages on their way from a control queue's writer to readers on other nodes.
 #pragma once
 

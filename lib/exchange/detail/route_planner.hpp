@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Plans which rows an expert dispatcher moves where.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The description of the tensors in a dictionary, which is sent before their elements.
 #pragma once
 

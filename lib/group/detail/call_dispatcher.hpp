@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs calls: checks them, and passes them to a transport or to the open batch.
 #pragma once
 

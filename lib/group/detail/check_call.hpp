@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks the contract of every operation before a transport gets it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Device operations of one mesh that are issued together.
 #pragma once
 

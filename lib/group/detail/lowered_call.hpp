@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Replaces calls that no transport carries by simpler calls on scratch memory.
 #pragma once
 

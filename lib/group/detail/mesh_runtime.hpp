@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state that all coordinators of one mesh share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Asynchronous operations that are not complete.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Chooses the transport of each host call from a table that is computed once.
 #pragma once
 

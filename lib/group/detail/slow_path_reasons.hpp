@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Why calls may not take the fast path.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The connections of one rank, and the steps that create them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The devices of a mesh. The build compiles device_backend.cpp, or no_device_backend.cpp if CUDA or
 // NCCL is missing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The CUDA runtime, the CUDA driver and NCCL as libraries. The build compiles device_libraries.cpp,
 // or no_device_backend.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Makes the members of a dynamic group wait for each other before they create it.
 #pragma once
 

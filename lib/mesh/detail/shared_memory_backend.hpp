@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The shared memory of one mesh on one node.
 #pragma once
 

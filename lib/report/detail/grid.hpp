@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The drawing of one view: a row per combination of the outer dimensions, a column per coordinate
 // of the last.
 #pragma once

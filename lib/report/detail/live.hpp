@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The facts of a running job, as text.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The check that every report about one rank begins with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The dimensions of a view, as the reports that explain it list them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The writers of the three forms, and the buffer in front of their sink.
 #pragma once
 

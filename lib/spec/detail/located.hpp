@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Adds the place in a file to errors.
 #pragma once
 

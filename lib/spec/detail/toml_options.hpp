@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The options of a family in a mesh file: one key per field of GroupOptions.
 #pragma once
 

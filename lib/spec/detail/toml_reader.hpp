@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads one table of a mesh file by type.
 #pragma once
 

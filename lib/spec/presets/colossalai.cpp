@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ColossalAI: ProcessGroupMesh with numbered axes, and the axes of its two hybrid plugins.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // DeepSpeed: ProcessTopology, its pipeline grid, and three ways to place experts in the
 // data-parallel ranks.
 #include <array>

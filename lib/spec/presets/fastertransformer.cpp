@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // FasterTransformer's Cartesian grid: rank = tp + TP*pp.
 #include "detail/families.hpp"
 #include "detail/preset.hpp"

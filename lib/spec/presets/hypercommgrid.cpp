@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Megatron-LM's HyperCommGrid: any dimensions, the first varying fastest.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // jax create_hybrid_device_mesh: axis i has dcn_i x ici_i ranks, the part across the data-center
 // network outermost.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The order of parallelism of Llama 3.1: [TP, CP, PP, DP], innermost first (The Llama 3 Herd of
 // Models, section 3.3.2).
 #include "detail/families.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Megatron-LM's initialize_model_parallel: one order string gives a dense and an expert view.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The list of presets, and the checks that all of them share.
 #include <algorithm>
 

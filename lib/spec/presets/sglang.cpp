@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // SGLang: pp outside tp, and two factorisations of each tp group, for attention and for experts.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // TensorRT-LLM's Mapping, before (tp_fastest) and after (cp_fastest) its change of convention.
 #include <fmt/format.h>
 

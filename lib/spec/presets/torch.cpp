@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // torch DeviceMesh: row-major, on the ranks 0, 1, ... or on the ranks of rank_map.
 #include <algorithm>
 

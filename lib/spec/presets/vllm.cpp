@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // vLLM's initialize_model_parallel: the world as external_dp x dp x pp x pcp x tp.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The interface of transports for device memory, without the headers of CUDA and NCCL.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages between two members by MPI: send, recv and send_recv.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A user's reduction as an MPI_Op.
 #pragma once
 

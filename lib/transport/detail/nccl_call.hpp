@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Issues calls with functions of NCCL.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state that the NCCL transports of one mesh share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transport for device memory over NCCL.
 #pragma once
 

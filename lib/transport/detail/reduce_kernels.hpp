@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduces host memory, element by element over several sources.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Host memory within a node, through memory that the members share.
 #pragma once
 

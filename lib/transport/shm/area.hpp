@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The layout of the memory that one member of a group shares with the others: counters, small
 // payloads next to them, and slots for larger payloads.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The protocol of collectives in shared memory. It knows neither MPI nor processes (members are
 // processes that share a segment, or threads of one process), and it never waits.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fast path of algorithms that take one step. It does what Engine::begin() and advance() would
 // do, but the algorithm is a constant of the compilation: its functions are inlined, and nothing is
 // written to a queue. For 8 bytes this halves the instructions. Only the source file of such an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the algorithms in symmetric memory share. The payload of a member says where its buffers
 // lie; the others then read and write the buffers themselves.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The communicator of rankmesh's own messages, and how the ranks of a mesh agree and wait on it.
 #pragma once
 

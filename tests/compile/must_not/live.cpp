@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Misuse of communicators, coordinators and meshes that the compiler must find; see
 // ../must_not_compile.
 #include <span>

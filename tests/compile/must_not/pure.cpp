@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Misuse of plain values that the compiler must find; see ../must_not_compile.
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"

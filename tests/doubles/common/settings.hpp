@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What the doubles are told through the environment.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What a stream capture has recorded so far.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Copies and fills, and memory that is allocated and freed in stream order.
 #include <cstring>
 #include <string>

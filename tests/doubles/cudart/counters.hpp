@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The parts of FakeCudaCounters that other files keep.
 #pragma once
 

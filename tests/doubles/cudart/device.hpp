@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The devices that the environment describes, and the one that each thread works on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The last error of each thread, as the runtime keeps it.
 #pragma once
 

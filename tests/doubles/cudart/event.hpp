@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Events: a mark in a stream and the time at which it was reached.
 #pragma once
 

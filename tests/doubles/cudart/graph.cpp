@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Stream capture and graphs: the operations are kept in the order of the calls and queued again, in
 // that order, on the stream that the graph is launched on.
 #include <algorithm>

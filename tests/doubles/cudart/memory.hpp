@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fake device memory: ordinary memory with a register of what was allocated where.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A stream: one thread that carries out its operations in the order in which they were queued.
 #pragma once
 

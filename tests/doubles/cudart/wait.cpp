@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Asking and waiting for streams and for the device.
 #include "common/settings.hpp"
 #include "device.hpp"

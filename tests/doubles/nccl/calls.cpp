@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NCCL's communication functions: each only writes down what was called.
 #include "group.hpp"
 

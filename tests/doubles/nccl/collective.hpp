@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The collectives, each made of messages between all ranks and a local reduction.
 #pragma once
 

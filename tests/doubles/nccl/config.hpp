@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The configuration that a caller hands in: read by its own size, for it grows from version
 // to version.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What FakeNcclCounters is made from.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Carries operations out: on the stream's thread, in the order of issue of their communicator.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Failures on order: from FAKE_NCCL_FAULTS and fake_nccl_inject.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Group calls: per thread, what is called between start and end is put off to the outermost end. A
 // call outside a group is a group of one.
 #pragma once

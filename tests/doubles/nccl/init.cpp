@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // New communicators from unique IDs.
 #include <vector>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The end of a communicator, and what can be asked of it.
 #include <chrono>
 

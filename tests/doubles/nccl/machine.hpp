@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What tells one host, process space and device from another.
 #pragma once
 

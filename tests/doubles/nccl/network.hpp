@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NCCL_SOCKET_IFNAME, which the real bootstrap obeys.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What hangs on a communicator: reductions, registrations, windows; and memory for them.
 #include <cstring>
 #include <set>

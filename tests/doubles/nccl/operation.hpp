@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One collective, send or receive as it was called.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A result code and the words for ncclGetLastError.
 #pragma once
 

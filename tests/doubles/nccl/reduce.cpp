@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "reduce.hpp"
 
 #include <cuda_bf16.h>

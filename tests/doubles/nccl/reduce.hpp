@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Arithmetic on every NCCL type. Integers wrap round; the types of 16 and 8 bits are computed in
 // float and rounded once at the end; ranks are combined in their order.
 #pragma once

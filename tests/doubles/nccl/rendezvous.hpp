@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How the ranks that hold the same unique ID find each other. Whoever makes an ID becomes its
 // root: a thread on a socket that checks each rank, hands out the shared segment, and ends when
 // all have come.

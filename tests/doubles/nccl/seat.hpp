@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One rank's place in a shared segment, and the only way in which the double waits for other ranks.
 #pragma once
 

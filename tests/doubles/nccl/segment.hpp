@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory that the ranks of one communicator share. It has no name in any file system: the root
 // of a unique ID makes it and hands it to the ranks, so that a killed job leaves nothing behind.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The local sockets of the rendezvous: named without a file, open to the same user only.
 #pragma once
 

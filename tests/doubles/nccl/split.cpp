@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // New communicators from existing ones.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Versions, error texts and the counters.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "transfer.hpp"
 
 #include <algorithm>

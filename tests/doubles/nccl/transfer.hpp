@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages between the ranks of a communicator, all of one batch progressing together.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a function as N ranks, each a forked process, so that the tests of the doubles need no MPI.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Holds a stream until it is opened: what is queued behind cannot have run.
 #pragma once
 

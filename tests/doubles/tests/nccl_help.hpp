@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Short forms for the tests of the double of libnccl.
 #pragma once
 

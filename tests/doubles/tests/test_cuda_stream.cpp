@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libcudart: streams, events, graphs.
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: unique IDs, inits, what they refuse.
 #include <doctest/doctest.h>
 

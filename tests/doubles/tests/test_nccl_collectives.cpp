@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: data. Every collective, type and reduction against a plain loop.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: mismatches, deadlines, aborts, dead processes, faults on order.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: groups, sends and receives, splits, graphs.
 #include <doctest/doctest.h>
 

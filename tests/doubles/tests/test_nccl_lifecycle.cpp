@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: the end of communicators, and what is counted.
 #include <doctest/doctest.h>
 

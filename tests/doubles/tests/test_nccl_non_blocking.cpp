@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The double of libnccl: non-blocking communicators.
 #include <doctest/doctest.h>
 

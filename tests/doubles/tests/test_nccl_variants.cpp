@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Libraries of older versions lack functions, as dlsym sees them.
 #include <doctest/doctest.h>
 

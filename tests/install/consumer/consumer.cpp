@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // What a project elsewhere would write; built against the installed package only.
 #include <cstdio>
 #include <vector>

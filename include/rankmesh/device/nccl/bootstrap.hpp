@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Creates the NCCL communicators of a mesh.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NCCL, opened at run time (dlopen).
 #pragma once
 

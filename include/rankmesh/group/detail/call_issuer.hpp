@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The base class of the coordinator's operations, which turns typed arguments into calls.
 #pragma once
 

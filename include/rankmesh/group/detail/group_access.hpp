@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Access to coordinators for modules that build on groups. Programs must not use it.
 #pragma once
 

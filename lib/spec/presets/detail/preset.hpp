@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The description of a preset.
 #pragma once
 
