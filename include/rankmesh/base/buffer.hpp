@@ -17,14 +17,14 @@
 
 namespace rankmesh {
 
-/// Whether memory is on the host or on a device. The type of the argument says it: std::span
-/// and containers are host memory, DeviceSpan is device memory. rankmesh never guesses it
-/// from a pointer.
+/// Whether memory is on the host or on a device. The type of the argument determines the kind:
+/// std::span and containers are host memory, and DeviceSpan is device memory. rankmesh never
+/// guesses the kind from a pointer.
 enum class MemoryKind : std::uint8_t { host, device };
 /// Returns "host" or "device".
 RANKMESH_API std::string_view to_string(MemoryKind kind);
 
-/// A view of device memory: a pointer and a number of elements. It does not own the memory.
+/// A view of device memory: a pointer and a number of elements. The view does not own the memory.
 template <Element T>
 class DeviceSpan {
  public:
@@ -34,7 +34,7 @@ class DeviceSpan {
   [[nodiscard]] constexpr T* data() const { return data_; }
   [[nodiscard]] constexpr std::size_t size() const { return count_; }
   /// Returns the `count` elements that begin at element `offset`.
-  /// @throws UsageError if they reach past the end.
+  /// @throws UsageError if these elements reach past the end.
   [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"DeviceSpan::subspan reaches past the end",
@@ -48,14 +48,14 @@ class DeviceSpan {
 };
 
 /// A view of memory whose element type is a value instead of a template argument. `Byte` is `const
-/// std::byte` for inputs and `std::byte` for outputs. It does not own the memory.
+/// std::byte` for inputs and `std::byte` for outputs. The view does not own the memory.
 template <class Byte>
 struct BasicBuffer {
   Byte* data = nullptr;
   std::int64_t count = 0;
   DataType type = DataType::uint8;
   MemoryKind kind = MemoryKind::host;
-  const SymmetricWindow* window = nullptr;  ///< window of a SymmetricSpan, else null
+  const SymmetricWindow* window = nullptr;  ///< the window if this is a SymmetricSpan, else null
 
   /// Returns the size in bytes.
   [[nodiscard]] std::int64_t bytes() const {
@@ -66,7 +66,7 @@ struct BasicBuffer {
     return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n,
             type, kind, window};
   }
-  /// Returns the same memory as an input.
+  /// Returns a buffer for input that views the same memory.
   [[nodiscard]] BasicBuffer<const std::byte> as_input() const {
     return {data, count, type, kind, window};
   }
@@ -98,7 +98,7 @@ inline constexpr bool is_device_span<DeviceSpan<T>> = true;
 /// The memory that a collective accepts: host memory or a DeviceSpan.
 template <class R>
 concept Memory = HostMemory<R> || detail::is_device_span<std::remove_cvref_t<R>>;
-/// The element type of a Memory, const if the memory is read-only.
+/// The element type of a Memory. The type is const if the memory is read-only.
 template <Memory R>
 using ElementOf = typename detail::MemoryElement<
     std::conditional_t<detail::is_device_span<std::remove_cvref_t<R>>, std::remove_cvref_t<R>,
@@ -106,7 +106,7 @@ using ElementOf = typename detail::MemoryElement<
 /// Memory that a collective may write.
 template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
-/// Input and output of one call: the same element type and the same memory kind.
+/// The input and the output of one call, which have the same element type and the same memory kind.
 template <class In, class Out>
 concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
                          std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&

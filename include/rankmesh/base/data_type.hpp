@@ -33,8 +33,9 @@ template <class Format, class Bits>
 struct NarrowFloat;
 
 namespace detail {
-/// The result of a value that is too large: float16 and bfloat16 have an infinity; the 8-bit types
-/// take their largest finite value, as CUDA's conversions do by default.
+/// The result of converting a value that is too large for the type. float16 and bfloat16 become
+/// infinity. The 8-bit types become their largest finite value, as CUDA's conversions do by
+/// default.
 enum class Overflow : std::uint8_t { infinity, largest };
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat;
@@ -53,9 +54,9 @@ using Float8E5M2 =
     NarrowFloat<detail::NarrowFormat<5, 2, detail::Overflow::largest, true, std::uint8_t>,
                 std::uint8_t>;
 
-/// Calls `f` with std::type_identity<T>, where T is the C++ type of the elements, and returns its
-/// result, which has one type for all T. Narrow floats are complete types only where
-/// rankmesh/base/narrow_float.hpp is included.
+/// Calls `f` with std::type_identity<T>, where T is the C++ type of the elements, and returns the
+/// result of `f`. The result must have the same type for all T. Narrow floats are complete types
+/// only where rankmesh/base/narrow_float.hpp is included.
 template <class F>
 constexpr decltype(auto) visit(DataType type, F&& f) {
   switch (type) {
@@ -92,7 +93,7 @@ constexpr decltype(auto) visit(DataType type, F&& f) {
 }
 
 namespace detail {
-// In the order of DataType; looked up, since every call asks.
+// The sizes, in the order of DataType. They are stored in a table, because every call needs a size.
 inline constexpr std::uint8_t sizes_of_types[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
 }  // namespace detail
 
@@ -110,8 +111,8 @@ constexpr bool is_narrow_float(DataType type) {
 /// Returns the name of the type in messages and files: "float32", "bfloat16", ...
 RANKMESH_API std::string_view to_string(DataType type);
 
-/// Maps a C++ type to its DataType. Specialise it for a type of your own that has the same
-/// representation, such as a half type.
+/// Maps a C++ type to its DataType. Specialise this template for a type of your own, such as a half
+/// type, that has the same representation as one of the DataTypes.
 template <class T>
 struct DataTypeOf {};
 

@@ -9,15 +9,16 @@
 
 namespace rankmesh {
 
-/// A point in time after which a wait ends with a TimeoutError. Copyable, and safe to read from
-/// several threads.
+/// A point in time after which a wait ends with a TimeoutError. A deadline can be copied, and
+/// several threads can read it safely.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::duration<double>;
 
   /// Starts a deadline.
-  /// @param after  seconds from now; from 1e9 on (thirty years) it never passes.
+  /// @param after  the seconds from now. With 1e9 seconds (thirty years) or more, the deadline
+  /// never passes.
   explicit Deadline(Duration after)
       : after_{after},
         at_{after.count() < longest
@@ -26,7 +27,8 @@ class Deadline {
 
   /// Returns whether the deadline has passed.
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
-  /// Returns the remaining time in seconds: 0 after the deadline, at most 1e9.
+  /// Returns the remaining time in seconds. The result is 0 after the deadline, and never more than
+  /// 1e9.
   [[nodiscard]] Duration left() const {
     return at_ == Clock::time_point::max() ? Duration{longest}
                                            : std::max(Duration{0}, Duration{at_ - Clock::now()});
@@ -46,8 +48,8 @@ class Deadline {
 /// @throws UsageError if the duration is zero, negative or NaN.
 RANKMESH_API void require_positive(Deadline::Duration duration, const char* name);
 
-/// Returns the default timeout of waits: the environment variable `RANKMESH_TIMEOUT` in seconds,
-/// or 600.
+/// Returns the default timeout of waits: the value of the environment variable `RANKMESH_TIMEOUT`
+/// in seconds, or 600 seconds if the variable is not set.
 /// @throws UsageError if the variable is not a positive number up to 1e9.
 RANKMESH_API Deadline::Duration default_timeout();
 

@@ -14,9 +14,9 @@
 
 namespace rankmesh {
 
-/// The base class of all exceptions of rankmesh. `message()` says what is wrong and where, and
-/// `hint()` says what to do about it; the hint may be empty. `what()` returns both, with the hint
-/// on a second line.
+/// The base class of all exceptions of rankmesh. `message()` names the error and its place, and
+/// `hint()` suggests a remedy. The hint may be empty. `what()` returns both, with the hint on a
+/// second line.
 class RANKMESH_API Error : public std::runtime_error {
  public:
   explicit Error(std::string message, std::string hint = {});
@@ -41,13 +41,13 @@ class RANKMESH_API SpecError : public Error {
 };
 
 /// A call breaks its contract, for example by wrong sizes, overlapping buffers or a root outside
-/// the group. It is thrown before any data is sent, so the coordinator stays usable.
+/// the group. This exception is thrown before any data is sent, so the coordinator stays usable.
 class RANKMESH_API UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// The mesh has no groups of this name; the hint lists the names that exist.
+/// The mesh has no groups of the requested name. The hint lists the names that exist.
 class RANKMESH_API UnknownName : public UsageError {
  public:
   using UsageError::UsageError;
@@ -65,8 +65,8 @@ class RANKMESH_API ClosedError : public UsageError {
   using UsageError::UsageError;
 };
 
-/// A call needs a device transport, and there is none. The message says why: for example which
-/// library was not found, and where it was looked for.
+/// A call needs a device transport, and there is none. The message gives the reason. For example,
+/// it names a library that was not found and the places that were searched.
 class RANKMESH_API NoDeviceError : public Error {
  public:
   using Error::Error;
@@ -78,16 +78,16 @@ class RANKMESH_API UnsupportedError : public Error {
   using Error::Error;
 };
 
-/// Data from another rank is not the expected data: it is truncated, of another kind, or not a
-/// message of rankmesh. Also thrown if the sender could not create its message; it then holds
-/// the reason.
+/// Data from another rank is not the expected data: the data is truncated, is of another kind, or
+/// is not a message of rankmesh. This exception is also thrown if the sender could not create its
+/// message. The exception then holds the reason.
 class RANKMESH_API DataError : public Error {
  public:
   using Error::Error;
 };
 
-/// The ranks do not agree, or some of them failed before the first collective. Every rank throws it
-/// with the same text.
+/// The ranks do not agree, or some of them failed before the first collective. Every rank throws
+/// this exception with the same text.
 class RANKMESH_API MismatchError : public Error {
  public:
   /// @param is_common  whether every rank failed with the same message.
@@ -103,7 +103,8 @@ class RANKMESH_API MismatchError : public Error {
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
-  /// Returns the world ranks that did not report. Empty if they could not be determined.
+  /// Returns the world ranks that did not report. The list is empty if these ranks could not be
+  /// determined.
   [[nodiscard]] const std::vector<Rank>& missing() const noexcept { return missing_; }
 
  private:

@@ -12,18 +12,18 @@
 
 namespace rankmesh {
 
-/// A 128-bit hash. It is not cryptographic: it detects accidents, not attacks.
+/// A 128-bit hash. The hash is not cryptographic: it detects accidental changes, but not attacks.
 struct Hash128 {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
   friend constexpr auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 
-/// Returns the XXH3-128 hash of the bytes (xxHash 0.8, seed 0). It is the same on every machine,
-/// with every compiler and in every release.
+/// Returns the XXH3-128 hash of the bytes (xxHash 0.8, seed 0). The hash is the same on every
+/// machine, with every compiler and in every release.
 RANKMESH_API Hash128 hash_bytes(std::string_view bytes);
 
-/// Returns the hash of bytes that come in pieces.
+/// Returns the hash of bytes that the caller supplies in pieces.
 /// @param next  returns the next piece; an empty piece ends the bytes.
 RANKMESH_API Hash128 hash_pieces(const std::function<std::string_view()>& next);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole numbers with a meaning, so that a rank is never passed as a rank in group.
+// Whole numbers with a meaning. A world rank can therefore never be passed as a rank in group.
 #pragma once
 
 #include <compare>
@@ -8,8 +8,9 @@
 
 namespace rankmesh {
 
-/// A whole number with a meaning. Integers convert to it, but one meaning never converts to
-/// another: a world rank cannot be passed as a rank in group.
+/// A whole number with a meaning. An integer converts to an Index, but an Index of one meaning
+/// never converts to an Index of another meaning. For example, a world rank cannot be passed as a
+/// rank in group.
 template <class Meaning>
 class Index {
  public:

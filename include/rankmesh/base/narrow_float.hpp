@@ -15,10 +15,10 @@ namespace rankmesh {
 
 namespace detail {
 
-/// Converts between float32 and a format with one sign bit, `exponent` bits and `mantissa`
-/// bits, as in IEEE 754. The format e4m3 has no infinity: its highest exponent is for numbers,
-/// and only the pattern of all ones is NaN (Micikevicius et al., FP8 Formats for Deep
-/// Learning, arXiv 2209.05433).
+/// Converts between float32 and a format that has one sign bit, `exponent` exponent bits and
+/// `mantissa` mantissa bits, as in IEEE 754. The format e4m3 has no infinity. Its highest exponent
+/// stands for numbers, and only the pattern in which all of these bits are 1 is NaN (Micikevicius
+/// et al., FP8 Formats for Deep Learning, arXiv 2209.05433).
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat {
   static constexpr int bias = (1 << (exponent - 1)) - 1;
@@ -33,8 +33,9 @@ struct NarrowFormat {
   static constexpr float decode(Bits stored) {
     const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
     const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
-    // The exponent of float32 is larger by a constant. A multiplication adds the constant, and also
-    // normalises the subnormal numbers of this format, which adding to the bits would not.
+    // The exponent of float32 is larger by a constant. A multiplication adds the constant and
+    // normalises the subnormal numbers of this format. An addition to the bits would not normalise
+    // them.
     float value = std::bit_cast<float>(magnitude << shift);
     if constexpr (bias != 127)
       value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
@@ -47,7 +48,7 @@ struct NarrowFormat {
     return std::bit_cast<float>(bits | sign);
   }
 
-  // Rounds to the nearest value, ties to even.
+  // Rounds to the nearest value. A tie is rounded to the even value.
   static constexpr Bits encode(float value) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 31) << (exponent + mantissa);
@@ -76,9 +77,10 @@ struct NarrowFormat {
 
 }  // namespace detail
 
-/// Stores a number in a narrow format. The conversion from float rounds to the nearest value, ties
-/// to even; the conversion to float is exact. It has no arithmetic: convert to float first. CUDA's
-/// __half and __nv_bfloat16 have the same representation.
+/// Stores a number in a narrow format. The conversion from float rounds to the nearest value, and
+/// rounds a tie to the even value. The conversion to float is exact. The type has no arithmetic, so
+/// convert to float first. CUDA's __half and __nv_bfloat16 have the same representation as Float16
+/// and BFloat16.
 template <class Format, class Bits>
 struct NarrowFloat {
   Bits bits = 0;
@@ -112,12 +114,12 @@ struct DataTypeOf<Float8E5M2> {
   static constexpr DataType value = DataType::float8_e5m2;
 };
 
-/// Converts `to.size()` narrow floats to float32. Local; does not throw.
-/// @param type  The narrow type at `from`.
+/// Converts `to.size()` narrow floats to float32. The function is local and does not throw.
+/// @param type  the narrow type of the elements at `from`.
 RANKMESH_API void widen(DataType type, const std::byte* from, std::span<float> to);
-/// Converts float32 to `from.size()` narrow floats, rounded to the nearest, ties to even.
-/// Local; does not throw.
-/// @param type  The narrow type at `to`.
+/// Converts float32 to `from.size()` narrow floats. Each number is rounded to the nearest value,
+/// and a tie to the even value. The function is local and does not throw.
+/// @param type  the narrow type of the elements at `to`.
 RANKMESH_API void narrow(DataType type, std::span<const float> from, std::byte* to);
 
 }  // namespace rankmesh

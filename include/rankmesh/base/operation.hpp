@@ -34,7 +34,7 @@ constexpr bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::all_reduce ||
          operation == Operation::reduce_scatter;
 }
-/// Returns whether the operation is between two members instead of the whole group.
+/// Returns whether the operation involves two members of the group instead of all members.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 
 }  // namespace rankmesh

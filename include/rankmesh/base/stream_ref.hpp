@@ -4,8 +4,9 @@
 
 namespace rankmesh {
 
-/// A reference to a device stream (`cudaStream_t`). It does not own the stream. The empty reference
-/// means the default stream of the device. Host operations ignore it.
+/// A reference to a device stream (`cudaStream_t`). The reference does not own the stream. An empty
+/// reference means the default stream of the device. Operations on host memory ignore the
+/// reference.
 class StreamRef {
  public:
   constexpr StreamRef() = default;

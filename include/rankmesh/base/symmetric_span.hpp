@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that the other ranks of the mesh can address too.
+// Memory that this rank and the other ranks of the mesh can address.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace rankmesh {
 
-/// A view of this rank's part of symmetric memory (Mesh::allocate_symmetric), or of a stretch
-/// of it. It does not own the memory, which is released when the mesh is closed. It converts
-/// to std::span, but collectives then treat it as ordinary memory: only this type marks
-/// memory as symmetric.
+/// A view of this rank's part of symmetric memory (Mesh::allocate_symmetric), or of a stretch of
+/// that part. The view does not own the memory, which is released when the mesh is closed. The view
+/// converts to std::span, but collectives treat a std::span as ordinary memory. Only SymmetricSpan
+/// marks memory as symmetric.
 template <Element T>
 class SymmetricSpan {
  public:
@@ -26,7 +26,7 @@ class SymmetricSpan {
   using value_type = std::remove_cv_t<T>;
 
   SymmetricSpan() = default;
-  /// Creates a view; the mesh calls it.
+  /// Creates a view. The mesh calls this constructor.
   /// @param window  the allocation that contains the memory.
   SymmetricSpan(std::shared_ptr<const SymmetricWindow> window, T* data, std::size_t count)
       : window_{std::move(window)}, data_{data}, count_{count} {}
@@ -39,7 +39,7 @@ class SymmetricSpan {
   [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
   /// Returns the `count` elements that begin at element `offset`, as symmetric memory. Members of a
   /// group may pass different stretches to one call.
-  /// @throws UsageError if they reach past the end.
+  /// @throws UsageError if these elements reach past the end.
   [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"SymmetricSpan::subspan reaches past the end",

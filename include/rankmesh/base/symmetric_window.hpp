@@ -11,14 +11,15 @@ namespace rankmesh {
 
 /// One allocation of symmetric memory, as one process sees it. Each rank of the node has a part of
 /// `bytes` bytes; the part of local rank k begins at `base + k * stride`. Mesh::allocate_symmetric
-/// creates it.
+/// creates the window.
 struct SymmetricWindow {
   std::byte* base = nullptr;
   std::size_t stride = 0;
   std::size_t bytes = 0;
-  std::int32_t local_rank = 0;      ///< of this process
-  bool is_open = true;              ///< false once the mesh that made it is closed
-  std::vector<const void*> groups;  ///< identities of the groups whose collectives use it directly
+  std::int32_t local_rank = 0;  ///< the local rank of this process
+  bool is_open = true;          ///< false after the mesh that made the window is closed
+  /// The identities of the groups whose collectives use the memory directly.
+  std::vector<const void*> groups;
 
   /// Returns whether the collectives of a group can use this memory directly.
   /// @param group  the identity that the mesh put into `groups`.
@@ -26,11 +27,11 @@ struct SymmetricWindow {
     return std::find(groups.begin(), groups.end(), group) != groups.end();
   }
 
-  /// Returns the part of a local rank.
+  /// Returns the address of the part of a local rank.
   [[nodiscard]] std::byte* part(std::int32_t local) const {
     return base + static_cast<std::size_t>(local) * stride;
   }
-  /// Returns the part of this process.
+  /// Returns the address of the part of this process.
   [[nodiscard]] std::byte* own() const { return part(local_rank); }
 };
 

@@ -16,18 +16,18 @@ namespace rankmesh::device {
 /// destroyed before such a graph.
 ///
 /// The program may capture graphs, clone and instantiate them without rankmesh. Each capture
-/// therefore gets a CUDA user object (cudaGraphRetainUserObject). CUDA destroys it with the last
-/// graph, clone or executable graph that was made of the capture.
+/// therefore gets a CUDA user object (cudaGraphRetainUserObject). CUDA destroys this object
+/// together with the last graph, clone or executable graph that was made from the capture.
 class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
   /// If the stream is being captured, remembers the capture with the name. Call it with each
-  /// operation. Costs one cudaStreamIsCapturing.
+  /// operation. Costs one call of cudaStreamIsCapturing.
   void note(StreamRef stream, const std::string& name);
-  /// Returns the names that have captures in existing graphs, with their numbers. CUDA reports a
-  /// moment later that a graph was destroyed; if there are captures, this function waits for such a
-  /// report for up to half a second.
-  /// @param only  If not empty, other names are left out.
+  /// Returns the names that have captures in existing graphs, with the number of captures for each
+  /// name. CUDA reports the destruction of a graph a moment after it has happened. So if there are
+  /// captures, this function waits for such a report for up to half a second.
+  /// @param only  A name. If it is not empty, the result leaves out all other names.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
 
  private:

@@ -23,7 +23,8 @@ struct ClaimedDevice {
 }  // namespace detail
 
 /// Reserves a device for this process. One rank uses at most one device, so all meshes of a process
-/// must reserve the same one. Copies share the reservation; it ends with the last of them.
+/// must reserve the same one. Copies share the reservation; the reservation ends when the last copy
+/// is destroyed.
 class RANKMESH_API Claim {
  public:
   Claim() = default;
@@ -31,8 +32,9 @@ class RANKMESH_API Claim {
   explicit Claim(int device);
   [[nodiscard]] int device() const { return device_->number; }
 
-  /// While it exists, only the calling thread may issue work for the device. NCCL does not support
-  /// several threads that use communicators of one device, even of different meshes.
+  /// While an object of this class exists, only the thread that created it may issue work for the
+  /// device. NCCL does not support several threads that use communicators of one device, even if
+  /// the communicators belong to different meshes.
   class RANKMESH_API Issuing {
    public:
     /// @throws UsageError  Another thread is issuing work.
@@ -52,7 +54,8 @@ class RANKMESH_API Claim {
 /// Returns the device that this process has reserved.
 RANKMESH_API std::optional<int> claimed();
 
-/// Throws UsageError if the calling thread's current device is another one: NCCL would use that.
+/// Throws UsageError if the calling thread's current device is another device, because NCCL would
+/// use the current device.
 RANKMESH_API void require_current(int device);
 
 /// Identifies a device among all devices. MIG instances have their own UUIDs.
@@ -63,8 +66,8 @@ struct Identity {
 
 /// Chooses the device of this rank, makes it current and reserves it. Local. The choice is the
 /// first of these that exists: `wanted`; the device that the process has reserved; the current
-/// device if it is not number 0, which is also current if the program chose none; `local_rank`
-/// modulo `visible`.
+/// device, unless it is number 0, which is current even if the program has chosen no device;
+/// `local_rank` modulo `visible`.
 /// @param local_rank  The node-local rank.
 /// @param visible     The number of visible devices.
 /// @throws UsageError  `wanted` is not visible, or another mesh of the process uses another device.
@@ -73,8 +76,9 @@ RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible
 /// Returns the identity of a visible device. @throws CudaError.
 RANKMESH_API Identity identity_of(int device);
 
-/// Looks for two ranks that use the same device. Returns an error text with the first two of them
-/// and the launch options that give each rank its own device, or an empty text.
+/// Looks for two ranks that use the same device. Returns an error text that names the first two
+/// such ranks and the launch options that give each rank its own device. Returns an empty text if
+/// no two ranks use the same device.
 /// @param nodes       The node of each rank.
 /// @param identities  The device of each rank.
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,

@@ -12,7 +12,8 @@
 
 namespace rankmesh::device {
 
-/// A function of the CUDA runtime did not return cudaSuccess. It keeps the native code.
+/// Reports that a function of the CUDA runtime did not return cudaSuccess. The error keeps CUDA's
+/// error code.
 class RANKMESH_API CudaError : public Error {
  public:
   CudaError(cudaError_t code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -28,20 +29,22 @@ namespace detail {
 }  // namespace detail
 
 /// Checks the return value of a function of the CUDA runtime.
-/// @throws CudaError  It holds CUDA's own text, the function and the source location of the call.
+/// @throws CudaError  The error holds CUDA's own text, the function and the source location of the
+///                    call.
 inline void check(cudaError_t code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != cudaSuccess) [[unlikely]]
     detail::fail(code, function, where);
 }
 
-/// The versions of CUDA as CUDA's own numbers (12040 for 12.4).
+/// Holds the versions of CUDA in CUDA's own numbers (12040 means 12.4).
 struct CudaVersions {
   int runtime = 0;  ///< The runtime that is linked into rankmesh.
   int driver = 0;   ///< The newest CUDA that the driver supports; 0 without a driver.
   int devices = 0;  ///< The number of devices that this process sees.
 };
-/// Returns the versions. Local; without a driver, its version and the number of devices are 0.
+/// Returns the versions. Local. Without a driver, the driver's version and the number of devices
+/// are 0.
 RANKMESH_API CudaVersions cuda_versions() noexcept;
 
 }  // namespace rankmesh::device

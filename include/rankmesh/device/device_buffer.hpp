@@ -26,9 +26,9 @@ RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, 
 
 /// Owns memory of the current device. The elements are not initialised. Move-only.
 ///
-/// This header includes none of CUDA's, so programs that use it compile without CUDA; there, the
-/// constructors throw NoDeviceError. Allocating and freeing may wait for all work on the device:
-/// avoid both while operations on the device wait for other ranks.
+/// This header includes no headers of CUDA, so programs that use it compile without CUDA; in such a
+/// build, the constructors throw NoDeviceError. Allocating and freeing may wait for all work on the
+/// device, so avoid both while operations on the device wait for other ranks.
 template <Element T>
 class DeviceBuffer {
  public:
@@ -62,7 +62,7 @@ class DeviceBuffer {
     detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device,
                  stream);
   }
-  /// Returns the elements as they are after all work that is now on the stream. Blocks.
+  /// Waits for all work that is now on the stream, and then returns the elements. Blocks.
   /// @throws TimeoutError  The work did not end within default_timeout().
   [[nodiscard]] std::vector<T> download(StreamRef stream) const {
     std::vector<T> values(count_);

@@ -10,8 +10,8 @@
 
 namespace rankmesh::device {
 
-/// A CUDA stream. A created stream is destroyed with this object; an adopted one is not. Move-only.
-/// The destructor does not wait for the work on the stream.
+/// Holds a CUDA stream. The destructor destroys a created stream, but not an adopted stream.
+/// Move-only. The destructor does not wait for the work on the stream.
 class RANKMESH_API Stream {
  public:
   Stream() = default;
@@ -47,7 +47,7 @@ class RANKMESH_API Stream {
   bool owned_ = false;
 };
 
-/// Waits until all work on the current device has ended, also work of other libraries.
+/// Waits until all work on the current device has ended, including the work of other libraries.
 ///
 /// cudaDeviceSynchronize has no deadline, so another thread calls it. When the deadline passes,
 /// that thread keeps waiting.

@@ -17,7 +17,8 @@
 namespace rankmesh::exchange {
 
 struct BucketOptions {
-  std::int64_t bytes = std::int64_t{25} << 20;  ///< Of one collective; 25 MiB, as in torch's DDP.
+  /// The size of one collective. The default is 25 MiB, as in torch's DDP.
+  std::int64_t bytes = std::int64_t{25} << 20;
   ReduceOp op = ReduceOp::avg;
   StreamRef stream{};  ///< Writes the device buffers before, and reads them afterwards.
 };
@@ -34,22 +35,24 @@ struct BucketOptions {
 /// operations. In the first round, which ends with the first wait(), the members compare what each
 /// collective holds. Later rounds must be the same as the first.
 ///
-/// Cost: one asynchronous all_reduce per `bytes` bytes, and another one when the type or the kind
-/// of memory changes; in the first round also a blocking all_reduce of 16 bytes for each. Buffers
-/// are copied in and out, except one that fills a collective alone. The memory for the copies is
-/// kept for the next round.
+/// Cost: one asynchronous all_reduce per `bytes` bytes, and another all_reduce when the type or the
+/// kind of memory changes. In the first round, each of these costs an additional blocking
+/// all_reduce of 16 bytes. Buffers are copied in and out; only a buffer that fills a collective
+/// alone is not copied. The memory for the copies is kept for the next round.
 ///
 /// On host memory, the operations make progress in Mesh::progress(). On device memory, the copies
 /// run on `BucketOptions::stream` and the all_reduce runs on the group's own stream, so the stream
-/// of the program can compute at the same time. Thread safety: that of the group.
+/// of the program can compute at the same time. Thread safety: the rules of the group apply.
 class RANKMESH_API Bucket {
  public:
   /// Creates a bucket. Local. @throws UsageError  `bytes` is below 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
 
-  /// Adds a buffer. The result is in it after wait(); until then the memory must stay valid and
-  /// must not be used. May issue one or two collectives, so it is collective over the group.
-  /// @throws MismatchError  In the first round, on all members: they added different buffers.
+  /// Adds a buffer. After wait() the buffer holds the result. Until then the memory must stay valid
+  /// and the program must not use it. May issue one or two collectives, so it is collective over
+  /// the group.
+  /// @throws MismatchError  In the first round, the members added different buffers. All members
+  ///                        throw it.
   /// @throws UsageError  A later round differs from the first.
   template <WritableMemory M>
   void add(M&& values) {
@@ -60,8 +63,8 @@ class RANKMESH_API Bucket {
   void add_buffer(const Buffer& buffer);
   /// Issues the buffers that were added since the last collective. Collective over the group.
   void flush();
-  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until
-  /// they are complete; on device memory, the stream waits for them. The next add() begins
+  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until the
+  /// collectives are complete; on device memory, the stream waits for them. The next add() begins
   /// another round.
   /// @throws UsageError  The round differs from the first. @throws TimeoutError
   void wait();

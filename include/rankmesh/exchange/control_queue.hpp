@@ -15,7 +15,7 @@
 
 namespace rankmesh::exchange {
 
-/// Must be the same on every member.
+/// Holds the options of a control queue. They must be the same on every member.
 struct ControlQueueOptions {
   /// The number of chunks that the writer can be ahead of the slowest reader. If ranks share cores,
   /// each wait of the writer costs a context switch.
@@ -36,19 +36,20 @@ struct ControlQueueOptions {
 /// Cost in shared memory: one copy by the writer and one by each reader, without system calls.
 /// Between nodes: one message per reader, and a copy at the writer that is kept until all readers
 /// have received it. The writer sends to each remote reader, as vLLM's message queue does. If a
-/// reader forwarded messages to other readers, these would have to wait until it reads.
-/// Memory: one segment of about slots x slot_bytes, without a name in /dev/shm (see SharedSegment).
+/// reader forwarded messages to other readers, these would have to wait until the forwarding reader
+/// reads. Memory: one segment of about slots x slot_bytes, without a name in /dev/shm (see
+/// SharedSegment).
 ///
 /// A wait spins briefly, then yields the core, then sleeps for 50 us at a time. It does not spin if
 /// the node has fewer cores than members of the queue. Meanwhile asynchronous operations of the
-/// mesh make progress. Move-only. Thread safety: that of the mesh.
+/// mesh make progress. Move-only. Thread safety: the rules of the mesh apply.
 class RANKMESH_API ControlQueue {
  public:
   /// Opens the queue. Collective over the group; blocks. Cost: a node discovery, one
   /// MPI_Comm_split, one segment, and two reductions of a few bytes.
   /// @throws UsageError  The writer is outside the group, or an option is not positive.
-  /// @throws MismatchError  On all members: they passed different arguments, or shared memory
-  /// cannot be created.
+  /// @throws MismatchError  The members passed different arguments, or shared memory cannot be
+  /// created. All members throw it.
   /// @throws TimeoutError
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();
@@ -62,20 +63,20 @@ class RANKMESH_API ControlQueue {
 
   /// Writes a message. Only the writer may call it. Blocks while the slowest reader is too
   /// far behind.
-  /// @param timeout  Empty: the mesh's timeout.
-  /// @throws TimeoutError  It names the late readers. If a part of the message has been written,
-  /// the queue is broken; otherwise it can still be used.
+  /// @param timeout  The time limit. If it is empty, the mesh's timeout applies.
+  /// @throws TimeoutError  The error names the late readers. If a part of the message has been
+  /// written, the queue is broken; otherwise it can still be used.
   /// @throws UsageError  This rank is a reader. @throws ClosedError
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
-  /// Reads the next message. Only readers may call it. Blocks until there is one.
-  /// @throws TimeoutError  It names the writer.
+  /// Reads the next message. Only readers may call it. Blocks until a message arrives.
+  /// @throws TimeoutError  The error names the writer.
   /// @throws UsageError  This rank is the writer. @throws ClosedError
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});
   /// Reads the next message into `message`, whose memory can be reused for each message.
   void read(Bytes& message, std::optional<Deadline::Duration> timeout = {});
-  /// Reads the next message if its first chunk has arrived, and returns whether it did. It waits
-  /// only for the other chunks of the message.
+  /// Reads the next message if its first chunk has arrived, and returns whether it has read a
+  /// message. It waits only for the other chunks of this message.
   [[nodiscard]] bool try_read(Bytes& message);
 
  private:

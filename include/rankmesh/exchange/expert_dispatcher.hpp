@@ -29,30 +29,31 @@ struct ExpertDispatcherOptions {
   std::int64_t alignment = 1;
   /// The number of rows that each rank sends to each slot. All shapes are then fixed: every block
   /// has size() x capacity rows plus padding. Missing rows are zeros. Choices beyond the capacity
-  /// are dropped, the last tokens first, as in GShard (arXiv 2006.16668). Empty: no limit, no
-  /// choice is dropped.
+  /// are dropped, the last tokens first, as in GShard (arXiv 2006.16668). If it is empty, there is
+  /// no limit, and no choice is dropped.
   std::optional<std::int64_t> capacity;
 };
 
-/// The route of one step's tokens: which rows this rank sends where, and which rows it receives.
-/// dispatch() and combine() use it, any number of times (forward and backward pass). It is a value
-/// and does not change when the dispatcher gets another map.
+/// Describes the route of one step's tokens: it lists the rows that this rank sends to each rank,
+/// and the rows that this rank receives. dispatch() and combine() use it, any number of times
+/// (forward and backward pass). A route is a value and does not change when the dispatcher gets
+/// another map.
 class RANKMESH_API ExpertRoute {
  public:
-  /// Return T and k of the ids.
+  /// Return the numbers T and k of the ids that route() received.
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] std::int64_t top_k() const { return top_k_; }
-  /// Returns the number of rows on this rank: the blocks of its slots, with padding.
+  /// Returns the number of rows on this rank, which are the blocks of its slots, including padding.
   [[nodiscard]] std::int64_t rows() const { return offsets_.back(); }
   /// Returns the first row of each local slot's block, and the end: slots_per_rank() + 1 numbers.
   [[nodiscard]] std::span<const std::int64_t> offsets() const { return offsets_; }
-  /// Returns the number of rows of each local slot without padding. With a capacity, it is size() x
-  /// capacity. Rows in a block are ordered by sending rank, then by token.
+  /// Returns the number of rows of each local slot without padding. With a capacity, each number is
+  /// size() x capacity. Rows in a block are ordered by sending rank, then by token.
   [[nodiscard]] std::span<const std::int64_t> counts() const { return counts_; }
   /// Returns the logical expert of each local slot, or ExpertMap::empty.
   [[nodiscard]] std::span<const std::int32_t> experts() const { return experts_; }
-  /// Returns how many of this rank's T x k choices are not sent: those with the id -1 and those
-  /// beyond the capacity.
+  /// Returns how many of this rank's T x k choices are not sent. These are the choices with the id
+  /// -1 and the choices beyond the capacity.
   [[nodiscard]] std::int64_t dropped() const { return dropped_; }
   /// Returns whether a choice of a token is sent.
   [[nodiscard]] bool is_sent(std::int64_t token, std::int64_t choice) const {
@@ -103,20 +104,21 @@ class RANKMESH_API ExpertRoute {
 /// ```
 ///
 /// All functions except map() and reserve() are collective over the group. On host memory they
-/// block. On device memory, route() waits for the stream, because the host sorts the choices;
+/// block. On device memory, route() waits for the stream, because the host sorts the choices, while
 /// dispatch() and combine() are queued on the stream. Use one stream, or order the streams by
 /// events. The kernels need nvcc when rankmesh is built.
 ///
-/// Memory: one row of scratch memory for each row that is sent or received. It is kept and grows;
-/// reserve() allocates it in advance. Thread safety: that of the group.
+/// Memory: one row of scratch memory for each row that is sent or received. The dispatcher keeps
+/// this memory and enlarges it when necessary; reserve() allocates it in advance. Thread safety:
+/// the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
   /// which compares the arguments of all ranks.
-  /// @param group  It must outlive the dispatcher.
+  /// @param group  A group that must outlive the dispatcher.
   /// @throws UsageError  The map is for another number of ranks, or the alignment or the capacity
   /// is below 1.
-  /// @throws MismatchError  On every rank: the ranks pass different maps or options.
+  /// @throws MismatchError  The ranks pass different maps or options. Every rank throws it.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
@@ -126,13 +128,14 @@ class RANKMESH_API ExpertDispatcher {
   /// Sets the map for the next route(), for example after experts have moved or popular experts
   /// have got more slots. Existing routes keep their map. The caller must move the experts'
   /// weights. Collective over the group; blocks. Cost: one all-reduce of 32 bytes.
-  /// @throws MismatchError  On every rank: the maps differ. The dispatcher keeps its map.
+  /// @throws MismatchError  The ranks pass different maps. Every rank throws it, and the dispatcher
+  ///                        keeps its previous map.
   void set_map(ExpertMap map);
 
-  /// Plans which rows are sent where. The tokens of an expert with several slots use these in turn;
-  /// ranks begin with different slots. Cost: one all-to-all of 8 bytes per slot, or no
-  /// communication with a capacity.
-  /// @param ids  T x k logical experts, row-major; -1 is no choice.
+  /// Plans the rows that each rank sends to each other rank. The tokens of an expert with several
+  /// slots use these slots in turn, and different ranks begin with different slots. Cost: one
+  /// all-to-all of 8 bytes per slot. With a capacity, there is no communication.
+  /// @param ids  T x k logical experts, row-major; the id -1 means no choice.
   /// @throws UsageError  An id is outside -1 .. experts-1, or top_k does not divide the number
   /// of ids.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
@@ -141,10 +144,11 @@ class RANKMESH_API ExpertDispatcher {
   [[nodiscard]] ExpertRoute route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                   StreamRef stream);
 
-  /// Sends the rows of `tokens` (T x H) to their experts. They are received in `rows`
-  /// (route.rows() x H); padding is set to zero. The two must not overlap. Cost: one all_to_all_v;
-  /// none in a group of one.
-  /// @throws UsageError  A size does not fit the route. @throws UnsupportedError  The type.
+  /// Sends the rows of `tokens` (T x H) to their experts. Each rank receives its rows in `rows`
+  /// (route.rows() x H), where padding is set to zero. `tokens` and `rows` must not overlap. Cost:
+  /// one all_to_all_v, or no communication in a group of one rank.
+  /// @throws UsageError  A size does not fit the route. @throws UnsupportedError  The type of the
+  ///                     elements is not supported.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {

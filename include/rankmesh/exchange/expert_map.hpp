@@ -10,23 +10,23 @@
 
 namespace rankmesh::exchange {
 
-/// Places experts on the ranks of an expert-parallel group. Local; it does not communicate.
+/// Places experts on the ranks of an expert-parallel group. Local: no function communicates.
 ///
 /// The router chooses *logical* experts. A *physical* expert is a slot that holds a copy of a
 /// logical expert. Slot p is on rank p / slots_per_rank() in the group; all ranks have the same
 /// number of slots. An expert with several slots is *redundant*: its tokens are distributed among
-/// them. The vector `physical_to_logical` has the same meaning as in DeepSeek's EPLB.
+/// these slots. The vector `physical_to_logical` has the same meaning as in DeepSeek's EPLB.
 class RANKMESH_API ExpertMap {
  public:
   static constexpr std::int32_t empty = -1;  ///< Marks a slot without an expert.
 
-  /// Gives each expert one slot, in order: rank 0 has the first ceil(experts / ranks) experts, and
-  /// so on. The last slots may be empty.
+  /// Creates a map that gives each expert one slot, in order: rank 0 has the first ceil(experts /
+  /// ranks) experts, and so on. The last slots may be empty.
   /// @throws UsageError  There is no expert or no rank.
   static ExpertMap contiguous(std::int64_t experts, std::int64_t ranks);
   /// @param physical_to_logical  The logical expert of each slot, or `empty`.
-  /// @throws UsageError  The number of slots cannot be divided by the ranks, an expert is not in 0
-  /// .. experts-1, or an expert has no slot.
+  /// @throws UsageError  The number of slots cannot be divided by the number of ranks, an expert is
+  /// not in 0 .. experts-1, or an expert has no slot.
   ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts,
             std::int64_t ranks);
 

@@ -10,9 +10,9 @@
 
 namespace rankmesh::exchange {
 
-/// What one rank proposes for a step.
+/// Holds the proposal of one rank for a step.
 struct StepProposal {
-  std::int64_t tokens = 0;  ///< 0: the rank has no work in this step.
+  std::int64_t tokens = 0;  ///< The rank's tokens; 0 means that it has no work in this step.
   /// The best execution mode that this rank can use, 0 to 255. The step uses the lowest mode of the
   /// ranks that have tokens. The program defines the modes, for example 0 eager, 1 piecewise
   /// graphs, 2 full graphs.
@@ -20,7 +20,8 @@ struct StepProposal {
   bool is_done = false;  ///< The rank will have no more tokens.
 };
 
-/// What all ranks do in a step. Except for `is_dummy`, it is the same on all ranks.
+/// Describes a step that all ranks make together. All members except `is_dummy` have the same
+/// values on all ranks.
 struct Step {
   std::vector<std::int64_t> tokens;  ///< Of each rank, in group order, before padding.
   std::int64_t padded = 0;  ///< Tokens per rank with padding; 0: no rank has tokens, skip the step.
@@ -29,18 +30,20 @@ struct Step {
   bool is_last = false;     ///< All ranks are done: there is no step after this one.
 };
 
-/// Must be the same on every rank.
+/// Holds the options of a Lockstep. They must be the same on every rank.
 struct LockstepOptions {
-  /// The padded sizes of a step, ascending, for example those of captured graphs. A step uses the
-  /// first one that is large enough. If there is none, it pads to a multiple of `multiple`.
+  /// The padded sizes of a step, ascending, for example the sizes of captured graphs. A step uses
+  /// the first size that is large enough. If no size is large enough, the step is padded to a
+  /// multiple of `multiple`.
   std::vector<std::int64_t> sizes{};
   std::int64_t multiple = 1;  ///< See `sizes`.
 };
 
-/// Lets data-parallel ranks agree on each step. Such ranks share collectives, for example those of
-/// expert parallelism, so all of them must issue these equally often and with the same sizes,
-/// whatever work each rank has. Before each step they agree by one small all_reduce. A rank without
-/// tokens then runs the step on dummy tokens, so that no other rank waits for its collectives.
+/// Lets data-parallel ranks agree on each step. Such ranks share collectives, for example the
+/// collectives of expert parallelism. All ranks must issue these collectives equally often and with
+/// the same sizes, even if they have different amounts of work. Before each step the ranks agree by
+/// one small all_reduce. A rank without tokens then runs the step on dummy tokens, so that no other
+/// rank waits for the collectives of this rank.
 ///
 /// ```
 /// Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
@@ -62,16 +65,17 @@ struct LockstepOptions {
 /// | n+4, n+5 | hash of the options, and its negative  | whether all options are equal       |
 /// | n+6      | 1: the proposal is invalid             | 1: a proposal is invalid            |
 ///
-/// Thread safety: that of the group.
+/// Thread safety: the rules of the group apply.
 class RANKMESH_API Lockstep {
  public:
-  /// Local; the first step compares the options of all ranks.
+  /// Creates the object. Local; the first step compares the options of all ranks.
   /// @throws UsageError  The sizes are not ascending or not positive.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
   /// Agrees on the next step. Collective over the group; blocks. Cost: one all_reduce of n + 7
   /// words of 8 bytes.
-  /// @throws MismatchError  On all ranks: they are in different steps or have other options, or a
+  /// @throws MismatchError  The ranks are in different steps or have different options, or a
   /// proposal is invalid (tokens below 0, a mode out of range, or tokens of a rank that was done).
+  /// All ranks throw it.
   Step agree(const StepProposal& proposal);
 
  private:

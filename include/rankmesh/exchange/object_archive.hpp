@@ -50,10 +50,10 @@ class ByteSink final : public std::streambuf {
   Bytes& bytes_;
 };
 
-/// Reads the output of cereal::PortableBinaryOutputArchive. Unlike cereal's input archive, it
-/// compares each length with the number of bytes that are left before a container is resized, so
-/// invalid bytes cannot make it allocate more than sizeof(element) bytes per byte. It also rejects
-/// a bool that is neither 0 nor 1.
+/// Reads the output of cereal::PortableBinaryOutputArchive. Before it resizes a container, it
+/// compares the length with the number of bytes that are left; cereal's input archive does not. So
+/// invalid bytes cannot make it allocate more than sizeof(element) bytes per byte that it reads. It
+/// also rejects a bool that is neither 0 nor 1.
 class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
  public:
   explicit ObjectReader(std::span<const std::byte> bytes)
@@ -77,8 +77,8 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
       cereal::portable_binary_detail::swap_bytes<element>(static_cast<std::uint8_t*>(to) + i);
   }
 
-  /// Throws if the container cannot have so many elements: each takes at least one byte, except
-  /// elements of empty classes.
+  /// Throws if the container cannot have so many elements. Each element takes at least one byte,
+  /// except elements of empty classes.
   void check_length(cereal::size_type length) const {
     constexpr std::size_t empty_elements = 4096;
     if (length > bytes_.size() + empty_elements) throw cereal::Exception{"the bytes end too early"};
@@ -128,7 +128,7 @@ struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail:
 namespace rankmesh::exchange {
 
 /// Returns the object in cereal's portable binary format.
-/// @throws  What the object's save function throws.
+/// @throws  It throws every exception that the object's save function throws.
 template <class T>
 Bytes to_bytes(const T& object) {
   Bytes bytes;

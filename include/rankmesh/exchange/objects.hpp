@@ -17,7 +17,7 @@
 namespace rankmesh::exchange {
 
 namespace detail {
-/// The bytes of an object, or the reason why it could not be serialised.
+/// Holds the bytes of an object, or the reason why the object could not be serialised.
 struct Serialised {
   Bytes bytes;
   std::optional<Failure> failure;
@@ -35,9 +35,10 @@ Serialised serialised(const T& object) {
 
 /// Broadcasts the root's object to all members. Collective over the group; blocks.
 ///
-/// Cost: one broadcast of 1 KiB; for objects of more than 1,000 bytes a second one of the rest.
-/// @throws DataError  The received bytes are not a T. On every member: the root could not serialise
-/// its object.
+/// Cost: one broadcast of 1 KiB. An object of more than 1,000 bytes costs a second broadcast, of
+/// the remaining bytes.
+/// @throws DataError  The received bytes are not a T, or the root could not serialise its object.
+/// In the second case every member throws it.
 template <class T>
 void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
   const bool at_root = group.rank_in_group() == root;
@@ -48,9 +49,11 @@ void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
 
 /// Sends an object to another member. Blocks until the object may be changed.
 ///
-/// Cost: one message of 1 KiB; for objects of more than 1,000 bytes a second one with the rest.
-/// @param tag  As in GroupCoordinator::send. Plain sends to the same peer must use another tag.
-/// @throws DataError  At both ends: the object could not be serialised.
+/// Cost: one message of 1 KiB. An object of more than 1,000 bytes costs a second message with the
+/// remaining bytes.
+/// @param tag  The tag has the same meaning as in GroupCoordinator::send. Plain sends to the same
+///             peer must use another tag.
+/// @throws DataError  The object could not be serialised. Both ends throw it.
 template <class T>
 void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0) {
   const auto mine = detail::serialised(object);
@@ -67,9 +70,9 @@ template <class T>
 
 /// Gathers the objects of all members at the root, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
-/// @return The objects at the root, nothing on other members.
-/// @throws DataError  The received bytes are not a T. On every member: one of them could not
-/// serialise its object.
+/// @return The objects at the root; an empty vector on other members.
+/// @throws DataError  The received bytes are not a T, or a member could not serialise its object.
+/// In the second case every member throws it.
 template <class T>
 [[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object,
                                             RankInGroup root) {
@@ -82,7 +85,7 @@ template <class T>
 
 /// Gathers the objects of all members on all members, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, and one all_gather_v of the objects.
-/// @throws DataError as gather_objects().
+/// @throws DataError  The conditions are the same as for gather_objects().
 template <class T>
 [[nodiscard]] std::vector<T> all_gather_objects(GroupCoordinator& group, const T& object) {
   const auto mine = detail::serialised(object);
@@ -93,15 +96,16 @@ template <class T>
 }
 
 /// Writes an object to a control queue.
-/// @throws  What ControlQueue::write() throws. If the object's save function throws, nothing
-/// is written.
+/// @throws  It throws every exception that ControlQueue::write() or the object's save function
+/// throws. If the save function throws, nothing is written.
 template <class T>
 void write_object(ControlQueue& queue, const T& object,
                   std::optional<Deadline::Duration> timeout = {}) {
   queue.write(to_bytes(object), timeout);
 }
 /// Reads the next message of a control queue as an object.
-/// @throws  What ControlQueue::read() throws; DataError if the message is not a T.
+/// @throws  It throws every exception that ControlQueue::read() throws, and DataError if the
+/// message is not a T.
 template <class T>
 [[nodiscard]] T read_object(ControlQueue& queue, std::optional<Deadline::Duration> timeout = {}) {
   return from_bytes<T>(queue.read(timeout));

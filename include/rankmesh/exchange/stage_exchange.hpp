@@ -14,10 +14,11 @@
 
 namespace rankmesh::exchange {
 
-/// A buffer that is sent or received between neighbouring stages.
+/// Describes a buffer that is sent or received between neighbouring stages.
 struct StageMove {
-  bool is_forward = true;  ///< From a stage to the next one; false: to the previous one.
-  bool is_sent = true;     ///< This rank sends; false: it receives.
+  bool is_forward = true;  ///< True if the buffer moves to the next stage, false if it moves to the
+                           ///< previous stage.
+  bool is_sent = true;     ///< True if this rank sends the buffer, false if it receives.
   ConstBuffer in{};        ///< The buffer to send.
   Buffer out{};            ///< The buffer to receive into.
 };
@@ -44,36 +45,38 @@ StageMove from_next(Out&& values) {
 }
 
 struct StageExchangeOptions {
-  /// The stage after the last one is the first, as interleaved schedules (virtual stages) need it.
-  /// Without it, the ends of the pipeline skip moves that would cross them.
+  /// If true, the first stage follows the last stage, as interleaved schedules (virtual stages)
+  /// require. If false, the first and the last stage skip the moves that would leave the pipeline.
   bool ring = false;
-  /// The tag of forward moves on host memory; backward moves use the next one.
+  /// The tag of forward moves on host memory; backward moves use the next larger tag.
   int tag = 0;
 };
 
 /// Runs the sends and receives of one step at the same time. No order of the moves can deadlock,
-/// because no move waits for another one of the same call.
+/// because no move waits for another move of the same call.
 ///
 /// Neighbours must issue matching moves in the same order in each direction: the k-th buffer that a
-/// stage sends forward is the k-th that the next stage receives, with the same type and count. On
-/// host memory, moves are asynchronous operations, receives first. On device memory, they are one
-/// batch on the stream, or part of an open NcclGroup; the host does not wait for them.
+/// stage sends forward is the k-th buffer that the next stage receives, with the same type and
+/// count. On host memory, the moves are asynchronous operations, and receives are started before
+/// sends. On device memory, the moves are one batch on the stream, or part of an open NcclGroup;
+/// the host does not wait for them.
 ///
-/// Cost: one message per move. It is not collective: each stage makes the calls of its schedule.
-/// Thread safety: that of the group.
+/// Cost: one message per move. The functions are not collective: each stage makes the calls of its
+/// own schedule. Thread safety: the rules of the group apply.
 class RANKMESH_API StageExchange {
  public:
-  /// Local. @throws UsageError  `ring` in a pipeline of one stage, or a tag out of range.
+  /// Creates the exchange. Local. @throws UsageError  `ring` is set in a pipeline of one stage, or
+  /// a tag is out of range.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
 
-  /// Starts the moves; does not block. The buffers must stay valid until the result is complete, on
-  /// device memory until the stream has run the moves.
+  /// Starts the moves; does not block. Buffers in host memory must stay valid until the result is
+  /// complete; buffers in device memory must stay valid until the stream has run the moves.
   /// @throws UsageError, TimeoutError, mpi::MpiError, nccl::NcclError.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
-  /// Starts the moves and waits for those on host memory, with the mesh's timeout.
+  /// Starts the moves, and waits for the moves on host memory, with the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();

@@ -17,9 +17,9 @@
 
 namespace rankmesh::exchange {
 
-/// A contiguous array in host or device memory, with an element type and a row-major shape. An
-/// empty shape means one element. It owns its memory or refers to memory of the caller. Move-only;
-/// a moved-from tensor has no elements.
+/// Holds a contiguous array in host or device memory, with an element type and a row-major shape.
+/// An empty shape means one element. The tensor owns its memory or refers to memory of the caller.
+/// Move-only; a moved-from tensor has no elements.
 class RANKMESH_API Tensor {
  public:
   Tensor() = default;
@@ -27,8 +27,8 @@ class RANKMESH_API Tensor {
   /// @throws UsageError  A size is negative or too large. @throws NoDeviceError
   static Tensor allocate(DataType type, std::vector<std::int64_t> shape,
                          MemoryKind kind = MemoryKind::host);
-  /// Refers to memory of the caller, which must outlive the tensor. The product of the shape must
-  /// be the number of elements.
+  /// Creates a tensor that refers to memory of the caller. The memory must outlive the tensor. The
+  /// product of the shape must be the number of elements.
   template <WritableMemory M>
   static Tensor refer(M&& memory, std::vector<std::int64_t> shape) {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
@@ -75,7 +75,7 @@ class RANKMESH_API Tensor {
   std::shared_ptr<void> owned_{};
 };
 
-/// Tensors with names, in the order in which they were added.
+/// Holds tensors with names, in the order in which the tensors were added.
 class RANKMESH_API TensorDict {
  public:
   struct Entry {
@@ -100,12 +100,12 @@ class RANKMESH_API TensorDict {
 /// Broadcasts the root's tensors to all members. Collective over the group.
 ///
 /// If the receiver's dictionary already has a tensor with the same name, type, shape and kind of
-/// memory, the elements are received into it, so steps with equal shapes allocate nothing. All
-/// other tensors of the receiver are replaced. New device memory is allocated before the first
+/// memory, the elements are received into that tensor, so steps with equal shapes allocate nothing.
+/// All other tensors of the receiver are replaced. New device memory is allocated before the first
 /// operation is issued.
 ///
-/// It blocks until host tensors are complete. Device tensors are broadcast on the stream, in one
-/// batch; the host does not wait for them. Cost: the metadata as one message (see
+/// The function blocks until host tensors are complete. Device tensors are broadcast on the stream,
+/// in one batch; the host does not wait for them. Cost: the metadata as one message (see
 /// broadcast_message(); 1 KiB for about 20 tensors), then one broadcast per tensor with elements.
 /// @throws DataError  The received bytes do not describe tensors.
 RANKMESH_API void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors,
@@ -114,25 +114,25 @@ RANKMESH_API void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& ten
 struct TensorDictOptions {
   /// A tensor-parallel group whose members hold the same tensors. Each member sends only its slice
   /// of each tensor (1/size of the elements), and the receivers all-gather the slices over their
-  /// own group. Sender and receiver must both set it, to groups of the same size. Tensors that
-  /// cannot be divided evenly are sent whole.
+  /// own group. Sender and receiver must both set this option, and their groups must have the same
+  /// size. Tensors that cannot be divided evenly are sent whole.
   GroupCoordinator* all_gather = nullptr;
-  /// Names of tensors that are always sent whole: those whose values differ between the members of
-  /// `all_gather`. Only the sender uses it.
+  /// The names of the tensors that are always sent whole, because their values differ between the
+  /// members of `all_gather`. Only the sender uses this list.
   std::vector<std::string> whole{};
   int tag = 0;  ///< Must be the same at both ends.
   StreamRef stream{};
 };
 
 /// Sends tensors to another member. Blocks until host tensors may be changed. Device tensors are
-/// sent on the stream, as one batch, and must stay valid until the stream has run it. Cost: the
-/// metadata as one message (see send_message()), then one message per tensor.
+/// sent on the stream, as one batch, and must stay valid until the stream has run the batch. Cost:
+/// the metadata as one message (see send_message()), then one message per tensor.
 RANKMESH_API void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer to,
                                    const TensorDictOptions& options = {});
 
 /// Receives tensors from another member, into the memory of the dictionary if it fits (see
-/// broadcast_tensor_dict()). With `options.all_gather`, it is collective over that group and costs
-/// another all_gather per divided tensor.
+/// broadcast_tensor_dict()). With `options.all_gather`, the function is collective over that group
+/// and costs an additional all_gather per divided tensor.
 /// @throws DataError  The received bytes do not describe tensors, or the sender divides tensors
 /// into another number of slices.
 RANKMESH_API void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,

@@ -12,17 +12,18 @@
 namespace rankmesh {
 
 /// Describes the axis of a row-major array along which the members' blocks lie. all_gather and
-/// gather concatenate the blocks along it; reduce_scatter and scatter split the array along it (the
-/// `dim` of torch and vLLM). The shape is that of one member's block. In the whole array, this axis
-/// is size() times as long, and the other axes are the same.
+/// gather concatenate the blocks along this axis; reduce_scatter and scatter split the array along
+/// this axis, which torch and vLLM call `dim`. The shape describes one member's block. In the whole
+/// array, this axis is size() times as long as in a block, and the other axes have the same
+/// lengths.
 ///
-/// Axis 0 costs nothing. Any other axis costs a copy of the whole array on each rank that has it,
-/// and as much scratch memory. On devices, the scratch memory is allocated and freed in stream
-/// order, so such calls cannot be part of an NcclGroup.
+/// Axis 0 costs nothing. Any other axis costs a copy of the whole array on each rank that has the
+/// whole array, and scratch memory of the same size. On devices, the scratch memory is allocated
+/// and freed in stream order, so such calls cannot be part of an NcclGroup.
 class RANKMESH_API Axis {
  public:
   /// Creates an axis of a block.
-  /// @param shape  The lengths of one member's block, the slowest axis first, in elements.
+  /// @param shape  The lengths of one member's block in elements. The slowest axis comes first.
   /// @param axis   0 to shape.size()-1; negative numbers count from the end.
   /// @throws UsageError  The shape has no such axis, or a negative length.
   Axis(std::span<const std::int64_t> shape, std::int64_t axis);

@@ -9,8 +9,8 @@
 
 namespace rankmesh {
 
-/// Adds the collectives whose blocks lie along an axis of an array; see Axis. They take host and
-/// device memory. They do not work in place.
+/// Adds the collectives whose blocks lie along an axis of an array; see Axis. These collectives
+/// take host and device memory. They do not work in place.
 class AxisCollectives : public Collectives {
  public:
   using Collectives::all_gather;
@@ -24,7 +24,7 @@ class AxisCollectives : public Collectives {
 
   /// Concatenates the members' blocks along the axis, on all members.
   /// @param in   This member's block, with the shape of the axis.
-  /// @param out  The whole array: size() times as many elements.
+  /// @param out  The whole array, which has size() times as many elements as a block.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
@@ -39,7 +39,7 @@ class AxisCollectives : public Collectives {
   }
 
   /// Reduces the members' arrays element by element, and gives block k along the axis to member k.
-  /// @param in   A whole array: size() times as many elements as a block.
+  /// @param in   A whole array, which has size() times as many elements as a block.
   /// @param out  This member's block, with the shape of the axis.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>

@@ -9,10 +9,10 @@
 
 namespace rankmesh {
 
-/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member
-/// passes the sizes of all blocks, the same on all members. all_to_all_v is different: a member
-/// passes the sizes of its own blocks, and the size that it expects from a member is the size that
-/// this member sends to it.
+/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member passes
+/// the sizes of all blocks, and all members pass the same sizes. Only all_to_all_v is different: a
+/// member passes the sizes of its own blocks. If member a expects a block from member b, a must
+/// pass the size that b passes for this block.
 class BlockCollectives : public AxisCollectives {
  public:
   /// Copies member k's `in` to block k of `out`, on all members.

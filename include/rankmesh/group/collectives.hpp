@@ -13,11 +13,11 @@ namespace rankmesh {
 /// see GroupCoordinator for the rules that all operations follow. In the descriptions, n is size().
 class Collectives : public detail::CallIssuer {
  public:
-  /// Blocks until all members have called it.
+  /// Blocks until all members have called barrier().
   void barrier() { run_fast<Operation::barrier>({.operation = Operation::barrier}); }
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
-  /// Copies the root's values to all members. All pass the same number of elements.
+  /// Copies the root's values to all members. All members pass the same number of elements.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
@@ -28,7 +28,7 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& v) { return calls::broadcast(v, root, stream); });
   }
 
-  /// Reduces element by element over the members, in place: all members get the result.
+  /// Reduces element by element over the members, in place. All members get the result.
   template <WritableMemory M>
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
@@ -65,13 +65,13 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& i, auto& o) { return calls::all_reduce(i, o, op, stream); });
   }
 
-  /// Reduces element by element over the members, in place at the root, which gets the result.
+  /// Reduces element by element over the members, in place. Only the root gets the result.
   template <WritableMemory M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
-  /// Reduces element by element over the members. At the root `out` has as many elements as `in`;
-  /// on other members it does not change.
+  /// Reduces element by element over the members. At the root, `out` has as many elements as `in`;
+  /// on other members, `out` does not change.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
@@ -116,7 +116,7 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Concatenates every member's `in` at the root, in group order. The root's `out` has n times as
-  /// many elements as `in`; on other members it is ignored.
+  /// many elements as `in`; on other members, `out` is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -131,7 +131,7 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Sends block k of the root's `in` to member k. The root's `in` has n times as many elements as
-  /// `out`; on other members it is ignored.
+  /// `out`; on other members, `in` is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -146,8 +146,8 @@ class Collectives : public detail::CallIssuer {
     });
   }
 
-  /// Sends block k of `in` to member k, and receives block k of `out` from member k. Both have the
-  /// same number of elements, a multiple of n.
+  /// Sends block k of `in` to member k, and receives block k of `out` from member k. `in` and `out`
+  /// have the same number of elements, which must be a multiple of n.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {

@@ -15,7 +15,7 @@
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/bootstrap_report.hpp"
 
-struct ncclComm;  // what an ncclComm_t points to
+struct ncclComm;  // the type that an ncclComm_t points to
 
 namespace rankmesh {
 
@@ -23,43 +23,46 @@ namespace detail {
 struct GroupAccess;
 }
 
-/// Runs the operations of one group, each on the transport that the routes choose. A mesh creates
-/// its coordinators. The operations are declared in the base classes: Collectives, AxisCollectives,
-/// BlockCollectives, UserReductions and PointToPoint.
+/// Runs the operations of one group. Each operation runs on the transport that the routes choose. A
+/// mesh creates its coordinators. The operations are declared in the base classes: Collectives,
+/// AxisCollectives, BlockCollectives, UserReductions and PointToPoint.
 ///
-/// Order: collectives are collective over the group. All members call them with matching
-/// sizes and in the same order. If ranks have several groups in common, the orders of all
-/// ranks must fit one global order.
+/// Order: all members of the group must call the collectives, with matching sizes and in the same
+/// order. If ranks have several groups in common, all these ranks must call the operations of these
+/// groups in an order that fits one global order.
 ///
 /// Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan. `in`
-/// and `out` have the same element type. Counts are in elements, of 64 bits.
+/// and `out` have the same element type. Counts are 64-bit numbers of elements.
 ///
 /// Host memory: a call blocks until this member's part is complete: `out` is written, and `in` may
-/// be changed. Device memory: a call returns once the operation is queued. It is ordered after the
-/// work that the caller's stream holds, and later work of that stream is ordered after it.
+/// be changed. Device memory: a call returns once the operation is queued. The operation runs after
+/// the work that the caller's stream already holds, and later work of this stream runs after the
+/// operation.
 ///
 /// The `_async` forms return a Work without blocking. Their buffers must stay valid until the
-/// operation is complete. A container that is moved in is kept by the Work; OwningWork::take()
-/// returns it. Operations are issued in the order of the calls.
+/// operation is complete. If a container is moved into the call, the Work keeps the container, and
+/// OwningWork::take() returns it. Operations are issued in the order of the calls.
 ///
-/// In place: the input and the output may be the same memory, on all members alike. For all_gather
-/// and gather, `in` is this rank's block of `out`; for scatter, `out` is the root's block of its
-/// `in`; for reduce_scatter on devices, `out` is this rank's block of `in`. NCCL has no all_to_all
-/// in place. Any other overlap throws UsageError.
+/// In place: the input and the output may be the same memory if all members do this. For
+/// all_gather and gather, `in` is this rank's block of `out`; for scatter, `out` is the root's
+/// block of its `in`; for reduce_scatter on devices, `out` is this rank's block of `in`. NCCL does
+/// not support all_to_all in place. Any other overlap throws UsageError.
 ///
 /// Reductions of 16-bit and 8-bit floats on the host are computed in float32 and rounded once. They
-/// need 4 bytes of scratch memory per element of `in` and `out`, and transfer float32.
+/// need 4 bytes of scratch memory per element of `in` and `out`, and they transfer float32 values.
 ///
 /// All operations throw:
-/// @throws UsageError        Wrong sizes, overlap, a rank outside the group, or two threads at
-///                           once. Nothing was sent; the group is still usable.
+/// @throws UsageError        The sizes are wrong, the buffers overlap, a rank is outside the group,
+///                           or two threads call at once. Nothing was sent, and the group is still
+///                           usable.
 /// @throws ClosedError       The mesh is closed, or an earlier operation broke the group.
 /// @throws NoDeviceError     The buffers are on a device, but there is no device transport.
 /// @throws UnsupportedError  NCCL does not have the arithmetic or the form of the operation.
 /// @throws mpi::MpiError     MPI returned an error.
 /// @throws TimeoutError      MeshOptions::deadline has passed. The group is broken afterwards.
 ///
-/// Thread safety: one thread at a time per mesh; a call from a second one throws UsageError.
+/// Thread safety: only one thread at a time may use the mesh; a call from a second thread throws
+/// UsageError.
 class RANKMESH_API GroupCoordinator : public PointToPoint {
  public:
   GroupCoordinator(const GroupCoordinator&) = delete;
@@ -82,9 +85,11 @@ class RANKMESH_API GroupCoordinator : public PointToPoint {
   [[nodiscard]] Rank first_rank() const { return ranks().front(); }
   /// Returns the last member's rank in the world.
   [[nodiscard]] Rank last_rank() const { return ranks().back(); }
-  /// Returns the next member's rank in the world; for the last member, the first one's.
+  /// Returns the next member's rank in the world; for the last member, this is the first member's
+  /// rank.
   [[nodiscard]] Rank next_rank() const { return ranks().at(resolved(rankmesh::next).value()); }
-  /// Returns the previous member's rank in the world; for the first member, the last one's.
+  /// Returns the previous member's rank in the world; for the first member, this is the last
+  /// member's rank.
   [[nodiscard]] Rank prev_rank() const { return ranks().at(resolved(rankmesh::prev).value()); }
   /// Returns whether this rank is the first member.
   [[nodiscard]] bool is_first() const noexcept { return self_ == RankInGroup{0}; }
@@ -92,18 +97,21 @@ class RANKMESH_API GroupCoordinator : public PointToPoint {
   [[nodiscard]] bool is_last() const noexcept { return self_.value() + 1 == size_; }
 
   /// Returns the group's communicator, which the mesh owns (MPI_COMM_SELF for a group of one rank).
-  /// Collectives that the program issues on it are part of the order of issue. Use tags below 16384
-  /// for messages on it, which must not match tags of send() and recv() in flight.
+  /// If the program issues collectives on this communicator, all members must issue them in the
+  /// same order among the group's other operations. Messages on this communicator must have tags
+  /// below 16384. These tags must differ from the tags of every send() and recv() in flight.
   /// @throws ClosedError
   [[nodiscard]] MPI_Comm native_mpi() const;
-  /// Returns the group's NCCL communicator (an ncclComm_t), which the mesh owns; null for a group
-  /// of one rank. It is non-blocking unless the family has the option `blocking`. After a call of
-  /// your own, poll ncclCommGetAsyncError until it returns ncclSuccess, before the next call on it.
-  /// @throws NoDeviceError  There is no NCCL communicator, or it is not open yet.
+  /// Returns the group's NCCL communicator (an ncclComm_t), which the mesh owns. The result is null
+  /// for a group of one rank. The communicator is non-blocking unless the family has the option
+  /// `blocking`. After each NCCL call that the program makes on it, poll ncclCommGetAsyncError
+  /// until it returns ncclSuccess, and only then make the next call.
+  /// @throws NoDeviceError  The group has no NCCL communicator, or the communicator is not open
+  ///                        yet.
   /// @throws ClosedError
   [[nodiscard]] ncclComm* native_nccl() const;
-  /// Returns the group's own stream, with the priority of the family's options. The first call
-  /// creates it, and close() destroys it.
+  /// Returns the group's own stream, which has the priority that the family's options give. The
+  /// first call creates it, and close() destroys it.
   /// @throws NoDeviceError, ClosedError
   [[nodiscard]] StreamRef stream() const;
   /// Blocks the host until the stream is idle, and checks the NCCL communicator meanwhile. Use it
@@ -112,7 +120,8 @@ class RANKMESH_API GroupCoordinator : public PointToPoint {
   /// @throws TimeoutError     The mesh's timeout has passed.
   /// @throws NoDeviceError
   void wait(StreamRef stream);
-  /// Returns how the NCCL communicator was created; null if there is none.
+  /// Returns a report of how the NCCL communicator was created, or null if the group has no NCCL
+  /// communicator.
   [[nodiscard]] const BootstrapReport* bootstrap() const noexcept;
 
   /// Returns the transport that serves an operation, the rule that chose it, and the reasons why
@@ -122,7 +131,7 @@ class RANKMESH_API GroupCoordinator : public PointToPoint {
   ///                 objects); rules with a size do not apply to these.
   /// @param kind     The kind of memory.
   /// @param type     The type of the elements.
-  /// @param capture  For device memory: whether a CUDA graph is being captured.
+  /// @param capture  Whether a CUDA graph is being captured. It matters for device memory only.
   [[nodiscard]] RouteExplanation explain(Operation operation, std::int64_t bytes,
                                          MemoryKind kind = MemoryKind::host,
                                          DataType type = DataType::float32,

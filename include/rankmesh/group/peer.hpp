@@ -11,12 +11,13 @@ namespace rankmesh {
 
 struct Next {};
 struct Previous {};
-/// Names the next member of the group; for the last member, this is the first.
+/// Names the next member of the group. For the last member, the next member is the first one.
 inline constexpr Next next{};
-/// Names the previous member of the group; for the first member, this is the last.
+/// Names the previous member of the group. For the first member, the previous member is the last
+/// one.
 inline constexpr Previous prev{};
 
-/// Names a member of a group: by its rank in the group, or relative to the caller by
+/// Names a member of a group, either by its rank in the group, or relative to the caller by
 /// `rankmesh::next` or `rankmesh::prev`.
 class Peer {
  public:

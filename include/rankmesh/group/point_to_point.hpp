@@ -14,8 +14,8 @@ namespace rankmesh {
 /// same tag arrive in order.
 class PointToPoint : public UserReductions {
  public:
-  /// Sends values to another member. Returns when the caller may change the values; the other
-  /// member need not have received them by then.
+  /// Sends values to another member. Returns when the caller may change the values, which can be
+  /// before the other member has received them.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::send, In>(calls::send(values, resolved(to), tag, stream));
@@ -27,7 +27,7 @@ class PointToPoint : public UserReductions {
   }
 
   /// Receives values from another member; blocks until they have arrived.
-  /// @param values  As many elements as the other member sends.
+  /// @param values  A buffer with as many elements as the other member sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::recv, Out>(calls::recv(values, resolved(from), tag, stream));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions with a function of the caller's.
+// Reductions with a function that the caller passes.
 #pragma once
 
 #include <concepts>
@@ -19,8 +19,8 @@ namespace rankmesh {
 /// member; where and how often is unspecified.
 ///
 /// If the function throws, the operation still ends on all members. The members on which it threw
-/// then throw a UsageError, in which the exception is nested. The results of all members are
-/// invalid, and the other members do not report that.
+/// then throw a UsageError, in which the exception is nested. The results of all members are then
+/// invalid, and the other members do not report the failure.
 ///
 /// Cost: one MPI_Op and one datatype per call.
 class UserReductions : public BlockCollectives {
@@ -32,7 +32,7 @@ class UserReductions : public BlockCollectives {
   using BlockCollectives::reduce_scatter;
   using BlockCollectives::reduce_scatter_async;
 
-  /// Reduces element by element over the members, in place: all members get the result.
+  /// Reduces element by element over the members, in place. All members get the result.
   template <WritableHostValues M, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<M>>
   void all_reduce(M&& values, F&& combine, Commutative commutative = Commutative::no) {
@@ -64,8 +64,8 @@ class UserReductions : public BlockCollectives {
                            combine, commutative);
   }
 
-  /// Reduces element by element over the members. At the root `out` has as many elements as `in`;
-  /// on other members it does not change.
+  /// Reduces element by element over the members. At the root, `out` has as many elements as `in`;
+  /// on other members, `out` does not change.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,

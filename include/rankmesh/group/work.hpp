@@ -22,14 +22,14 @@ struct MeshRuntime;
 ///
 /// Host memory: rankmesh has no helper threads, so an operation makes progress only inside test(),
 /// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries also
-/// makes progress inside other calls of MPI. If a program blocks in MPI calls of its own between
-/// the start and the wait, route its asynchronous operations to MPI (docs/routes.md); otherwise
-/// members that wait earlier may wait for ever.
+/// makes progress inside other calls of MPI. If a program itself calls blocking functions of MPI
+/// between the start and the wait, route its asynchronous operations to MPI (docs/routes.md).
+/// Otherwise the members that wait for the operation earlier may wait for ever.
 ///
 /// Device memory: the operation runs on the group's own stream, ordered after the work that the
 /// caller's stream held when the operation was issued.
 ///
-/// Thread safety: one thread, the one that uses the mesh.
+/// Thread safety: only the thread that uses the mesh may use the Work.
 class RANKMESH_API Work {
  public:
   /// Creates a Work that is complete.
@@ -40,16 +40,16 @@ class RANKMESH_API Work {
       : operation_{std::move(operation)}, runtime_{std::move(runtime)} {}
 
   /// Makes progress. Returns true once the operation is complete. Never blocks.
-  /// @throws The exception with which the operation failed.
+  /// @throws  It throws the exception with which the operation failed.
   [[nodiscard]] bool test();
-  /// Waits for the operation. Host memory: blocks until it is complete, at most for the mesh's
-  /// timeout. Device memory: makes the stream that was passed to the operation wait for it;
-  /// the host does not wait.
-  /// @throws TimeoutError  It names the missing ranks. The group is broken afterwards.
+  /// Waits for the operation. On host memory, it blocks until the operation is complete, at most
+  /// for the mesh's timeout. On device memory, it makes the stream that was passed to the operation
+  /// wait for the operation; the host does not wait.
+  /// @throws TimeoutError  The error names the missing ranks. The group is broken afterwards.
   void wait();
   /// Blocks the host until the operation is complete, on host and on device memory.
   /// @param timeout  In seconds.
-  /// @throws TimeoutError  It names the missing ranks. The group is broken afterwards.
+  /// @throws TimeoutError  The error names the missing ranks. The group is broken afterwards.
   void wait(Deadline::Duration timeout);
 
  private:
@@ -64,7 +64,7 @@ class OwningWork : public Work {
   OwningWork(Work work, std::shared_ptr<Memory> memory)
       : Work{std::move(work)}, memory_{std::move(memory)} {}
   /// Waits until the operation is complete, at most for the mesh's timeout, and returns the
-  /// container. Call it once.
+  /// container. Call take() only once.
   [[nodiscard]] Memory take() {
     wait();
     return std::move(*memory_);

@@ -7,13 +7,13 @@
 
 namespace rankmesh {
 
-/// Divides by one multiplication and one shift, several times faster than the division of the
-/// processor, since the reciprocal of the divisor is computed in advance. Exact for every dividend
-/// from 0 up.
+/// Divides by one multiplication and one shift. This is several times faster than the division of
+/// the processor, because the reciprocal of the divisor is computed in advance. The result is exact
+/// for every dividend that is not negative.
 class Divider {
  public:
   Divider() = default;
-  /// @param divisor  from 1 up; not checked.
+  /// @param divisor  must be 1 or more. This is not checked.
   explicit Divider(std::int64_t divisor)
       : shift_{static_cast<int>(std::bit_width(static_cast<std::uint64_t>(divisor - 1)))} {
     // The reciprocal has 63 + shift bits and is rounded up. It fits in 64 bits, and its error never

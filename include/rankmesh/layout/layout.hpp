@@ -20,7 +20,7 @@ namespace rankmesh {
 
 /// One view of a mesh: dimensions with a name, a size and a stride. A position is `offset` plus the
 /// sum of coordinate x stride. A position is a rank, or an index into a table of ranks that the
-/// whole plan shares. Immutable, local and without MPI.
+/// whole plan shares. A layout is immutable and local, and it does not call MPI.
 class RANKMESH_API Layout {
  public:
   /// A dimension. `stride` counts positions.
@@ -32,43 +32,43 @@ class RANKMESH_API Layout {
   };
 
   /// Creates a layout in which the last dimension varies fastest, as in torch and NumPy.
-  /// @param sizes  the dimensions, outermost first.
+  /// @param sizes  the names and sizes of the dimensions, outermost first.
   /// @param offset  the position of the first rank.
-  /// @param table  the ranks by position; null if a position is a rank.
+  /// @param table  the ranks by position, or null if a position is a rank.
   /// @throws SpecError if the product of the sizes overflows.
   static Layout row_major(std::span<const std::pair<std::string, std::int64_t>> sizes,
                           std::int64_t offset = 0,
                           std::shared_ptr<const RankTable> table = nullptr);
 
-  /// Creates a layout with any strides that give each combination of coordinates its own position.
-  /// The order of the dimensions is the order in which ranks are listed.
+  /// Creates a layout with the given strides. They must give each combination of coordinates a
+  /// position of its own. The order of the dimensions is the order in which ranks are listed.
   /// @throws UsageError if two combinations have the same position.
   Layout(std::vector<Dimension> dimensions, std::int64_t offset,
          std::shared_ptr<const RankTable> table);
 
   [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
-  /// Returns the index of a dimension, if the layout has it.
+  /// Returns the index of a dimension, or nothing if the layout does not have the dimension.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view dimension) const;
   /// Returns the index of a dimension.
-  /// @throws UnknownName, whose hint lists the dimensions.
+  /// @throws UnknownName if the layout does not have the dimension. The hint lists the dimensions.
   [[nodiscard]] std::size_t index_of(std::string_view dimension) const;
-  /// Returns all ranks, the last dimension varying fastest.
+  /// Returns all ranks in an order in which the last dimension varies fastest.
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
   /// Returns the number of ranks.
   [[nodiscard]] std::int64_t size() const { return ranks_.size(); }
   /// Returns the position of the rank whose coordinates are all 0.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
 
-  /// Returns one coordinate per dimension, in their order. Nothing if the rank is outside the
-  /// layout. O(dimensions).
+  /// Returns one coordinate per dimension, in the order of the dimensions. Returns nothing if the
+  /// rank is outside the layout. Takes O(dimensions) time.
   [[nodiscard]] std::optional<std::vector<Coordinate>> coordinates(Rank rank) const;
   /// Writes the coordinates without allocating memory.
-  /// @return false if the rank is outside the layout; nothing is written then.
+  /// @return false if the rank is outside the layout. In this case nothing is written.
   /// @throws UsageError unless `coordinates` has one element per dimension.
   bool coordinates(Rank rank, std::span<Coordinate> coordinates) const;
-  /// Returns the coordinate along one dimension. Nothing if the rank is outside the layout.
+  /// Returns the coordinate along one dimension, or nothing if the rank is outside the layout.
   [[nodiscard]] std::optional<Coordinate> coordinate(Rank rank, std::size_t dimension) const;
-  /// Returns the rank at these coordinates.
+  /// Returns the rank that has these coordinates.
   /// @throws UsageError if a coordinate is outside its dimension, or if there are more or fewer
   /// coordinates than dimensions.
   [[nodiscard]] Rank rank(std::span<const Coordinate> coordinates) const;

@@ -11,11 +11,11 @@
 
 namespace rankmesh {
 
-/// The node of each rank. Nodes are numbered in the order of their lowest rank. Memory: 8 bytes per
-/// rank. Immutable.
+/// The node of each rank. Nodes are numbered in the order of their lowest rank. A placement takes 8
+/// bytes of memory per rank and is immutable.
 class RANKMESH_API Placement {
  public:
-  /// @param node_keys  one value per rank; ranks with the same value share a node.
+  /// @param node_keys  one value per rank. Ranks with the same value are on the same node.
   explicit Placement(const std::vector<std::int32_t>& node_keys);
 
   /// Returns the number of ranks.
@@ -26,7 +26,8 @@ class RANKMESH_API Placement {
   [[nodiscard]] std::int32_t node(Rank rank) const {
     return node_.at(static_cast<std::size_t>(rank.value()));
   }
-  /// Returns the number of a rank among the ranks of its node, in the order of ranks.
+  /// Returns the number of a rank among the ranks of its node, which are numbered in ascending
+  /// order.
   [[nodiscard]] std::int32_t local_rank(Rank rank) const {
     return local_rank_.at(static_cast<std::size_t>(rank.value()));
   }

@@ -15,26 +15,26 @@
 
 namespace rankmesh {
 
-/// Maps rank r to `ranks[r]`. It moves a mesh that was planned on the ranks 0, 1, ... to a part of
-/// the world or to permuted ranks. Ranks with one constant step (`8-31`, `0-120:8`) are mapped by
-/// arithmetic. Other ranks need a table of all ranks, which is made once and shared by everything
-/// that is mapped.
-/// Not safe to use from several threads, since map() may create a table.
+/// Maps rank r to `ranks[r]`. This moves a mesh that was planned on the ranks 0, 1, ... to a part
+/// of the world or to permuted ranks. Ranks with one constant step (`8-31`, `0-120:8`) are mapped
+/// by arithmetic. Other ranks need a table of all ranks, which is made once and which all mapped
+/// objects share. Several threads must not use one RankMap, because map() may create a table.
 class RANKMESH_API RankMap {
  public:
   /// @throws SpecError if a table would be needed for more than `max_table` ranks.
   explicit RankMap(RankSet ranks);
 
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
-  /// Returns the same ranks in the same order, each of them mapped.
+  /// Returns the set in which each rank of `set` is mapped. The order stays the same.
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] RankSet map(const RankSet& set);
   /// Returns the layout on the mapped ranks.
-  /// @param prefix  precedes the name of every dimension.
+  /// @param prefix  the text that is put before the name of every dimension.
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] Layout map(const Layout& layout, std::string_view prefix = {});
   /// Returns the family on the mapped ranks.
-  /// @param prefix  precedes the name of the family and of its dimensions.
+  /// @param prefix  the text that is put before the name of the family and the names of its
+  /// dimensions.
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] GroupFamily map(const GroupFamily& family, std::string_view prefix = {});
 
@@ -55,7 +55,7 @@ class RANKMESH_API RankMap {
 
   RankSet ranks_;
   bool is_stepped_;
-  // The new table by the old one.
+  // Maps each old table to its new table.
   std::map<std::shared_ptr<const RankTable>, std::shared_ptr<const RankTable>> tables_;
 };
 

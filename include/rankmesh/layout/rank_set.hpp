@@ -27,15 +27,15 @@ struct Mode {
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// An ordered set of ranks: nested strided positions. A position is a rank, or an index into a
-/// table of ranks if the layout has one.
+/// An ordered set of ranks, which is described by nested strided positions. A position is a rank.
+/// If the layout has a table of ranks, a position is an index into that table.
 ///
-/// To find element i, i is written in a mixed radix: one digit per mode, the last mode varying
-/// fastest. Its position is `start` plus the sum of digit x stride. Strides may be negative. The
-/// span of all smaller strides together must be below each stride, so that every element has one
-/// index. size, at, index_of and contains take O(number of modes) time; with a table, index_of
-/// takes O(log n) more. Nothing is stored per rank. Immutable, so several threads can
-/// use one set.
+/// To find element i, the index i is written in a mixed radix with one digit per mode, where the
+/// last mode varies fastest. The position of element i is `start` plus the sum of digit x stride.
+/// Strides may be negative. Each stride must be greater than the span of all smaller strides
+/// together, so that every element has one index. The functions size, at, index_of and contains
+/// take O(number of modes) time. With a table, index_of takes O(log n) more time. The set stores
+/// nothing per rank. It is immutable, so several threads can use the same set.
 class RANKMESH_API RankSet {
  public:
   /// Creates the empty set.
@@ -44,23 +44,24 @@ class RANKMESH_API RankSet {
   static RankSet range(Rank first, std::int64_t count);
   /// Returns the set that the modes describe.
   /// @param start  the position of element 0.
-  /// @param modes  outermost first.
-  /// @param table  the ranks by position; null if a position is a rank.
-  /// @throws UsageError if a size is below 1, a position is negative or outside the table, or
+  /// @param modes  the modes, outermost first.
+  /// @param table  the ranks by position, or null if a position is a rank.
+  /// @throws UsageError if a size is below 1, a position is negative or outside the table, or if
   /// strides overlap.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
-  /// Reads the compact form of to_string(), for example `0-3,8,16-120:8`. The order is kept, and
-  /// blanks are ignored.
-  /// @param most  the largest number of ranks if there are several items. A single item is
-  /// arithmetic and has no limit.
-  /// @throws SpecError with the position in the text.
+  /// Reads the compact form that to_string() writes, for example `0-3,8,16-120:8`. The order is
+  /// kept, and blanks are ignored.
+  /// @param most  the largest number of ranks if the text has several items. A single item is
+  /// arithmetic, so the number of its ranks has no limit.
+  /// @throws SpecError if the text is invalid. The error has the position in the text.
   static RankSet parse(std::string_view text, std::int64_t most = std::int64_t{1} << 22);
-  /// Returns a list that contains one rank several times: the pair of a rank and its neighbour in a
-  /// ring of one rank. It can be printed; index_of returns 0.
+  /// Returns a list that contains the same rank several times. In a ring of one rank, such a list
+  /// is the pair of the rank and its neighbour. The list can be printed, and its index_of returns
+  /// 0.
   static RankSet repeated(Rank rank, std::int64_t count);
-  /// Returns the given ranks in their order: as strides if they have regular strides, otherwise
-  /// with a table of their own.
+  /// Returns the given ranks in the given order. The set stores strides if the ranks have regular
+  /// strides, and otherwise a table of its own.
   /// @throws SpecError if a rank is negative or repeated.
   static RankSet of(std::span<const Rank> ranks);
 
@@ -76,39 +77,41 @@ class RANKMESH_API RankSet {
   }
   [[nodiscard]] Rank front() const { return at(0); }
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
-  /// Returns the highest rank, or -1 if the set is empty. O(1); O(size) with a table.
+  /// Returns the highest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time with a
+  /// table.
   [[nodiscard]] Rank highest() const;
-  /// Returns the lowest rank, or -1 if the set is empty. O(1); O(size) with a table.
+  /// Returns the lowest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time with a
+  /// table.
   [[nodiscard]] Rank lowest() const;
-  /// Returns the index of a rank, if the set contains it.
+  /// Returns the index of a rank, or nothing if the set does not contain the rank.
   [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const {
     const std::int64_t index = find(rank);
     if (index < 0) return std::nullopt;
     return RankInGroup{index};
   }
-  /// Returns the index of a rank, or -1 if the set does not contain it. Faster than index_of(),
-  /// because the result fits in a register.
+  /// Returns the index of a rank, or -1 if the set does not contain the rank. This function is
+  /// faster than index_of(), because its result fits in a register.
   [[nodiscard]] std::int64_t find(Rank rank) const;
   [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
   /// Returns the position of element 0.
   [[nodiscard]] std::int64_t start() const { return start_; }
   /// Returns the modes in their shortest form: no mode has size 1, and no mode continues the next
-  /// one. Two sets over one table are equal if and only if their starts and modes are equal.
+  /// one. Two sets over the same table are equal if and only if their starts and modes are equal.
   [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
   /// Returns the table of ranks, or null.
   [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
 
   /// Returns the modes of the same ranks in ascending order of position, in their shortest form.
   [[nodiscard]] std::vector<Mode> ascending_modes() const;
-  /// Returns whether both sets have the same ranks in any order, as far as arithmetic can tell.
-  /// False also means that the answer is not known, because the tables differ.
+  /// Returns whether both sets have the same ranks in any order, as far as arithmetic can tell. The
+  /// result is also false if the answer is not known because the tables differ.
   [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
-  /// Returns all ranks in order. O(size).
+  /// Returns all ranks in order. Takes O(size) time.
   [[nodiscard]] std::vector<Rank> to_vector() const;
-  /// Calls `take(Rank)` for every rank in order. Faster than the iterator, because it increments
-  /// digits instead of dividing.
+  /// Calls `take(Rank)` for every rank in order. This function is faster than the iterator, because
+  /// it increments digits and does not divide.
   template <class Take>
   void for_each(Take&& take) const;
 
@@ -117,16 +120,17 @@ class RANKMESH_API RankSet {
   struct Item {
     std::int64_t first, last, step;
   };
-  /// Calls `take` for the items in order, until it returns false. Needs constant memory.
+  /// Calls `take` for the items in order, until `take` returns false. Needs constant memory.
   void items(const std::function<bool(const Item&)>& take) const;
-  /// Calls `take` for the pieces of the compact form `0-3,8,16-120:8`, until it returns false.
+  /// Calls `take` for the pieces of the compact form `0-3,8,16-120:8`, until `take` returns false.
   /// Needs constant memory.
   void write(const std::function<bool(std::string_view)>& take) const;
   /// Returns the compact form.
   /// @param limit  the largest number of characters; a longer text ends in ",...".
   [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
 
-  /// Returns whether both are the same ranks in the same order, in any representation.
+  /// Returns whether both sets have the same ranks in the same order. Their representations may
+  /// differ.
   friend RANKMESH_API bool operator==(const RankSet& a, const RankSet& b);
 
   /// Visits the ranks in order. Dereferencing takes O(number of modes) time.
@@ -153,7 +157,7 @@ class RANKMESH_API RankSet {
 
  private:
   // A mode in the form that find() needs, counted from the lowest position. `weight` is the change
-  // of the index for one step upwards; it is negative if the stride is.
+  // of the index for one step upwards. The weight is negative if the stride is negative.
   struct Digit {
     std::int64_t size, step, weight;
     Divider by_step;

@@ -15,10 +15,10 @@
 
 namespace rankmesh {
 
-/// A table of ranks by position. Everything in a plan that needs it shares it. Immutable, and safe
-/// to use from several threads. Memory: 12 to 16 bytes per position if the ranks are dense (the
-/// highest is below twice their number), else 24 bytes. Only layouts that a user or a preset
-/// permutes have a table.
+/// A table that gives the rank at each position. All parts of a plan that need the table share it.
+/// The table is immutable, and several threads can use it safely. It takes 12 to 16 bytes of memory
+/// per position if the ranks are dense (the highest rank is below twice the number of ranks), and
+/// 24 bytes otherwise. Only layouts that a user or a preset permutes have a table.
 class RANKMESH_API RankTable {
  public:
   /// Creates the table in which position i holds `ranks[i]`.
@@ -30,8 +30,8 @@ class RANKMESH_API RankTable {
   [[nodiscard]] std::int64_t rank_at(std::int64_t position) const {
     return ranks_[static_cast<std::size_t>(position)];
   }
-  /// Returns the position of a rank, if the table contains it. O(1) if the ranks are dense, else
-  /// O(log size).
+  /// Returns the position of a rank, or nothing if the table does not contain the rank. Takes O(1)
+  /// time if the ranks are dense, and O(log size) time otherwise.
   [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
   /// Returns the highest rank, or -1 if the table is empty.
@@ -43,9 +43,9 @@ class RANKMESH_API RankTable {
  private:
   std::vector<std::int64_t> ranks_;
   std::int64_t highest_ = -1;
-  // If the ranks are dense: the position by rank, -1 for none.
+  // If the ranks are dense: the position of each rank, or -1 if the rank has no position.
   std::vector<std::int32_t> dense_;
-  // Otherwise: (rank, position), sorted by rank.
+  // If the ranks are not dense: the pairs (rank, position), sorted by rank.
   std::vector<std::pair<std::int64_t, std::int64_t>> positions_;
   mutable std::once_flag hashed_;
   mutable Hash128 hash_;

@@ -14,17 +14,17 @@ namespace rankmesh {
 /// Distributes the layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage has
 /// one run of consecutive layers. With V virtual stages (the interleaved schedule of Megatron-LM)
 /// every stage has V chunks, and the layers pass through all stages V times: chunk v of stage s is
-/// run v * stages + s. Immutable.
+/// run v * stages + s. A StageLayers object is immutable.
 class RANKMESH_API StageLayers {
  public:
-  /// Consecutive layers. `count` may be 0.
+  /// A run of consecutive layers. `count` may be 0.
   struct Run {
     std::int64_t first = 0;
     std::int64_t count = 0;
     [[nodiscard]] std::int64_t last() const { return first + count - 1; }
     friend bool operator==(const Run&, const Run&) = default;
   };
-  /// The place of a layer. `index` is its number in the chunk.
+  /// The place of a layer. `index` is the number of the layer in its chunk.
   struct Place {
     Coordinate stage = 0;
     std::int64_t chunk = 0;
@@ -36,10 +36,10 @@ class RANKMESH_API StageLayers {
   /// @throws UsageError if a number is below 1, or if stages x chunks does not divide the layers.
   static StageLayers even(std::int64_t layers, std::int64_t stages, std::int64_t chunks = 1);
   /// Creates chunks with the given numbers of layers.
-  /// @param counts  in the order of the layers: all stages of the first chunk, then all stages of
-  /// the next one.
-  /// @throws UsageError if there is no count, one is negative, or `chunks` does not divide
-  /// their number.
+  /// @param counts  the numbers of layers, in the order of the layers: first for all stages of the
+  /// first chunk, then for all stages of the next chunk, and so on.
+  /// @throws UsageError if `counts` is empty, if a count is negative, or if `chunks` does not
+  /// divide the number of counts.
   static StageLayers given(std::span<const std::int64_t> counts, std::int64_t chunks = 1);
 
   /// Returns the number of layers.
@@ -61,8 +61,8 @@ class RANKMESH_API StageLayers {
   StageLayers() = default;
   std::int64_t stages_ = 1;
   std::int64_t chunks_ = 1;
-  std::int64_t each_ = 0;           // layers of every chunk, if all are equal
-  std::vector<std::int64_t> ends_;  // otherwise the end of each run
+  std::int64_t each_ = 0;           // number of layers in every chunk, if all are equal
+  std::vector<std::int64_t> ends_;  // if the chunks differ: the end of each run
 };
 
 }  // namespace rankmesh

@@ -22,24 +22,26 @@ namespace rankmesh {
 ///     }
 ///
 /// The operations are issued by priority: first those of the family with the lowest
-/// GroupOptions::priority. Among equal priorities pp comes after all other families and dp after
-/// pp; in a file with grids, the last part of the name decides (`encoder.dp` is a dp). Operations
-/// of one group keep the order of the calls. So all ranks issue them in the same order.
+/// GroupOptions::priority. Among families of equal priority, pp comes after all others except dp,
+/// and dp comes last. In a file with grids, the last part of the name decides (`encoder.dp` is a
+/// dp). Operations of one group keep the order of the calls. So all ranks issue the operations in
+/// the same order.
 ///
-/// The operations are ordered after the work that the streams hold at end(), not at the call. The
-/// buffers must stay valid until the operations are complete. Wait for a Work of the batch after
-/// end(). Until end(), these throw UsageError: blocking operations on host memory, `_async` forms
-/// on device memory, and functions of the mesh that open, create or close groups.
+/// The operations are ordered after the work that the streams hold when end() is called, even if
+/// that work was added after the operation was. The buffers must stay valid until the operations
+/// are complete. Wait for a Work of the batch after end(). Until end(), the following calls throw
+/// UsageError: blocking operations on host memory, `_async` forms on device memory, and functions
+/// of the mesh that open, create or close groups.
 ///
-/// Thread safety: one thread. A mesh has at most one open batch.
+/// Thread safety: one thread may use the batch. A mesh has at most one open batch.
 class RANKMESH_API NcclGroup {
  public:
   /// Opens a batch. Local.
   /// @throws UsageError   Another batch of the mesh is open.
   /// @throws ClosedError  The mesh is closed.
   explicit NcclGroup(Mesh& mesh);
-  /// Calls end() if the program has not called it. If that fails, the next operation of the
-  /// groups reports the failure.
+  /// Calls end() if the program has not called it. If end() fails, the next operation of the groups
+  /// reports the failure.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;

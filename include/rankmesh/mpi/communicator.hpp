@@ -11,7 +11,8 @@
 
 namespace rankmesh::mpi {
 
-/// Refers to a communicator without owning it. Cheap to copy: rank and size are read once.
+/// Refers to a communicator without owning it. A view is cheap to copy, because it reads rank and
+/// size only once.
 class RANKMESH_API CommunicatorView {
  public:
   CommunicatorView() = default;
@@ -31,9 +32,9 @@ class RANKMESH_API CommunicatorView {
 
 /// Owns a communicator. Its error handler is MPI_ERRORS_RETURN. Move-only.
 ///
-/// `free()` is collective over the communicator, so the destructor cannot call it: it never
-/// communicates. A communicator that is not freed before the destructor runs is freed at the start
-/// of MPI_Finalize (by a delete callback on MPI_COMM_SELF).
+/// `free()` is collective over the communicator, so the destructor cannot call it; a destructor
+/// never communicates. If the program has not freed a communicator before the destructor runs, a
+/// delete callback on MPI_COMM_SELF frees it at the start of MPI_Finalize.
 class RANKMESH_API Communicator {
  public:
   Communicator() = default;
@@ -53,7 +54,7 @@ class RANKMESH_API Communicator {
 
   [[nodiscard]] const CommunicatorView& view() const noexcept { return view_; }
   explicit operator bool() const noexcept { return static_cast<bool>(view_); }
-  /// Frees the communicator. Collective; does nothing if it is empty.
+  /// Frees the communicator. Collective; does nothing if this object is empty.
   void free();
 
  private:
@@ -61,8 +62,9 @@ class RANKMESH_API Communicator {
   CommunicatorView view_;
 };
 
-/// Creates a communicator of the same ranks in the same order. It has its own context, but not the
-/// attributes and the error handler of the original. Collective over the parent; blocks.
+/// Creates a communicator of the same ranks in the same order. The new communicator has its own
+/// context, but it does not have the attributes and the error handler of the original. Collective
+/// over the parent; blocks.
 RANKMESH_API Communicator duplicate(const CommunicatorView& parent);
 
 /// Calls MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank
@@ -72,8 +74,8 @@ RANKMESH_API Communicator split(const CommunicatorView& parent, int colour, int 
 
 /// Creates a communicator of the given ranks of the parent, in the given order. Collective over
 /// these ranks only; blocks.
-/// @param tag  Must be the same on all members, and different from the tag of a creation that runs
-/// at the same time.
+/// @param tag  Must be the same on all members, and must differ from the tag of any other creation
+/// that runs at the same time.
 RANKMESH_API Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks,
                                        int tag);
 

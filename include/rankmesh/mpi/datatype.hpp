@@ -18,12 +18,13 @@ RANKMESH_API MPI_Datatype native(DataType type);
 /// Returns the MPI datatype for reductions of this type.
 /// @throws UnsupportedError  MPI has no reductions of half and 8-bit floating types.
 RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
-/// Returns MPI's operation. MPI has no average: for `avg` it is MPI_SUM, and the caller divides.
+/// Returns MPI's operation for this reduction. MPI has no average, so the result for `avg` is
+/// MPI_SUM, and the caller divides the sum.
 RANKMESH_API MPI_Op native(ReduceOp op);
 
 /// Expresses `count` elements as an int and a datatype. MPI counts in int, so a derived datatype
-/// replaces more than `largest` elements: it has exactly their size and extent, so that consecutive
-/// blocks have no gaps.
+/// replaces a count of more than `largest` elements. The derived datatype has exactly the size and
+/// extent of these elements, so that consecutive blocks have no gaps.
 class RANKMESH_API CountedType {
  public:
   CountedType(std::int64_t count, DataType type, std::int64_t largest)

@@ -9,7 +9,7 @@
 
 namespace rankmesh::mpi {
 
-/// Which threads may call MPI, in ascending order.
+/// Says which threads may call MPI. The levels are in ascending order.
 enum class ThreadLevel : int {
   single = MPI_THREAD_SINGLE,
   funneled = MPI_THREAD_FUNNELED,
@@ -19,22 +19,22 @@ enum class ThreadLevel : int {
 
 /// The order in which NCCL starts the kernels of different communicators.
 enum class NcclLaunchOrder : std::uint8_t {
-  unchanged,  ///< NCCL's default: the program must issue operations in one order on all ranks.
-  implicit,   ///< The order of the calls. Sets NCCL_LAUNCH_ORDER_IMPLICIT=1 (NCCL 2.26), unless
-              ///< the variable is already set.
+  unchanged,  ///< NCCL's default: the program must issue operations in the same order on all ranks.
+  implicit,   ///< NCCL uses the order of the calls. Environment sets NCCL_LAUNCH_ORDER_IMPLICIT=1
+              ///< (NCCL 2.26), unless the variable is already set.
 };
 
 /// Initialises MPI in the constructor and finalises it in the destructor. If the program has
-/// already initialised MPI, it does neither.
+/// already initialised MPI, this object neither initialises nor finalises it.
 ///
-/// Construction and destruction are collective over MPI_COMM_WORLD if they initialise and finalise.
-/// When an exception unwinds the stack, the destructor does not finalise MPI: the other ranks may
-/// wait in another operation, and MPI_Finalize would wait for them. The launcher then ends the job
-/// with this rank's error.
+/// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
+/// collective if it finalises MPI. When an exception unwinds the stack, the destructor does not
+/// finalise MPI: the other ranks may wait in another operation, and MPI_Finalize would wait for
+/// them. The launcher then ends the job with this rank's error.
 class RANKMESH_API Environment {
  public:
-  /// @param order  NCCL reads its environment when it is opened, so create this object before the
-  /// first mesh.
+  /// @param order  The launch order of NCCL. NCCL reads its environment when it is opened, so
+  /// create this object before the first mesh.
   /// @throws UsageError  MPI has already been finalised, or offers a lower level than `wanted`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged);

@@ -11,7 +11,7 @@
 
 namespace rankmesh::mpi {
 
-/// An MPI function did not return MPI_SUCCESS. It keeps the native code.
+/// Reports that an MPI function did not return MPI_SUCCESS. The error keeps MPI's error code.
 class RANKMESH_API MpiError : public Error {
  public:
   MpiError(int code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -27,14 +27,15 @@ namespace detail {
 }  // namespace detail
 
 /// Checks the return value of an MPI function.
-/// @throws MpiError  It holds MPI's own text, the function and the source location of the call.
+/// @throws MpiError  The error holds MPI's own text, the function and the source location of the
+///                   call.
 inline void check(int code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != MPI_SUCCESS) [[unlikely]]
     detail::fail(code, function, where);
 }
 
-/// Returns whether MPI can be called: it is initialised and not finalised.
+/// Returns whether MPI can be called, which means that MPI is initialised and not finalised.
 RANKMESH_API bool is_active();
 
 }  // namespace rankmesh::mpi

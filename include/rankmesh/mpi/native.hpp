@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Includes <mpi.h> without the deprecated C++ bindings. No other header includes it.
+// Includes <mpi.h> without the deprecated C++ bindings. No other header includes <mpi.h>.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

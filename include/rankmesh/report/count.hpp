@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much a mesh creates, compared with creating every group on every rank.
+// The numbers of groups and communicators that a mesh creates, compared with the numbers if every
+// rank created every group.
 #pragma once
 
 #include "rankmesh/export.hpp"
@@ -10,8 +11,8 @@
 namespace rankmesh::report {
 
 /// Reports the counts of a plan, with the schema `rankmesh.count/1`. In JSON a figure per rank is
-/// `{"least","most"}`, with `"rank": 0` if it is the figure of rank 0 alone. In the table a range
-/// is `least-most`.
+/// an object `{"least","most"}`, with the field `"rank": 0` if the figure covers only rank 0. In
+/// the table a range is `least-most`.
 RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts);
 
 }  // namespace rankmesh::report

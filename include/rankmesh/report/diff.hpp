@@ -10,9 +10,9 @@
 
 namespace rankmesh::report {
 
-/// Reports the differences, with the schema `rankmesh.diff/1`. Text is empty if there are none, and
-/// the table has a row for each name that differs. JSON has every name; a figure that was not
-/// counted is null.
+/// Reports the differences, with the schema `rankmesh.diff/1`. The text is empty if there are no
+/// differences. The table has a row for each name that differs. JSON has every name. In JSON, a
+/// figure that was not counted is null.
 /// @param a, b  the texts that name the two meshes.
 RANKMESH_API Document diff(const PlanDiff& difference, const std::string& a, const std::string& b);
 

@@ -19,11 +19,11 @@
 
 namespace rankmesh::report {
 
-/// A list of ranks that is formatted when it is written, so that a form that shortens or omits it
-/// costs nothing.
+/// A list of ranks that is formatted when it is written, so that a form of the report that shortens
+/// or omits the list does not pay for its formatting.
 struct Ranks {
   RankSet set;
-  std::size_t most = SIZE_MAX;  ///< characters in JSON and CSV; the rest is ",..."
+  std::size_t most = SIZE_MAX;  ///< the most characters in JSON and CSV; ",..." replaces the rest
 };
 
 struct Field;
@@ -50,20 +50,20 @@ class RANKMESH_API Value {
   Value(Object fields);
   template <std::integral Integer>
   Value(Integer value) : data_{static_cast<std::int64_t>(value)} {}
-  /// Null if `value` is empty.
+  /// Creates the value in `value`, or null if `value` is empty.
   template <class T>
   Value(const std::optional<T>& value) : Value{value ? Value{*value} : Value{}} {}
-  /// An object.
+  /// Creates an object.
   Value(std::initializer_list<Field> fields);
 
-  /// Returns the value of the field `key`, which is added as null if the object does not have it.
-  /// A null value becomes an object.
+  /// Returns the value of the field `key`, which is added as null if the object does not have this
+  /// field. A null value becomes an object.
   Value& operator[](std::string_view key);
   /// Appends to a list. A null value becomes a list.
   void push_back(Value item);
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
-  /// Returns the alternative `T`, or null if the value is something else.
+  /// Returns a pointer to the alternative `T`, or null if the value is another alternative.
   template <class T>
   [[nodiscard]] const T* get_if() const {
     return std::get_if<T>(&data_);
@@ -87,19 +87,19 @@ struct Table {
     std::string title;
     Align align = Align::left;
     Forms forms = Forms::all;
-    std::size_t most = SIZE_MAX;  ///< characters of a cell of ranks in text
-    /// Not 0: text leaves a cell blank if the row above has the same cells in all columns from
-    /// level 1 to this level. CSV prints every cell.
+    std::size_t most = SIZE_MAX;  ///< the most characters in a cell of ranks in text
+    /// If this is not 0, text leaves a cell blank if the row above has the same cells in all
+    /// columns from level 1 to this level. CSV prints every cell.
     int level = 0;
   };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;
 };
 
-/// A piece of text, printed as it is.
+/// A piece of text, which is printed without changes.
 struct Span {
   std::string text;
-  bool is_bold = false;  ///< where colour is asked for
+  bool is_bold = false;  ///< bold if the caller asks for colour
 };
 
 /// The place of `Document::table` in the text, cut after `most_rows`.
@@ -107,21 +107,22 @@ struct TableHere {
   std::size_t most_rows = SIZE_MAX;
 };
 
-/// A family of groups and the text that asked for it (`dp*tp`), which becomes its key.
+/// The text by which the user asked for a family (`dp*tp`), and the family. The text becomes the
+/// key of the family.
 using NamedFamily = std::pair<std::string, GroupFamily>;
 
 /// A report in all three forms.
 ///
-/// Text is a sequence of pieces, laid out for people. JSON is the fields. CSV is one table, the one
-/// that a reader would load into a spreadsheet; text prints the same table in the place of
-/// `TableHere`.
+/// Text is a sequence of pieces that is laid out for people. JSON contains the fields. CSV contains
+/// one table, which a reader can load into a spreadsheet. Text prints the same table in the place
+/// of `TableHere`.
 struct Document {
   std::string schema;  ///< name and version, as in `rankmesh.show/1`; the first field of JSON
   Value fields;        ///< an object
   std::vector<std::variant<Span, Table, TableHere>> text;
   Table table;
-  /// All groups of some names, listed after the text, as the JSON field `groups` and as rows of
-  /// CSV. They are computed while they are written, in constant memory.
+  /// All groups of some names. They are listed after the text, in the JSON field `groups`, and as
+  /// rows of CSV. The groups are computed while they are written, in constant memory.
   std::optional<std::vector<NamedFamily>> groups;
 
   void add(std::string piece) { text.emplace_back(Span{std::move(piece)}); }

@@ -10,10 +10,11 @@
 
 namespace rankmesh::report {
 
-/// Reports one rank, with the schema `rankmesh.rank/1`. In JSON a name that leaves the rank out is
-/// absent, and a name with several groups of the rank has an array. The table has a row per group
-/// of the rank.
-/// @param live  may be null; adds the rank's host, local rank and process id, as columns too.
+/// Reports one rank, with the schema `rankmesh.rank/1`. JSON omits a name if no group of the name
+/// contains the rank. If several groups of a name contain the rank, the name has an array. The
+/// table has a row for each group of the rank.
+/// @param live  may be null. If it is not null, the report has the host, the local rank and the
+/// process id of the rank, and the table has columns for them.
 /// @throws UsageError if the rank is outside the world.
 RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live);
 

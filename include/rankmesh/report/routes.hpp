@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transport carries which operation, for every name of a mesh.
+// The transport that carries each operation, for every name of a mesh.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,17 @@ namespace rankmesh::report {
 /// Facts that only a running job has.
 struct RouteFacts {
   Placement placement;
-  /// Returns the answer of this rank's coordinator of that name, or nothing if it has none.
+  /// Returns the answer of this rank's coordinator for `name`, or nothing if this rank has no such
+  /// coordinator.
   std::function<std::optional<RouteExplanation>(const std::string& name, const RouteQuery&)>
       explain;
 };
 
-/// Reports the rules, numbered in the order in which they are asked, then for every name the
-/// operations, types and sizes that share a transport. Without `live` it is unknown which nodes a
-/// group is on, so all transports that may serve are listed. The schema is `rankmesh.routes/1`.
-/// Cost: O(names x rules); with live facts O(names x ranks) besides.
-/// @param live  may be null.
+/// Reports the rules, which are numbered in the order in which they are tried. Then reports, for
+/// every name, the operations, types and sizes that share a transport. Without `live` the nodes of
+/// a group are not known, so the report lists all transports that may serve the group. The schema
+/// is `rankmesh.routes/1`. The cost is O(names x rules), and O(names x ranks) more with live facts.
+/// @param live  the facts of the running job, or null.
 RANKMESH_API Document routes(const MeshPlan& plan, const RouteTable& table, const RouteFacts* live);
 
 }  // namespace rankmesh::report

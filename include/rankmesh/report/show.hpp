@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mesh as a whole: the grid if it is small, the names always.
+// The mesh as a whole. The report has the grid if the grid is small, and it always has the names.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace rankmesh::report {
 
-/// Reports the mesh, with the schema `rankmesh.show/1`. Text has less than 50 lines whatever the
-/// size of the mesh. The table has a row per name. Cost: O(names x dimensions); with live facts
-/// O(names x ranks).
-/// @param live  may be null; adds nodes to the grid and to the table, and to JSON one entry per
-///              rank.
+/// Reports the mesh, with the schema `rankmesh.show/1`. The text has fewer than 50 lines, whatever
+/// the size of the mesh. The table has a row for each name. The cost is O(names x dimensions), or
+/// O(names x ranks) with live facts.
+/// @param live  may be null. If it is not null, the grid and the table show the nodes, and JSON has
+/// one entry for each rank.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live);
 
 /// Returns the views of the plan as a mesh string: `pp=2,dp=4,tp=8 | pp=2,ep=32`.

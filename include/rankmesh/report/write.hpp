@@ -12,7 +12,7 @@ namespace rankmesh::report {
 
 /// Writes a document piece by piece. A list of groups is written in pieces of at most
 /// 64 KiB.
-/// @param colour  whether text may hold ANSI escapes.
+/// @param colour  whether the text may contain ANSI escape codes.
 RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
                         bool colour = false);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules from measurements.
+// Derives rules from measurements.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,19 @@ namespace rankmesh {
 /// The times of one operation at one size on each transport that carried it.
 struct RouteTiming {
   std::int64_t bytes = 0;                   ///< size as rules count it
-  std::map<std::string, double> seconds{};  ///< by transport: per call, the maximum over the ranks
+  std::map<std::string, double> seconds{};  ///< by transport; per call; maximum over the ranks
 };
 
 /// Returns the rules that follow from measurements of one family and operation: a transport gets
-/// the sizes at which it took less than `gain` times the time of the usual transport. The answer
-/// for a measured size holds up to the next measured size. Sizes below the smallest are treated
-/// like the smallest; sizes above the largest get no rule.
+/// the sizes at which its time was less than `gain` times the time of the usual transport. The
+/// result for a measured size applies to all sizes up to the next measured size. Sizes below the
+/// smallest measured size are treated like the smallest measured size. Sizes above the largest
+/// measured size get no rule.
 /// @param name  the name of the family.
-/// @param timings  in ascending order of bytes; a single one without a size if `sized` is false.
-/// @param sized  false for barriers, whose rules have no sizes.
-/// @param usual  the transport that is used without a rule.
+/// @param timings  the timings, in ascending order of bytes. If `sized` is false, there is a single
+/// timing, which has no size.
+/// @param sized  false for barriers, because rules for barriers have no sizes.
+/// @param usual  the transport that is used if there is no rule.
 RANKMESH_API std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
                                                 std::span<const RouteTiming> timings,
                                                 bool sized = true, const std::string& usual = "mpi",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A mesh as the user describes it: a mesh string, or a file that can say more.
+// The description of a mesh by the user: a mesh string, or a file, which can express more than a
+// mesh string.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,25 @@
 
 namespace rankmesh {
 
-/// A parsed description of a mesh: a mesh string, or a TOML file (docs/mesh-file.md). A file can
-/// also say on which ranks the mesh lies, put several grids on one world, list groups, and set
-/// options and routes. plan() turns the description into a plan. Local, no MPI.
+/// A parsed description of a mesh: a mesh string, or a TOML file (docs/mesh-file.md). In addition
+/// to what a mesh string can express, a file can give the ranks of the mesh, put several grids on
+/// the same world, list groups, and set options and routes. plan() turns the description into a
+/// plan. All functions are local and do not call MPI.
 class RANKMESH_API MeshSpec {
  public:
   /// A mesh and its ranks.
   struct Grid {
-    /// Empty for the only grid. Otherwise the prefix of its families, such as `encoder.tp`.
+    /// The name is empty if there is only one grid. Otherwise it is the prefix of the families of
+    /// the grid, such as `encoder` in `encoder.tp`.
     std::string name;
     MeshString mesh;
-    /// Rank i of the mesh is ranks[i]. Not set: the ranks from `rank_offset` on.
+    /// Rank i of the mesh is ranks[i]. If this is not set, the mesh has the ranks from
+    /// `rank_offset` upwards.
     std::optional<RankSet> ranks;
     std::int64_t rank_offset = 0;
     std::int64_t line = 0;  ///< line in the file, for errors
   };
-  /// A family whose groups are listed.
+  /// A family whose groups are given as lists.
   struct Lists {
     std::string name;
     std::vector<RankSet> groups;
@@ -45,63 +49,65 @@ class RANKMESH_API MeshSpec {
   /// The origin of a published layout. Every field may be empty.
   struct Provenance {
     std::string source;                ///< the publication
-    std::string locator;               ///< table or section in it
+    std::string locator;               ///< the table or section in the publication
     std::vector<std::string> given;    ///< figures that the source states
-    std::vector<std::string> derived;  ///< figures that follow from the given ones
+    std::vector<std::string> derived;  ///< figures that follow from the given figures
     std::vector<std::string> unknown;  ///< figures that the source does not state
   };
 
-  /// Reads a mesh string (grammar: MeshString), or the file if the text is a path that ends
-  /// in `.toml`.
-  /// @throws SpecError with the position, the reason and a hint.
+  /// Reads a mesh string (grammar: MeshString), or reads a file if the text is a path that ends in
+  /// `.toml`.
+  /// @throws SpecError if the text or the file is invalid, or if the file cannot be read. The error
+  /// has the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
   /// Reads a mesh string, never a file.
-  /// @throws SpecError with the position, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error has the position, the reason and a hint.
   static MeshSpec parse_string(std::string_view text);
-  /// Reads the TOML form. docs/mesh-file.md describes every key; other keys are errors.
+  /// Reads the TOML form. docs/mesh-file.md describes every key. Any other key is an error.
   /// @param origin  the name of the text in errors, usually the path.
-  /// @throws SpecError with origin:line, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error has origin:line, the reason and a hint.
   static MeshSpec parse_toml(std::string_view text, std::string_view origin);
 
-  /// Returns the grids; a mesh string has one without a name.
+  /// Returns the grids. A mesh string has a single grid, which has no name.
   [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
-  /// Returns the families with listed groups.
+  /// Returns the families whose groups are given as lists.
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   /// Returns the options of families, in the order of the file.
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// Returns the routes as written: rules (see RouteTable), or `@PATH` of a file of rules.
-  /// routes_of() reads them.
+  /// Returns the routes as the user wrote them. They are either rules (see RouteTable) or `@PATH`,
+  /// which names a file of rules. routes_of() reads the routes.
   [[nodiscard]] const std::string& routes() const { return routes_; }
   /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
-  /// Returns the path of the file, or the name of the text. Empty for a mesh string.
+  /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
   /// Returns the place of the routes, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
-  /// Returns the world size that the description itself determines. Nothing if it leaves the size
-  /// open (`auto`).
+  /// Returns the world size that the description itself determines. Returns nothing if the
+  /// description leaves the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// Plans the mesh. Pure arithmetic: the cost does not depend on the number of ranks, except for
+  /// Plans the mesh by pure arithmetic. The cost does not depend on the number of ranks, except for
   /// listed ranks.
-  /// @param world_size  the number of ranks; not set: the size that the description determines. If
-  /// the description gives the ranks of the mesh, other ranks of the world are in no group.
-  /// @throws SpecError if the size is open, or if the description does not fit the world: for
-  /// example sizes do not multiply to it, grids overlap, a rank is outside the world, a name is
-  /// repeated, or options are invalid.
+  /// @param world_size  the number of ranks. If it is not set, the size that the description
+  /// determines is used. If the description gives the ranks of the mesh, the other ranks of the
+  /// world are in no group.
+  /// @throws SpecError if the size is open, or if the description does not fit the world. For
+  /// example, the product of the sizes is not the world size, grids overlap, a rank is outside the
+  /// world, a name is repeated, or options are invalid.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
-  /// Returns whether a mesh string can express the description: it has no grids, ranks, lists,
-  /// options or routes.
+  /// Returns whether a mesh string can express the description. This is the case if the description
+  /// has no grids, ranks, lists, options or routes.
   [[nodiscard]] bool fits_string() const;
-  /// Returns the canonical mesh string. It parses back to the same plan on the same world;
-  /// `world_size` and the provenance of a file are left out.
+  /// Returns the canonical mesh string. Parsing this string gives the same plan on the same world.
+  /// The string leaves out the `world_size` and the provenance of a file.
   /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
-  /// Returns the canonical TOML form, which parses back to the same description.
+  /// Returns the canonical TOML form. Parsing this text gives the same description.
   [[nodiscard]] std::string to_toml() const;
   /// Returns one line for messages and logs: the mesh string, or a summary if a mesh string cannot
-  /// express the description. Does not throw.
+  /// express the description. This function does not throw.
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -115,7 +121,7 @@ class RANKMESH_API MeshSpec {
   void set_options(MeshPlan& plan) const;
   [[nodiscard]] std::string beyond_string() const;
 
-  std::string origin_;  // of the file, for errors; empty for a string
+  std::string origin_;  // the name of the file, for errors; empty for a mesh string
   std::vector<Grid> grids_;
   std::vector<Lists> lists_;
   std::vector<Options> options_;

@@ -16,7 +16,7 @@
 namespace rankmesh {
 
 /// A parsed mesh string, which describes a mesh on the ranks 0, 1, ... . One size per view may
-/// depend on the world (`auto`). Local, no MPI.
+/// depend on the world (`auto`). All functions are local and do not call MPI.
 ///
 ///     mesh    := ( preset | views ) [ ';' product { ',' product } ]
 ///     views   := view { '|' view }            factorisations of the same ranks
@@ -33,10 +33,10 @@ class RANKMESH_API MeshString {
   /// A dimension of a view.
   struct Dimension {
     std::string name;
-    std::optional<std::int64_t> size;  ///< not set: auto
+    std::optional<std::int64_t> size;  ///< not set if the size is `auto`
     std::size_t position = 0;          ///< byte in the text, for errors
   };
-  /// A factorisation of the ranks, outermost dimension first.
+  /// A factorisation of the ranks. The outermost dimension comes first.
   using View = std::vector<Dimension>;
   /// A product of dimensions of one view, such as `dp_cp=dp*cp`.
   struct Product {
@@ -52,25 +52,27 @@ class RANKMESH_API MeshString {
   };
 
   /// Reads a mesh string.
-  /// @throws SpecError with the position, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error has the position, the reason and a hint.
   static MeshString parse(std::string_view text);
 
-  /// Returns the preset as parsed, if there is one.
+  /// Returns the parsed preset, or nothing if the string has no preset.
   [[nodiscard]] const std::optional<PresetCall>& preset() const { return preset_; }
-  /// Returns the views as parsed. The views of a preset exist only in its plan.
+  /// Returns the parsed views. The views of a preset exist only in its plan.
   [[nodiscard]] const std::vector<View>& views() const { return views_; }
-  /// Returns the products as parsed.
+  /// Returns the parsed products.
   [[nodiscard]] const std::vector<Product>& products() const { return products_; }
 
-  /// Returns the world size that the string itself determines. Nothing if it leaves the size
-  /// open (`auto`).
+  /// Returns the world size that the string itself determines. Returns nothing if the string leaves
+  /// the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// Plans the mesh. Pure arithmetic: the cost does not depend on the number of ranks.
-  /// @param world_size  the number of ranks; not set: the size that the string determines.
-  /// @throws SpecError if the size is open, the sizes do not multiply to it, two views have
-  /// different groups for one dimension, or no view has all dimensions of a product.
+  /// Plans the mesh by pure arithmetic. The cost does not depend on the number of ranks.
+  /// @param world_size  the number of ranks. If it is not set, the size that the string determines
+  /// is used.
+  /// @throws SpecError if the size is open, if the product of the sizes is not the world size, if
+  /// two views have different groups for the same dimension, or if no view has all dimensions of a
+  /// product.
   [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
-  /// Returns the canonical form, which parses back to the same parts on the same world.
+  /// Returns the canonical form. Parsing this form gives the same parts on the same world.
   [[nodiscard]] std::string to_string() const;
 
  private:
@@ -83,7 +85,7 @@ class RANKMESH_API MeshString {
   [[noreturn]] void refuse(std::size_t position, std::string_view reason,
                            std::string_view hint) const;
 
-  std::string text_;  // as written, for errors
+  std::string text_;  // the string as the user wrote it, for errors
   std::optional<PresetCall> preset_;
   std::vector<View> views_;
   std::vector<Product> products_;

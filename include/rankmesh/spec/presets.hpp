@@ -12,7 +12,7 @@
 
 namespace rankmesh {
 
-/// A preset as written, for example `megatron:tp=8,pp=16`.
+/// A preset as the user wrote it, for example `megatron:tp=8,pp=16`.
 ///
 ///     preset := system ':' key '=' value { ',' key '=' value }
 ///     value  := a number, `true`, `false`, a word, numbers joined by `x`, or names joined by `.`
@@ -41,9 +41,9 @@ struct PresetKey {
 /// One system, or one kind of a system (`deepspeed:kind=grid`).
 struct PresetInfo {
   std::string_view system;
-  std::string_view kind;        ///< empty if the system has one kind only
+  std::string_view kind;        ///< empty if the system has only one kind
   std::string_view convention;  ///< one line: which dimension varies fastest
-  std::vector<PresetKey> keys;  ///< without `world_size` and `kind`
+  std::vector<PresetKey> keys;  ///< all keys except `world_size` and `kind`
 };
 
 /// Returns all presets, for help texts.

@@ -11,12 +11,13 @@
 
 namespace rankmesh {
 
-/// Returns the rules in the order in which they are tried: those of the program, of the environment
-/// variable RANKMESH_ROUTES, of the mesh file, and the defaults. Each place may name a file
-/// instead, as `@PATH`; a relative path in a mesh file is relative to its folder. Local; reads the
+/// Returns the rules in the order in which they are tried: first the rules of the program, then the
+/// rules of the environment variable RANKMESH_ROUTES, then the rules of the mesh file, and last the
+/// default rules. Each place may name a file of rules as `@PATH` instead. A relative path in a mesh
+/// file is relative to the folder of the mesh file. The function is local, and it reads the
 /// environment and files.
 /// @param code  the rules of the program (MeshOptions::routes).
-/// @throws SpecError if a rule is invalid, or is for a name that the plan does not have.
+/// @throws SpecError if a rule is invalid, or if a rule is for a name that the plan does not have.
 RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan,
                                   std::string_view code = {});
 

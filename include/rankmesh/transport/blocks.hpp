@@ -16,7 +16,7 @@ namespace rankmesh {
 class Blocks {
  public:
   /// Creates blocks that follow each other without gaps.
-  /// @param counts  One per member, in elements.
+  /// @param counts  One count per member, in elements.
   Blocks(std::span<const std::int64_t> counts)
       : counts_{counts.begin(), counts.end()} {  // implicit: reads as counts
     std::int64_t total = 0;
@@ -27,7 +27,7 @@ class Blocks {
   }
   Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at any displacements.
-  /// @param counts, displacements  One of each per member, in elements.
+  /// @param counts, displacements  One count and one displacement per member, in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
       : counts_{counts.begin(), counts.end()},
         displacements_{displacements.begin(), displacements.end()} {}
@@ -40,7 +40,7 @@ class Blocks {
   std::vector<std::int64_t> displacements_;
 };
 
-/// Returns block k of a buffer; the whole buffer if `blocks` is null.
+/// Returns block k of a buffer, or the whole buffer if `blocks` is null.
 template <class Byte>
 BasicBuffer<Byte> block_of(const BasicBuffer<Byte>& buffer, const Blocks* blocks, std::size_t k) {
   return blocks == nullptr ? buffer : buffer.slice(blocks->displacements()[k], blocks->counts()[k]);

@@ -14,8 +14,8 @@
 
 namespace rankmesh {
 
-/// Describes one operation of a group, for a transport. The coordinator has checked sizes, overlap
-/// and ranks before. Counts are in elements; n is the size of the group.
+/// Describes one operation of a group, for a transport. The coordinator has already checked sizes,
+/// overlap and ranks. Counts are in elements; n is the size of the group.
 ///
 /// | operation      | in                 | out                | root        |
 /// |----------------|--------------------|--------------------|-------------|
@@ -30,29 +30,30 @@ namespace rankmesh {
 /// | send, recv     | count / -          | - / count          |             |
 /// | send_recv      | count              | another count      |             |
 ///
-/// In place: `in` and `out` are the same memory. For all_gather and gather, `in` is this rank's
-/// block of `out`; for scatter, `out` is the root's block of its `in`.
+/// In an operation in place, `in` and `out` are the same memory. For all_gather and gather, `in` is
+/// this rank's block of `out`; for scatter, `out` is the root's block of its `in`.
 struct Call {
   Operation operation = Operation::barrier;
   ReduceOp reduction = ReduceOp::sum;
-  int tag = 0;  ///< Of point-to-point operations.
+  int tag = 0;  ///< The tag of point-to-point operations.
   ConstBuffer in{};
   Buffer out{};
   /// The members' blocks in the v-forms of all_gather, reduce_scatter, gather, scatter and
-  /// all_to_all; null if all blocks have the same size, or if the buffer is one block. They need
-  /// not outlive run() or start().
+  /// all_to_all; null if all blocks have the same size, or if the buffer is one block. The blocks
+  /// need not outlive run() or start().
   const Blocks* in_blocks = nullptr;
   const Blocks* out_blocks = nullptr;
   /// The number of pieces of each block along an axis (see Axis): in the whole array, the first
-  /// pieces of all members come first, then the second ones, and so on. For all_gather, gather,
-  /// reduce_scatter and scatter without Blocks.
+  /// pieces of all members come first, then the second ones, and so on. It applies to all_gather,
+  /// gather, reduce_scatter and scatter without Blocks.
   std::int64_t rows = 1;
-  /// Replaces `reduction` if it is not null; the buffers then count bytes. Host memory only.
+  /// Replaces `reduction` if it is not null; the buffers then count bytes. It is allowed for host
+  /// memory only.
   UserReduction* user = nullptr;
-  RankInGroup root{};         ///< Of rooted collectives.
-  RankInGroup destination{};  ///< Of send and send_recv.
-  RankInGroup source{};       ///< Of recv and send_recv.
-  StreamRef stream{};         ///< Of operations on device memory.
+  RankInGroup root{};         ///< The root of rooted collectives.
+  RankInGroup destination{};  ///< The destination of send and send_recv.
+  RankInGroup source{};       ///< The source of recv and send_recv.
+  StreamRef stream{};         ///< The stream of operations on device memory.
 
   /// Returns whether the call is a v-form.
   [[nodiscard]] constexpr bool has_blocks() const {

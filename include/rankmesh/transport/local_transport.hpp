@@ -9,7 +9,8 @@
 
 namespace rankmesh {
 
-/// The copy that an operation of one rank consists of. If `out` has no elements, there is none.
+/// Describes the copy that carries out an operation of one rank. If `out` has no elements, nothing
+/// is copied.
 struct LocalCopy {
   ConstBuffer in;
   Buffer out;

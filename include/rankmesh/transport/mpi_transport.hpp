@@ -13,18 +13,18 @@
 namespace rankmesh {
 
 /// Carries all operations on host memory through MPI's own collectives, with 64-bit counts. run()
-/// calls the blocking functions, because a non-blocking one with a test costs about twice as much
-/// at small sizes; start() calls the non-blocking ones.
+/// calls the blocking functions, because at small sizes a non-blocking function with a test costs
+/// about twice as much as a blocking function. start() calls the non-blocking functions.
 ///
 /// Above `largest_count` elements, reductions are divided into pieces of that size, and the other
-/// operations use one derived datatype, so buffers can have any size. A reduce_scatter with
-/// larger blocks becomes one reduction per block and piece. The counts and displacements of
-/// v-forms must be below 2^31.
+/// operations use one derived datatype, so buffers can have any size. A reduce_scatter whose blocks
+/// are larger than `largest_count` becomes one reduction per block and piece. The counts and
+/// displacements of v-forms must be below 2^31.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
-  /// Creates a transport on a communicator, which must outlive it. Local.
+  /// Creates a transport on a communicator, which must outlive the transport. Local.
   /// @param largest_count  The largest number of elements in one count of MPI, from 1 to 2^31-1.
   ///                       Tests set it to small values.
   explicit MpiTransport(mpi::CommunicatorView comm,

@@ -15,7 +15,7 @@
 
 namespace rankmesh {
 
-/// A system call on shared memory failed. It keeps errno.
+/// Reports that a system call on shared memory failed. The error keeps errno.
 class RANKMESH_API SharedMemoryError : public Error {
  public:
   SharedMemoryError(std::string message, std::string hint, int code)
@@ -28,32 +28,33 @@ class RANKMESH_API SharedMemoryError : public Error {
 };
 
 /// A block of zeroed memory that all members of a communicator have mapped, each at its own
-/// address. Move-only. The destructor unmaps it, which is local. The system frees the memory with
-/// the last mapping, also when a process is killed.
+/// address. Move-only. The destructor removes this process's mapping, which is local. The system
+/// frees the memory when the last mapping ends, even if a process is killed.
 ///
-/// Only processes of the same user can open it (mode 0600). If all members can open member 0's
-/// memfd through /proc, it has no name, and the size of /dev/shm does not limit it. Otherwise it
-/// has a random name in /dev/shm, which is removed as soon as all members have mapped it.
+/// Only processes of the same user can open the segment (mode 0600). If all members can open member
+/// 0's memfd through /proc, the segment has no name, and the size of /dev/shm does not limit it.
+/// Otherwise the segment has a random name in /dev/shm. The name is removed as soon as all members
+/// have mapped the segment.
 class RANKMESH_API SharedSegment {
  public:
-  /// How the members open the segment.
+  /// Says how the members open the segment.
   enum class Backing : std::uint8_t {
-    automatic,  ///< A memfd without a name, else as `named`.
-    named,      ///< A name in /dev/shm.
+    automatic,  ///< Through a memfd without a name if that is possible, otherwise as with `named`.
+    named,      ///< Through a name in /dev/shm.
   };
 
   SharedSegment() = default;
   /// Creates a segment and maps it on every member. Collective over `members`, which must share a
-  /// node; blocks, with the deadline. If one member fails, all throw.
+  /// node; blocks, with the deadline. If a member fails, all members throw.
   ///
-  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes, twice if a name is needed.
-  /// The system allocates a page when it is first written; for a named segment it
-  /// allocates all pages at once.
-  /// @param bytes  Only member 0's value counts; 0 means 1.
-  /// @param point  The wait point of the members; it holds their ranks in the
-  ///               monitor's communicator.
+  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes; both happen twice if a name is
+  /// needed. The system allocates a page when a process first writes to the page; for a named
+  /// segment, the system allocates all pages at once.
+  /// @param bytes  The size in bytes. Only member 0's value is used; 0 means 1.
+  /// @param point  The wait point of the members; it holds the members' ranks in the monitor's
+  ///               communicator.
   /// @throws SharedMemoryError  The text is the same on every member.
-  /// @throws TimeoutError  It names the missing ranks.
+  /// @throws TimeoutError  The error names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
                 const WaitPoint& point, const Deadline& deadline,
                 Backing backing = Backing::automatic);

@@ -12,8 +12,9 @@
 
 namespace rankmesh {
 
-/// An operation that was started. Its buffers must stay valid until it is complete. Do not destroy
-/// it earlier, because the transport may still use the buffers.
+/// Represents an operation that was started. The buffers must stay valid until the operation is
+/// complete. Do not destroy this object before then, because the transport may still use the
+/// buffers.
 class Pending {
  public:
   virtual ~Pending() = default;
@@ -22,8 +23,8 @@ class Pending {
   /// Device memory: makes the stream wait for the operation; the host does not wait.
   /// Host memory: does nothing.
   virtual void order_before(StreamRef) {}
-  /// Tests until the operation is complete or the deadline has passed. Returns
-  /// whether it is complete.
+  /// Calls test() until the operation is complete or the deadline has passed. Returns whether the
+  /// operation is complete.
   RANKMESH_API bool wait(const Deadline& deadline);
 };
 
@@ -34,11 +35,11 @@ class Transport {
   virtual ~Transport() = default;
   /// Returns the name that routes use.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Returns whether it can carry the call. All members must get the same answer, because each of
-  /// them chooses the transport alone. So the answer must not depend on anything that can differ
-  /// between members, such as an address.
+  /// Returns whether the transport can carry the call. Each member chooses the transport without
+  /// asking the others, so all members must get the same answer. Therefore the answer must not
+  /// depend on anything that can differ between members, such as an address.
   [[nodiscard]] virtual bool supports(const Call& call) const = 0;
-  /// Returns the reason why it does not support the call, for explain().
+  /// Returns the reason why the transport does not support the call. explain() uses it.
   [[nodiscard]] virtual std::string why_not(const Call& call) const {
     return "it does not carry " + std::string{to_string(call.operation)} + " of this size or type";
   }
@@ -55,12 +56,12 @@ class Transport {
   [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call) = 0;
 
   /// Returns whether operations make progress inside calls of rankmesh only, and not inside other
-  /// calls of MPI. run() of such a transport waits through its Waiter.
+  /// calls of MPI. In such a transport, run() waits through the Waiter that is passed to it.
   [[nodiscard]] virtual bool is_polled() const { return false; }
   /// Makes progress on operations that were started. Never blocks.
   virtual void advance() {}
-  /// Returns whether it can carry the call directly between the members' symmetric buffers. If so,
-  /// it is chosen before the routes are considered.
+  /// Returns whether the transport can carry the call directly between the members' symmetric
+  /// buffers. If so, this transport is chosen before the routes are considered.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 

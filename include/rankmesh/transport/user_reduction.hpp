@@ -12,8 +12,8 @@
 
 namespace rankmesh {
 
-/// Says whether a reduction may combine its operands in any order. If not, it
-/// combines them in group order.
+/// Says whether a reduction may combine its operands in any order. If it may not, it combines the
+/// operands in group order.
 enum class Commutative : bool { no, yes };
 
 /// Contiguous host memory of any trivially copyable type, which a user's reduction can combine.
@@ -25,8 +25,8 @@ template <class R>
 concept WritableHostValues =
     HostValues<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-/// A function that combines two values: `T f(const T& left, const T& right)`.
-/// It must be associative.
+/// A function that combines two values: `T f(const T& left, const T& right)`. The function must be
+/// associative.
 template <class F, class T>
 concept ReductionFunction =
     std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
@@ -43,8 +43,9 @@ class UserReduction {
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
 
-  /// Computes right[i] = f(left[i], right[i]). If the function throws, it keeps the exception, and
-  /// this and all later calls leave the remaining elements of `right` unchanged.
+  /// Computes right[i] = f(left[i], right[i]). If the function throws, this object keeps the
+  /// exception, and then this call and all later calls leave the remaining elements of `right`
+  /// unchanged.
   void combine(const std::byte* left, std::byte* right, std::int64_t count) noexcept {
     if (failure_ != nullptr) return;
     try {

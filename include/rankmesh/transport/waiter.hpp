@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a transport waits for other members.
+// The way in which a transport waits for other members.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace rankmesh {
 class Waiter {
  public:
   /// Polls `done` until it returns true. Other operations that this process has in flight make
-  /// progress meanwhile. Call it once a short wait was not enough: it reads clocks and answers
-  /// other ranks' questions.
+  /// progress meanwhile. Call wait() only after a short wait was not enough, because it reads
+  /// clocks and answers other ranks' questions.
   /// @param call    The operation that waits, for messages.
-  /// @param number  Numbers the operation within the transport and group, the same on all members.
-  /// @throws TimeoutError naming the members that are missing once the group's deadline has passed;
-  /// the group is broken then.
+  /// @param number  The number of the operation within the transport and the group. It is the same
+  ///                on all members.
+  /// @throws TimeoutError  The group's deadline has passed. The error names the missing members,
+  /// and the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) = 0;
 
  protected:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verifies before a collective that all ranks pass the same values and that none has failed.
+// Verifies before a collective that all ranks pass the same values and that no rank has failed.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace rankmesh {
 
 /// Verifies that a list of fields is the same on all ranks, and that no rank has failed.
 ///
-/// Cost: one non-blocking reduction of 40 bytes. If the ranks differ or one of them has
-/// failed, rank 0 also gathers all fields, O(ranks x length of the fields) bytes, and
-/// broadcasts its finding.
+/// Cost: one non-blocking reduction of 40 bytes. If the fields differ or a rank has failed, rank 0
+/// then gathers all fields, which are O(ranks x length of the fields) bytes, and broadcasts its
+/// finding.
 class RANKMESH_API Agreement {
  public:
   /// Adds a field. Local.
@@ -29,17 +29,17 @@ class RANKMESH_API Agreement {
   void add(std::string field, const std::string& text) {
     add(std::move(field), hash_bytes(text), text);
   }
-  /// Records that this rank has failed. It must still call verify(), which reports
-  /// the failure on all ranks.
+  /// Records that this rank has failed. The rank must still call verify(), which reports the
+  /// failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
 
   /// Compares the fields of all ranks. Collective over the communicator; blocks until all ranks
   /// have called it, at most for the deadline.
   /// @param activity  The activity that follows, for messages.
-  /// @throws MismatchError  Some ranks failed: it has their messages. Or fields differ: it
-  ///                        lists each value with its ranks, the smallest set of ranks first.
-  ///                        The same text on every rank.
-  /// @throws TimeoutError   Some ranks did not call it; it names them.
+  /// @throws MismatchError  Some ranks failed, or fields differ. The error holds the messages of
+  ///                        the failed ranks, or lists each value with its ranks, the smallest set
+  ///                        of ranks first. The text is the same on every rank.
+  /// @throws TimeoutError   Some ranks did not call verify(). The error names them.
   void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
               const Deadline& deadline) const;
 
@@ -58,21 +58,23 @@ class RANKMESH_API Agreement {
   std::string failure_;
 };
 
-/// The ranks that take part in a collective step, and the means to wait for each other.
+/// Holds the ranks that take part in a collective step, and the objects that they need to wait for
+/// each other.
 struct Participants {
   mpi::CommunicatorView comm;
   WaitMonitor* monitor = nullptr;
   Deadline::Duration timeout{600};
 
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
-  /// Verifies that all participants passed the same fields and that none has failed.
+  /// Verifies that all participants passed the same fields and that no participant has failed.
   void verify(std::string_view activity, const Agreement& agreement) const {
     agreement.verify(comm, *monitor, activity, deadline());
   }
   /// Verifies that no participant has failed. Collective over the participants; blocks.
-  /// @param failure  The reason why this rank has failed; empty if it has not.
-  /// @throws MismatchError  It has the failures; the same text on every participant.
-  /// @throws TimeoutError   Some participants did not call it; it names them.
+  /// @param failure  The reason why this rank has failed. It is empty if the rank has not failed.
+  /// @throws MismatchError  A participant failed. The error holds all failures, and its text is the
+  ///                        same on every participant.
+  /// @throws TimeoutError   Some participants did not call verify(). The error names them.
   void verify(std::string_view activity, const std::string& failure) const {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);

@@ -12,7 +12,7 @@
 namespace rankmesh {
 
 /// Pauses between the polls of one wait: it spins first, then yields the core to other threads, and
-/// then sleeps. Create a new object for each wait. Without options it always yields.
+/// then sleeps. Create a new object for each wait. Without options every pause yields.
 ///
 /// Thread safety: one thread at a time.
 class Backoff {
@@ -21,7 +21,7 @@ class Backoff {
 
   struct Options {
     std::int64_t spins = 0;                ///< The number of pauses that spin.
-    int spin_length = 0;                   ///< Iterations of the empty loop in each of them.
+    int spin_length = 0;                   ///< Iterations of the empty loop in each spinning pause.
     std::int64_t yields = unlimited;       ///< The number of pauses that yield, after the spins.
     std::chrono::microseconds sleep{100};  ///< The length of all later pauses.
   };
@@ -53,7 +53,8 @@ class Backoff {
 };
 
 /// Polls until `done` returns true or the deadline has passed. Blocks; does not communicate.
-/// @param done  It is called at least once, and once more after the deadline has passed.
+/// @param done  A function that is called at least once, and once more after the deadline has
+///              passed.
 /// @return Whether `done` returned true.
 template <class Condition>
 bool poll_until(Condition&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {

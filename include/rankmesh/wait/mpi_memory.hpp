@@ -16,14 +16,14 @@ namespace rankmesh {
 ///
 /// The request of a collective operation cannot be cancelled. After a wait has failed, MPI may
 /// therefore use the memory until the process ends, and freeing it would let MPI overwrite memory
-/// that belongs to something else by then. So this class leaks the value on purpose when a wait
-/// fails; otherwise the destructor frees it.
+/// that the program has already used for another purpose. So this class leaks the value on purpose
+/// when a wait fails; otherwise the destructor frees it.
 ///
 /// Thread safety: one thread at a time.
 template <class T>
 class MpiMemory {
  public:
-  /// Creates the value from the arguments; without any, it is value-initialised.
+  /// Creates the value from the arguments. Without arguments, the value is value-initialised.
   template <class... Args>
   explicit MpiMemory(Args&&... args) : memory_{new T{std::forward<Args>(args)...}} {}
 
@@ -33,9 +33,9 @@ class MpiMemory {
   T* operator->() const noexcept { return memory_.get(); }
   explicit operator bool() const noexcept { return memory_ != nullptr; }
 
-  /// Polls until the request is complete, see WaitMonitor::wait(). When it throws, the value has
+  /// Polls until the request is complete (see WaitMonitor::wait()). If wait() throws, the value has
   /// been leaked and this object is empty.
-  /// @throws TimeoutError  It names the missing ranks.
+  /// @throws TimeoutError  The error names the missing ranks.
   void wait(MPI_Request request, WaitMonitor& monitor, const WaitPoint& point,
             const Deadline& deadline) {
     try {
@@ -60,9 +60,9 @@ void leak(T& owner) {
   (void)new T{std::exchange(owner, T{})};  // NOLINT: that is what it is for
 }
 
-/// Runs an operation that lets MPI use what `owners` (containers or smart pointers) own. After any
-/// failure other than UsageError, MPI may still use that memory, so it is leaked and the owners are
-/// empty. A UsageError is thrown before MPI has seen the memory.
+/// Runs an operation that lets MPI use the memory that `owners` (containers or smart pointers) own.
+/// After any failure other than UsageError, MPI may still use that memory, so this function leaks
+/// the memory, and the owners are empty. A UsageError is thrown before MPI has seen the memory.
 template <class Operation, class... Owners>
 void run_or_leak(Operation&& operation, Owners&... owners) {
   try {

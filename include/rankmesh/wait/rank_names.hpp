@@ -14,7 +14,7 @@
 
 namespace rankmesh {
 
-/// Names ranks with their coordinates, for messages: `5 (dp=0,tp=1)`. A value;
+/// Names ranks with their coordinates, for messages: `5 (dp=0,tp=1)`. This class is a value type;
 /// copies share the plan.
 class RANKMESH_API RankNames {
  public:

@@ -12,7 +12,7 @@
 
 namespace rankmesh {
 
-/// Describes a wait: the activity and its members. All members create the same `key`. Two ranks
+/// Describes a wait by its activity and its members. All members create the same `key`. Two ranks
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;

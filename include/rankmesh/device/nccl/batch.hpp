@@ -13,8 +13,8 @@
 namespace rankmesh::nccl {
 
 /// Issues the calls between begin() and end() together (ncclGroupStart, ncclGroupEnd). NCCL has one
-/// such group per thread for all communicators, so only one batch can be open in a thread,
-/// whichever meshes use it.
+/// such group per thread for all communicators, so only one batch can be open in a thread, even if
+/// the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
   Batch(const Library& library, device::Claim claim)

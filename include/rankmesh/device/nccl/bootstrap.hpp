@@ -16,25 +16,26 @@
 
 namespace rankmesh::nccl {
 
-/// A group of this rank that needs a communicator.
+/// Describes a group of this rank that needs a communicator.
 struct BootstrapRequest {
   std::string name;
-  std::string identity;        ///< The same on all members; differs from every other bootstrap.
+  /// A text that is the same on all members and differs from every other bootstrap.
+  std::string identity;
   RankSet ranks;               ///< Ranks of the world.
-  mpi::CommunicatorView comm;  ///< The same members in the same order.
+  mpi::CommunicatorView comm;  ///< A communicator of the same members in the same order.
   int leader = 0;              ///< The rank in the group that creates the first unique ID.
   int ids =
       1;  ///< Number of unique IDs. The k-th is created k * size / ids ranks after the leader.
   GroupOptions options{};
 };
 
-/// A split in which this rank takes part.
+/// Describes a split in which this rank takes part.
 struct SplitRequest {
   std::string name;
   std::string identity;
   Communicator* parent = nullptr;
   RankSet parent_ranks;         ///< Ranks of the world.
-  std::optional<int> colour{};  ///< Empty: this rank gets no child.
+  std::optional<int> colour{};  ///< If it is empty, this rank gets no child.
   int key = 0;
   GroupOptions options{};
 };
@@ -44,28 +45,30 @@ struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
 };
 
-/// Creates one communicator per request. Collective over the participants: each calls it, and
-/// passes the requests in the order of the plan. Blocks; every wait has their deadline.
+/// Creates one communicator per request. Collective over the participants. Each participant calls
+/// this function and passes the requests in the order of the plan. Blocks; the deadline of the
+/// participants limits every wait.
 ///
 /// Each phase runs for all groups at once:
-/// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each.
+/// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each ID.
 /// 2. One MPI_Ibcast of 132 bytes per ID.
-/// 3. One MPI_Ibarrier per group. A broadcast can complete on one rank while that rank still has to
-///    forward data to another, and NCCL's init does not let MPI make progress.
+/// 3. One MPI_Ibarrier per group. It is necessary because a broadcast can complete on a rank that
+///    still has to forward data to another rank, and MPI makes no progress during NCCL's init.
 /// 4. An agreement.
 /// 5. NCCL's inits, which are non-blocking and polled together.
 /// 6. An agreement. If a rank failed, all communicators are aborted.
 ///
-/// @throws TimeoutError  It names the group, the phase and the missing ranks.
-/// @throws MismatchError  On all participants: it names the ranks that failed.
+/// @throws TimeoutError  The error names the group, the phase and the missing ranks.
+/// @throws MismatchError  A rank failed. All participants throw the error, which names the ranks
+///                        that failed.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
     const Participants& participants, BootstrapTimes& times);
 
-/// Makes the splits one after the other, in the given order, which must be the same on every rank;
-/// then an agreement. Collective over the participants; blocks. The parents must have no work in
-/// flight.
-/// @return One communicator per request; null if this rank gets no child.
+/// Makes the splits one after the other, in the given order, which must be the same on every rank.
+/// Then the participants make an agreement. Collective over the participants; blocks. The parents
+/// must have no work in flight.
+/// @return One communicator per request. It is null if this rank gets no child.
 /// @throws TimeoutError, MismatchError  NCCL leaves the parent of a failed split unusable, so all
 /// parents are aborted.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(

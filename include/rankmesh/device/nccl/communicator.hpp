@@ -14,14 +14,15 @@
 
 namespace rankmesh::nccl {
 
-/// An NCCL communicator that this object owns, or that the program made (adopt()).
+/// Holds an NCCL communicator that this object owns or that the program has created (adopt()).
 ///
-/// It is non-blocking, unless its options say otherwise: a call may return while it is still in
-/// progress. Before another call on it, before an event is recorded after the call, and before a
-/// capture ends, wait_until_ready() must have returned.
+/// The communicator is non-blocking, unless its options say otherwise. A call on a non-blocking
+/// communicator may return while the call is still in progress. So wait_until_ready() must have
+/// returned before the next call on the communicator, before an event is recorded after the call,
+/// and before a capture ends.
 ///
-/// It is held by unique_ptr, because NCCL keeps pointers to its members. Thread safety: one thread
-/// at a time.
+/// A unique_ptr holds the object, because NCCL keeps pointers to its data members. Thread safety:
+/// one thread at a time.
 class RANKMESH_API Communicator {
  public:
   /// Begins an init; call wait_until_ready() next. Collective over the `ranks` members, which must
@@ -33,13 +34,14 @@ class RANKMESH_API Communicator {
                                              std::string name, const GroupOptions& options);
   /// Begins to split a communicator that is ready. Call wait_until_ready() on the parent next, then
   /// on the child. Collective over the parent's ranks. Does not block.
-  /// @param colour  Ranks with the same colour form a child. Empty: this rank gets no child.
+  /// @param colour  Ranks with the same colour form a child. If it is empty, this rank gets no
+  ///                child.
   /// @param key     Orders the ranks of a child.
-  /// @return The child, or null if this rank gets none.
+  /// @return The child, or null if this rank gets no child.
   static std::unique_ptr<Communicator> split(Communicator& parent, std::optional<int> colour,
                                              int key, std::string name,
                                              const GroupOptions& options);
-  /// Refers to a communicator of the program, which is never finalised, destroyed or aborted here.
+  /// Refers to a communicator of the program. This object never finalises, destroys or aborts it.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native,
                                              std::string name);
   /// Aborts the communicator if it was not destroyed. Local; does not wait.
@@ -51,7 +53,8 @@ class RANKMESH_API Communicator {
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   /// Returns false for an adopted communicator.
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
-  /// Returns whether NCCL calls wait in the call itself. An adopted one counts as non-blocking.
+  /// Returns whether NCCL calls wait in the call itself. An adopted communicator counts as
+  /// non-blocking.
   [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
@@ -72,7 +75,7 @@ class RANKMESH_API Communicator {
   void finalize();
   /// Frees the communicator after finalize() and wait_until_ready(). Local.
   void destroy();
-  /// Ends the communicator at once, whatever its peers do. Local.
+  /// Ends the communicator at once, regardless of what the other ranks do. Local.
   void abort() noexcept;
 
  private:

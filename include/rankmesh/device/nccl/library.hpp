@@ -25,7 +25,8 @@
 
 namespace rankmesh::nccl {
 
-/// An NCCL function failed. It keeps the native code; the message holds NCCL's last error text.
+/// Reports that an NCCL function failed. The error keeps NCCL's error code, and its message holds
+/// NCCL's last error text.
 class RANKMESH_API NcclError : public Error {
  public:
   NcclError(ncclResult_t code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -39,9 +40,9 @@ class RANKMESH_API NcclError : public Error {
 /// (dlclose), because its threads may still run.
 class RANKMESH_API Library {
  public:
-  /// Opens the file in the environment variable `RANKMESH_NCCL_LIBRARY`, else `libnccl.so.2`, at
-  /// the first call. Later calls return the same object. Local.
-  /// @throws NoDeviceError  It holds the name of the file and the loader's reason.
+  /// The first call opens the file that the environment variable `RANKMESH_NCCL_LIBRARY` names, or
+  /// `libnccl.so.2` if the variable is not set. Later calls return the same object. Local.
+  /// @throws NoDeviceError  The error holds the name of the file and the loader's reason.
   static const Library& load();
 
   /// Returns NCCL's version number, such as 22809 for 2.28.9.
@@ -50,7 +51,8 @@ class RANKMESH_API Library {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Checks the return value of an NCCL function; ncclInProgress is not an error.
-  /// @throws NcclError  It holds NCCL's text, the function and the source location of the call.
+  /// @throws NcclError  The error holds NCCL's text, the function and the source location of the
+  ///                    call.
   void check(ncclResult_t code, const char* function, ncclComm_t comm = nullptr,
              const std::source_location& where = std::source_location::current()) const;
 

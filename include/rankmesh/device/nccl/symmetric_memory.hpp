@@ -12,9 +12,10 @@
 
 namespace rankmesh::nccl {
 
-/// Zeroed memory of the current device that can be registered with communicators: as a symmetric
-/// window (NCCL 2.27) or as a user buffer (2.19). NCCL finds the registration by the address in an
-/// operation. The memory comes from NCCL's allocator if the library has one (2.19).
+/// Holds zeroed memory of the current device, which can be registered with communicators as a
+/// symmetric window (NCCL 2.27) or as a user buffer (2.19). In an operation, NCCL finds the
+/// registration by the address. The memory comes from NCCL's allocator if the library has one
+/// (2.19).
 ///
 /// Thread safety: one thread at a time.
 class RANKMESH_API SymmetricMemory {
@@ -23,8 +24,8 @@ class RANKMESH_API SymmetricMemory {
 
   /// Allocates the memory. Local. @throws NcclError, CudaError.
   SymmetricMemory(const Library& library, std::size_t bytes);
-  /// Frees the memory; may wait for all work on the device. Before that, the communicators must
-  /// have ended, or deregister() must have been called.
+  /// Frees the memory; may wait for all work on the device. Before the destructor runs, the
+  /// communicators must have ended, or deregister() must have been called.
   ~SymmetricMemory();
   SymmetricMemory(const SymmetricMemory&) = delete;
   SymmetricMemory& operator=(const SymmetricMemory&) = delete;
@@ -33,12 +34,13 @@ class RANKMESH_API SymmetricMemory {
 
   /// Begins to register with a communicator that is ready. Call its wait_until_ready() next,
   /// then finish_registration().
-  /// @param as_window  Register as a window if NCCL has them: that is collective over the
-  /// communicator's ranks. Registering as a buffer is local.
+  /// @param as_window  Whether to register as a window if NCCL supports windows. Registering as a
+  /// window is collective over the communicator's ranks; registering as a buffer is local.
   void begin_registration(const Communicator& comm, bool as_window);
   /// Completes the registration and returns its kind. If the devices cannot address each other,
   /// some versions of NCCL report success without a window; the memory is then registered as a
-  /// buffer, which is local. Other versions register a buffer themselves and return it as a window.
+  /// buffer, which is local. Other versions of NCCL register a buffer themselves and return this
+  /// buffer as a window.
   Registration finish_registration();
   /// Removes the registrations with a communicator that is ready. Local.
   void deregister(const Communicator& comm);

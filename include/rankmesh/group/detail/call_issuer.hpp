@@ -21,8 +21,8 @@ namespace rankmesh::detail {
 
 class CallDispatcher;
 
-/// Runs the calls that the operations of a coordinator create from their arguments. It is the base
-/// of the classes that declare these operations.
+/// Runs the calls that the operations of a coordinator create from their arguments. CallIssuer is
+/// the base class of the classes that declare these operations.
 class RANKMESH_API CallIssuer {
  public:
   CallIssuer(const CallIssuer&) = delete;
@@ -32,8 +32,8 @@ class RANKMESH_API CallIssuer {
   explicit CallIssuer(std::unique_ptr<CallDispatcher> dispatcher);
   ~CallIssuer();
 
-  /// Runs a call. Most calls are on ordinary host memory. The types of the arguments show that at
-  /// compile time, and such a call takes the fast path.
+  /// Runs a call. Most calls are on ordinary host memory. The types of the arguments show at
+  /// compile time whether the memory is ordinary, and if it is, the call takes the fast path.
   template <Operation operation, class... M>
   void run_typed(const Call& call) {
     if constexpr ((is_ordinary<operation, M> && ...))
@@ -47,11 +47,12 @@ class RANKMESH_API CallIssuer {
   /// Runs any call.
   void run(const Call& call);
   /// Starts a call without blocking.
-  /// @param kept  Stays alive until the operation is complete.
+  /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
 
   /// Starts the call that `build` creates from the memory. A container that is moved in stays alive
-  /// until the operation is complete, and so does `also`. Other memory belongs to the caller.
+  /// until the operation is complete; `also` stays alive until then as well. Other memory belongs
+  /// to the caller.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {

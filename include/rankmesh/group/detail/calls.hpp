@@ -12,14 +12,15 @@
 
 namespace rankmesh::detail {
 
-/// Whether an argument only refers to memory: an lvalue, a span or a DeviceSpan. It is false for a
-/// container that is moved in.
+/// True if an argument only refers to memory, as an lvalue, a span or a DeviceSpan does; false for
+/// a container that is moved in.
 template <class M>
 inline constexpr bool is_borrowed =
     std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
-/// Whether memory is on the host and not symmetric, and transports have the operation for its type.
+/// True if the memory is on the host and not symmetric, and if transports have the operation for
+/// its type.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&

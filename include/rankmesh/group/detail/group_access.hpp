@@ -21,7 +21,7 @@ struct RANKMESH_API GroupAccess {
   /// Runs the operation that a `Call` describes; blocks on host memory.
   static void run(GroupCoordinator& group, const Call& call);
   /// Starts the operation that a `Call` describes; does not block.
-  /// @param kept  Stays alive until the operation is complete.
+  /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] static Work start(GroupCoordinator& group, const Call& call,
                                   std::shared_ptr<void> kept = {});
   /// Returns the state that all groups of the mesh share.
