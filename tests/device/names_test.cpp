@@ -308,7 +308,7 @@ TEST_CASE("the coordinator reports how its communicator was created") {
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
-  CHECK(report->inits >= (test_platform::is_double() ? 0.3 : 0));
+  CHECK(report->inits >= (test_platform::is_double() ? 0.2 : 0));
   CHECK(report->warm_up > 0);
   if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
