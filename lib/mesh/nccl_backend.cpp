@@ -15,25 +15,19 @@
 namespace rankmesh::detail {
 namespace {
 
-// Aborts the communicators of all connections that `is_asked` accepts, inside one group of NCCL:
-// aborting one after the other can wait for a peer that has not come to that communicator yet.
+// Aborts the communicators of all connections that `is_asked` accepts.
 template <class IsAsked>
-void abort_together(Connections connections, IsAsked&& is_asked) noexcept {
-  std::vector<NcclTransport*> transports;
+void abort_those(Connections connections, IsAsked&& is_asked) noexcept {
+  std::vector<nccl::Communicator*> comms;
   for (const auto& connection : connections)
     if (NcclTransport* transport = nccl_transport_of(*connection);
         transport != nullptr && is_asked(*connection))
-      transports.push_back(transport);
-  if (transports.empty()) return;
-  const nccl::Library& library = transports.front()->communicator().library();
-  (void)library.GroupStart();
-  for (NcclTransport* transport : transports) transport->communicator().abort();
-  (void)library.GroupEnd();
+      comms.push_back(&transport->communicator());
+  nccl::Communicator::abort(comms);
 }
 
 // Returns the highest value of all participants. Collective over them; blocks, with their timeout.
-std::uint64_t highest_of(std::uint64_t value, const Participants& participants,
-                         ControlPlane& control) {
+std::uint64_t highest_of(std::uint64_t value, const Participants& participants) {
   MpiMemory<std::array<std::uint64_t, 2>> values{value, std::uint64_t{0}};
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Iallreduce(&(*values)[0], &(*values)[1], 1, MPI_UINT64_T, MPI_MAX,
@@ -41,7 +35,7 @@ std::uint64_t highest_of(std::uint64_t value, const Participants& participants,
              "MPI_Iallreduce");
   values.wait(request, *participants.monitor,
               WaitPoint::of_all(participants.comm.size(), "the start of the NCCL bootstrap"),
-              control.deadline());
+              participants.deadline());
   return (*values)[1];
 }
 
@@ -59,7 +53,7 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
       context_{std::make_shared<NcclContext>(library, std::move(claim))} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
-  attempts_ = highest_of(attempts_, participants, *control_) + 1;
+  attempts_ = highest_of(attempts_, participants) + 1;
   return open_nccl(wanted, participants, context_, *control_, attempts_);
 }
 
@@ -154,11 +148,11 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
 }
 
 void NcclBackend::abort_broken(Connections connections) noexcept {
-  abort_together(connections, [](const Connection& c) { return !c.is_usable(); });
+  abort_those(connections, [](const Connection& c) { return !c.is_usable(); });
 }
 
 void NcclBackend::abort(Connections connections) noexcept {
-  abort_together(connections, [](const Connection&) { return true; });
+  abort_those(connections, [](const Connection&) { return true; });
 }
 
 }  // namespace rankmesh::detail

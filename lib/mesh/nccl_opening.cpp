@@ -182,9 +182,9 @@ class Opening {
   // Aborts everything that this step has opened. The scratch memory is freed afterwards, because
   // cudaFree waits for work that only the aborts end.
   void abort() noexcept {
-    (void)context_->library.GroupStart();
-    for (const Opened& o : opened_) o.transport->communicator().abort();
-    (void)context_->library.GroupEnd();
+    std::vector<nccl::Communicator*> comms;
+    for (const Opened& o : opened_) comms.push_back(&o.transport->communicator());
+    nccl::Communicator::abort(comms);
     result_ = {};
     scratch_.reset();
   }

@@ -78,11 +78,9 @@ class Bootstrap {
     try {
       participants_.verify("the first use of the NCCL communicators", failure_);
     } catch (...) {
-      // In one NCCL group: ncclCommAbort may wait for the peers, which abort their communicators in
-      // the same order only inside a group.
-      (void)library_.GroupStart();
-      for (const auto& comm : comms_) comm->abort();
-      (void)library_.GroupEnd();
+      std::vector<Communicator*> opened;
+      for (const auto& comm : comms_) opened.push_back(comm.get());
+      Communicator::abort(opened);
       throw;
     }
     return std::move(comms_);

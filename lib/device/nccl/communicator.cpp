@@ -135,4 +135,12 @@ void Communicator::abort() noexcept {
   if (owned_ && native_ != nullptr) (void)library_->CommAbort(std::exchange(native_, nullptr));
 }
 
+void Communicator::abort(std::span<Communicator* const> comms) noexcept {
+  if (comms.empty()) return;
+  const Library& library = *comms.front()->library_;
+  (void)library.GroupStart();
+  for (Communicator* comm : comms) comm->abort();
+  (void)library.GroupEnd();
+}
+
 }  // namespace rankmesh::nccl

@@ -24,8 +24,7 @@
 namespace rankmesh::detail {
 
 /// Owns the parts of a mesh. open_mesh() constructs it once all parts are complete; only
-/// dynamic groups and the devices of lazy families are added later. Each member uses
-/// only the members above it.
+/// dynamic groups and the devices of lazy families are added later.
 struct MeshState {
   ~MeshState();
 

@@ -77,6 +77,9 @@ class RANKMESH_API Communicator {
   void destroy();
   /// Ends the communicator at once, regardless of what the other ranks do. Local.
   void abort() noexcept;
+  /// Aborts several communicators in one group of NCCL. Aborting one after the other can wait for a
+  /// peer that has not come to that communicator yet.
+  static void abort(std::span<Communicator* const> comms) noexcept;
 
  private:
   Communicator(const Library& library, ncclComm_t native, std::string name, bool owned);

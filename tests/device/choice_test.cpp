@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device that a rank uses: how it is chosen, and calls while another device is current.
+#include <doctest/doctest.h>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "device/test_platform.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+TEST_CASE("meshes of one process use one device") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  MeshOptions other = short_timeout();
+  other.device = (*mesh.device() + 1) % 16;
+  if (test_platform::is_double())
+    all_throw<MismatchError>(other, "another mesh of this process uses device");
+  other.device.reset();
+  Mesh second{MPI_COMM_WORLD, "tp=auto", other};
+  CHECK(second.device() == mesh.device());
+  second.close();
+  mesh.close();
+}
+
+TEST_CASE("a closed mesh does not reserve its device any more") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const int device = *mesh.device();
+  mesh.close();
+  MeshOptions other = test_platform::options();
+  other.device = (device + 1) % 16;
+  Mesh second{MPI_COMM_WORLD, "tp=auto", other};
+  CHECK(second.device() == other.device);
+  second.close();
+  (void)cudaSetDevice(device);
+}
+
+TEST_CASE("a device that the program has made current is taken, whatever the local rank") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(rankmesh_test::size() < 16, "needs more devices than ranks, and the double has 16");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int chosen = 15 - rank();  // device 0 is everybody's default, so it is no choice
+  (void)cudaSetDevice(chosen);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  CHECK(mesh.device() == chosen);
+  mesh.close();
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr ||
+                  std::getenv("MPI_LOCALRANKID") != nullptr,
+              "needs a launcher that tells the local rank");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  (void)cudaSetDevice(0);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() < size() / 2 ? 0 : 1, rank(), &part);
+  {
+    Mesh mesh{part, "tp=auto", test_platform::options()};
+    CHECK(mesh.device() == rank() % 16);
+    mesh.close();
+  }
+  MPI_Comm_free(&part);
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE("Slurm's local rank counts only where its rank is that of the process manager") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(size() <= 15, "needs a device for each rank");
+  std::map<const char*, std::optional<std::string>> before;
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+                           "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_LOCALID"}) {
+    const char* value = std::getenv(name);
+    before[name] = value == nullptr ? std::nullopt : std::optional<std::string>{value};
+    unsetenv(name);
+  }
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  const int local = rank() + 1;  // another than the mesh's own
+  setenv("PMIX_RANK", std::to_string(rank() + 100).c_str(), 1);
+  setenv("SLURM_LOCALID", std::to_string(local).c_str(), 1);
+  for (const bool is_own : {false, true}) {
+    CAPTURE(is_own);
+    setenv("SLURM_PROCID", std::to_string(is_own ? rank() + 100 : 0).c_str(), 1);
+    (void)cudaSetDevice(0);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+    CHECK(mesh.device() == (is_own ? local : rank()));
+    mesh.close();
+  }
+  for (const auto& [name, value] : before) value ? setenv(name, value->c_str(), 1) : unsetenv(name);
+  (void)cudaSetDevice(current);
+}
+
+TEST_CASE(
+    "while another device is current, no group and no stream is created, and no unique ID is "
+    "lost") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  const FakeNcclCounters before = test_platform::nccl();
+  if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh.new_group(mesh["tp"].ranks().to_vector()),
+                       doctest::Contains("is current, but the mesh uses device"), MismatchError);
+  CHECK(test_platform::nccl().unique_ids == before.unique_ids);
+  if (rank() == 0) {
+    CHECK_THROWS_AS((void)mesh["tp"].stream(), UsageError);
+    (void)cudaSetDevice(*mesh.device());
+  }
+  CHECK(mesh["tp"].stream().native() != nullptr);
+  mesh.close();
+}
+
+TEST_CASE("a call while another device is current throws and changes nothing") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  (void)cudaSetDevice((*mesh.device() + 1) % 16);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("is current, but the mesh uses device"), UsageError);
+  (void)cudaSetDevice(*mesh.device());
+  mesh["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
+  mesh.close();
+}

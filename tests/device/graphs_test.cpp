@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CUDA graphs that hold operations of a mesh.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "device/test_platform.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using device::Stream;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+using test_platform::on_device;
+
+TEST_CASE("a mesh knows the graphs that hold its operations, and closes only after them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  tp.all_reduce(value.span(), stream);  // once before, as every program does
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  tp.all_reduce(value.span(), stream);
+  tp.all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  float expected = static_cast<float>(size());
+  for (int launch = 0; launch < 2; ++launch) {
+    REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+    expected *= static_cast<float>(size() * size());
+  }
+  CHECK(value.download(stream) == std::vector{expected});
+  if (size() > 1) {
+    CHECK_THROWS_WITH_AS(
+        mesh.close(),
+        doctest::Contains("CUDA graphs that hold its operations are alive: 1 of 'tp'"),
+        MismatchError);
+    CHECK(!mesh.is_closed());
+    tp.all_reduce(value.span(), stream);  // it goes on working
+    stream.wait(Deadline{Deadline::Duration{30}});
+  }
+  wait_for_all();
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
+
+TEST_CASE("each capture counts: the mesh closes only after the graphs of all of them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  mesh["tp"].all_reduce(value.span(), stream);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graphs[2] = {};
+  for (cudaGraph_t& graph : graphs) {
+    REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) ==
+            cudaSuccess);
+    mesh["tp"].all_reduce(value.span(), stream);
+    REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  }
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("2 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[0]) == cudaSuccess);
+  if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("1 of 'tp'"), MismatchError);
+  wait_for_all();
+  REQUIRE(cudaGraphDestroy(graphs[1]) == cudaSuccess);
+  mesh.close();
+  CHECK(mesh.is_closed());
+}
+
+TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a moment later") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  mesh["tp"].all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  std::thread cuda{[graph] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    (void)cudaGraphDestroy(graph);
+  }};
+  CHECK_NOTHROW(mesh.close());
+  cuda.join();
+  mesh.close();
+}
+
+TEST_CASE("graphs keep a dynamic group from closing, too") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  group->all_reduce(value.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  CHECK_THROWS_WITH_AS(mesh.close(*group), doctest::Contains("1 of 'mine'"), UsageError);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  mesh.close(*group);
+  mesh.close();
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions of values at the limits of their types, by each transport on host memory.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "group/shared_cases.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+
+using namespace shared_cases;
+
+TEST_CASE("averages of unsigned numbers above half of their range, by each transport") {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+    CAPTURE(routes);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
+    auto& tp = mesh["tp"];
+    const auto check = [&]<class T>(T high) {
+      CAPTURE(sizeof(T));
+      // The sum has the highest bit set and does not wrap around.
+      const auto n = static_cast<T>(size());
+      const T sum = static_cast<T>(high + n * (n - 1) / 2);
+      const auto expected = static_cast<T>(sum / n);
+      const T mine = static_cast<T>((rank() == 0 ? high : 0) + static_cast<T>(rank()));
+      for (const std::size_t count : {std::size_t{3}, std::size_t{20000}}) {
+        const std::vector<T> in(count, mine);
+        std::vector<T> out(count);
+        tp.all_reduce(in, out, ReduceOp::avg);
+        CHECK(out == std::vector<T>(count, expected));
+        out = in;
+        tp.all_reduce_async(out, ReduceOp::avg).wait();
+        CHECK(out == std::vector<T>(count, expected));
+        tp.reduce(in, out, 0, ReduceOp::avg);
+        if (rank() == 0) CHECK(out == std::vector<T>(count, expected));
+      }
+      const std::vector<T> blocks(3 * static_cast<std::size_t>(size()), mine);
+      std::vector<T> block(3);
+      tp.reduce_scatter(blocks, block, ReduceOp::avg);
+      CHECK(block == std::vector<T>(3, expected));
+    };
+    check(std::uint64_t{3} << 62);
+    check(std::uint32_t{3} << 30);
+    mesh.close();
+  }
+}
+
+// Whether min and max of a NaN and a number are the NaN differs between MPI libraries.
+TEST_CASE("a NaN: sums, products and averages of it are NaN, its neighbours are right") {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+    CAPTURE(routes);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
+    const auto check = [&]<class T>(T nan) {
+      for (const ReduceOp op : all_reductions) {
+        CAPTURE(to_string(op));
+        const bool is_extreme = op == ReduceOp::min || op == ReduceOp::max;
+        const bool has_nan = is_extreme || rank() == size() / 2;
+        std::vector<T> values{2, has_nan ? nan : T{2}, 2};
+        mesh["tp"].all_reduce(values, op);
+        CHECK(std::isnan(values[1]));
+        T expected = 2;
+        if (op == ReduceOp::sum) expected = static_cast<T>(2 * size());
+        if (op == ReduceOp::prod) expected = static_cast<T>(std::exp2(size()));
+        CHECK(values[0] == expected);
+        CHECK(values[2] == expected);
+      }
+    };
+    check(std::numeric_limits<float>::quiet_NaN());
+    check(std::numeric_limits<double>::quiet_NaN());
+    mesh.close();
+  }
+}
