@@ -99,6 +99,13 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
+/// Another rank gave up an operation or left the mesh, so the operation of this rank can never be
+/// complete. The message names that rank and its reason.
+class RANKMESH_API PeerError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A deadline passed.
 class RANKMESH_API TimeoutError : public Error {
  public:

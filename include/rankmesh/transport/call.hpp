@@ -54,6 +54,9 @@ struct Call {
   RankInGroup destination{};  ///< The destination of send and send_recv.
   RankInGroup source{};       ///< The source of recv and send_recv.
   StreamRef stream{};         ///< The stream of operations on device memory.
+  /// The call of the program, if the coordinator replaced it by this call on scratch memory; else
+  /// null. Members compare the calls of the program.
+  const Call* original = nullptr;
 
   /// Returns whether the call is a v-form.
   [[nodiscard]] constexpr bool has_blocks() const {

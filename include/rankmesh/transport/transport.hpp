@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/waiter.hpp"
 
@@ -60,6 +61,18 @@ class Transport {
   [[nodiscard]] virtual bool is_polled() const { return false; }
   /// Makes progress on operations that were started. Never blocks.
   virtual void advance() {}
+  /// Tells the other members that this one makes no further calls. Local; the default does nothing.
+  virtual void leave() {}
+  /// Takes leave() back: the group stays open. Local; the default does nothing.
+  virtual void stay() {}
+  /// Tells the other members why this one will not complete its calls. Members that are in a call,
+  /// or make one later, throw an error with the same text. Local; the default does nothing. Only
+  /// the first reason in a group counts.
+  virtual void give_up(const Error& why) { (void)why; }
+  /// Compares the calls of all members after all of them have called leave(). Local.
+  /// @throws MismatchError if the members made different calls, or different numbers of calls. The
+  ///                       error is not thrown if an operation has already thrown it on this rank.
+  virtual void compare_at_close() {}
   /// Returns whether the transport can carry the call directly between the members' symmetric
   /// buffers. If so, this transport is chosen before the routes are considered.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
