@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Describes the memory that is passed to a call: a pointer, a
-// memory kind, an element type and a 64-bit count.
+// SPDX-License-Identifier: BSD-3-Clause
+// Describes the memory that is passed to a call: a pointer, a memory kind, an element type and a
+// 64-bit count.
 #pragma once
 
 #include <concepts>

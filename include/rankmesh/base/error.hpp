@@ -88,8 +88,8 @@ class RANKMESH_API DataError : public Error {
   using Error::Error;
 };
 
-/// The ranks passed values that must be equal but differ, or some ranks failed before the first
-/// collective. Every rank throws this exception with the same text.
+/// The ranks passed different values where all values must be equal, or some ranks failed before
+/// the first collective. Every rank throws this exception with the same text.
 class RANKMESH_API MismatchError : public Error {
  public:
   /// @param is_common  true if every rank failed with the same message.

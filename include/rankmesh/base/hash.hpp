@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause 128-bit hashes, which are used for digests and to compare
-// values between ranks.
+// SPDX-License-Identifier: BSD-3-Clause
+// 128-bit hashes, which are used for digests and to compare values between ranks.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Integers with a separate type for each meaning. For
-// example, a world rank cannot be passed as a rank in group.
+// SPDX-License-Identifier: BSD-3-Clause
+// Integers with a separate type for each meaning. For example, a world rank cannot be passed as a
+// rank in group.
 #pragma once
 
 #include <compare>

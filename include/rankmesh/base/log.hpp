@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Log messages. rankmesh prints nothing unless the program
-// passes a sink or the environment variable RANKMESH_LOG requests one.
+// SPDX-License-Identifier: BSD-3-Clause
+// Log messages. rankmesh prints nothing unless the program passes a sink or the environment
+// variable RANKMESH_LOG requests one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Floating-point numbers of 16 and 8 bits. They are converted
-// to float32 for arithmetic.
+// SPDX-License-Identifier: BSD-3-Clause
+// Floating-point numbers of 16 and 8 bits. They are converted to float32 for arithmetic.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause A reference to a device stream. It can be used without the
-// headers of CUDA.
+// SPDX-License-Identifier: BSD-3-Clause
+// A reference to a device stream. It can be used without the headers of CUDA.
 #pragma once
 
 namespace rankmesh {

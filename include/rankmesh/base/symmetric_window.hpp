@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause The addresses of one symmetric allocation in this process.
+// SPDX-License-Identifier: BSD-3-Clause
+// The addresses of one symmetric allocation in this process.
 #pragma once
 
 #include <algorithm>

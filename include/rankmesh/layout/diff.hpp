@@ -54,9 +54,9 @@ struct PlanDiff {
 };
 
 /// Compares the world sizes of two plans, and compares each family with the family of the same name
-/// in the other plan. The function is local and does not call MPI. Two strided partitions of the
-/// same world without a table are compared by arithmetic, which is exact for any number of ranks.
-/// This is possible because such families have either all groups in common or none.
+/// in the other plan. The function is local and does not call MPI. If both families are strided
+/// partitions of the same world and have no table, the comparison is arithmetic. It is then exact
+/// for any number of ranks, because two such families have either all groups in common or none.
 ///
 /// Other families are enumerated if no world has more than 4,194,304 ranks. The enumeration takes
 /// 16 bytes of memory per group and O(ranks x log ranks) time. For larger worlds, the optional

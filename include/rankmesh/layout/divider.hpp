@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Fast division by a divisor that is used many times.
+// SPDX-License-Identifier: BSD-3-Clause
+// Fast division by a divisor that is used many times.
 #pragma once
 
 #include <bit>

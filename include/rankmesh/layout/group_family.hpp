@@ -24,7 +24,8 @@ enum class Coverage : std::uint8_t {
   overlapping,  ///< some ranks are in several groups; the groups can only be printed, not executed
 };
 
-/// The place of a rank in a family, which consists of a group and a number in this group.
+/// The place of a rank in a family: the number of the group, and the number of the rank in this
+/// group.
 struct GroupIndex {
   std::int64_t group = 0;       ///< number of the group in listing order
   RankInGroup rank_in_group{};  ///< number of the rank in the group
@@ -78,8 +79,9 @@ class RANKMESH_API GroupFamily {
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
   /// Returns whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
-  /// Returns whether the family is strided, so that it is neither a ring nor given as lists. In a
-  /// strided family, adding an offset to the positions of the first group gives any other group.
+  /// Returns whether the family is strided, which means that it is neither a ring nor given as
+  /// lists. In a strided family, adding an offset to the positions of the first group gives any
+  /// other group.
   [[nodiscard]] bool is_strided() const { return explicit_ == nullptr && !ring_; }
   /// Returns group i in listing order.
   /// @throws UsageError unless 0 <= i < group_count().

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Layouts, which convert between ranks and coordinates by the
-// sizes and strides of dimensions.
+// SPDX-License-Identifier: BSD-3-Clause
+// Layouts, which convert between ranks and coordinates by the sizes and strides of dimensions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Describes all groups of a mesh as data: the ranks of each
-// group, the order of the ranks, and the communicators that the groups use.
+// SPDX-License-Identifier: BSD-3-Clause
+// Describes all groups of a mesh as data: the ranks of each group, the order of the ranks, and the
+// communicators that the groups use.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct CommunicatorUse {
 
 /// The plan of a mesh, which consists of its views, its families and the options of the families. A
 /// plan is computed by arithmetic without MPI, and it is the same on every rank. The memory of a
-/// plan and the time of each query are O(families x dimensions). They depend on the number of ranks
+/// plan and the time of each query are O(families x dimensions). Both depend on the number of ranks
 /// only if the plan has explicit lists or tables of ranks. Several threads can read a plan safely.
 class RANKMESH_API MeshPlan {
  public:
@@ -92,10 +93,10 @@ class RANKMESH_API MeshPlan {
   /// Returns every group that contains the rank, in the order of the families.
   [[nodiscard]] std::vector<Membership> memberships(Rank rank) const;
   /// Returns the communicators of the rank. Each group of two or more members has one communicator,
-  /// and each key of GroupOptions::duplicates adds another one. Two groups are equal if they have
-  /// the same ranks in the same order. Equal groups of several families share one communicator if
-  /// the options of the families allow it (GroupOptions::can_share). Overlapping families have no
-  /// communicators.
+  /// and each key of GroupOptions::duplicates adds another communicator. Two groups are equal if
+  /// they have the same ranks in the same order. Equal groups of several families share one
+  /// communicator if the options of the families allow it (GroupOptions::can_share). Overlapping
+  /// families have no communicators.
   [[nodiscard]] std::vector<CommunicatorUse> communicators(Rank rank) const;
   /// Returns whether the communicators of a family need a separate creation step. The step is
   /// needed if a group of two or more members cannot use the communicator of an earlier family. The
@@ -121,13 +122,12 @@ class RANKMESH_API MeshPlan {
   /// Returns a 128-bit hash of canonical_text(). The hash covers the world size, the views and the
   /// groups, but not the options. The hash is the same on every machine and in every release.
   [[nodiscard]] Hash128 digest() const;
-  /// Returns the text that digest() hashes. docs/design.md describes the format. The text consists
-  /// of:
+  /// Returns the text that digest() hashes. A table is represented by the hash of its ranks.
+  /// docs/design.md describes the format. The text consists of:
   /// - the line `rankmesh.plan/1`
   /// - the world size
   /// - one line per view, with the dimensions in the form name:size:stride
   /// - one line per family, with the groups as strides or lists
-  /// The hash of the ranks represents a table.
   [[nodiscard]] std::string canonical_text() const;
 
  private:

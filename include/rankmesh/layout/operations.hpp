@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Operations that derive a layout from other layouts, like
-// the operations of torch's DeviceMesh.
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations that derive a layout from other layouts, like the operations of torch's DeviceMesh.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ RANKMESH_API Layout slice(const Layout& layout, std::span<const std::string> nam
 /// no influence.
 ///
 /// Dimensions without a common stride cannot be joined, because no single dimension can describe
-/// the groups along their product. MeshPlan::groups_of_product() returns these groups.
+/// the groups along their product. A program can still get these groups from
+/// MeshPlan::groups_of_product().
 /// @param names  the dimensions to join.
 /// @param name  the name of the new dimension.
 /// @throws UnknownName if the layout does not have one of the dimensions; UsageError if the

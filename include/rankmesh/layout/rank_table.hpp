@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause A table of the rank at each position, for ranks that
-// strides cannot describe.
+// SPDX-License-Identifier: BSD-3-Clause
+// A table of the rank at each position, for ranks that strides cannot describe.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class RANKMESH_API RankTable {
   /// Returns the highest rank, or -1 if the table is empty.
   [[nodiscard]] std::int64_t highest() const { return highest_; }
   /// Returns the hash of a text that contains each rank as a decimal number, followed by a comma.
-  /// The first call takes O(size) time and stores the hash. Later calls are fast, because the
-  /// digest of a plan needs the hash for every family.
+  /// The digest of a plan needs this hash for every family. Therefore the first call, which takes
+  /// O(size) time, stores the hash for later calls.
   [[nodiscard]] Hash128 hash() const;
 
  private:

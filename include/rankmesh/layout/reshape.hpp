@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Divides an ordered set of ranks by factors that need not be
-// the dimensions of its layout.
+// SPDX-License-Identifier: BSD-3-Clause
+// Divides an ordered set of ranks by factors that need not be the dimensions of its layout.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Classes for MPI communicators: CommunicatorView, which does
-// not own a communicator, and Communicator, which owns one.
+// SPDX-License-Identifier: BSD-3-Clause
+// Classes for MPI communicators: CommunicatorView, which does not own a communicator, and
+// Communicator, which owns one.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Translates data types, reductions and large counts into
-// their counterparts in MPI.
+// SPDX-License-Identifier: BSD-3-Clause
+// Translates data types, reductions and large counts into their counterparts in MPI.
 #pragma once
 
 #include <cstddef>

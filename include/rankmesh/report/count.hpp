@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Reports how many groups and communicators a mesh creates.
-// For comparison, the report also says how many would be created if every rank created every group.
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports how many groups and communicators a mesh creates. For comparison, the report also says
+// how many would be created if every rank created every group.
 #pragma once
 
 #include "rankmesh/export.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause A report as a value. The functions in
-// rankmesh/report/write.hpp print it as text, JSON or CSV.
+// SPDX-License-Identifier: BSD-3-Clause
+// A report as a value. The functions in rankmesh/report/write.hpp print it as text, JSON or CSV.
 #pragma once
 
 #include <concepts>
@@ -75,7 +75,8 @@ class RANKMESH_API Value {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Ranks, List, Object> data_;
 };
 
-/// A field of an object. An initializer `{{"key", value}, ...}` consists of fields.
+/// A field of an object. An object can be initialised with a list of fields: `{{"key", value},
+/// ...}`.
 struct Field {
   std::string key;
   Value value;

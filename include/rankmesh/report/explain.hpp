@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Explains the arithmetic of a mesh. A reader can check each
-// step with pencil and paper.
+// SPDX-License-Identifier: BSD-3-Clause
+// Explains the arithmetic of a mesh. A reader can check each step with pencil and paper.
 #pragma once
 
 #include "rankmesh/base/index.hpp"

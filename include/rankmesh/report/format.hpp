@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause The output forms of a report, and the facts that only a
-// running job has.
+// SPDX-License-Identifier: BSD-3-Clause
+// The output forms of a report, and the facts that only a running job has.
 #pragma once
 
 #include <cstdint>

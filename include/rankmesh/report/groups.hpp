@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Lists every group of the families for which the user asks.
+// SPDX-License-Identifier: BSD-3-Clause
+// Lists every group of the families for which the user asks.
 #pragma once
 
 #include <cstdint>

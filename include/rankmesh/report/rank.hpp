@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Reports the coordinates and the groups of one rank.
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports the coordinates and the groups of one rank.
 #pragma once
 
 #include "rankmesh/base/index.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Reports which transport carries each operation, for every
-// family of a mesh.
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports which transport carries each operation, for every family of a mesh.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Reports the mesh as a whole. The report always lists the
-// families. If the mesh is small, the report also draws its grid of ranks.
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports the mesh as a whole. The report always lists the families. If the mesh is small, the
+// report also draws its grid of ranks.
 #pragma once
 
 #include <string>

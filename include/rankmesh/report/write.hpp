@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Writes documents as text, JSON or CSV.
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes documents as text, JSON or CSV.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace rankmesh::report {
 
-/// Writes a document piece by piece. A list of groups is written in pieces of at most
-/// 64 KiB.
+/// Writes a document piece by piece. A list of groups is written in pieces of at most 64
+/// KiB.
 /// @param colour  true if the text form may contain ANSI escape codes.
 RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
                         bool colour = false);

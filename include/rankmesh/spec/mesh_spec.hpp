@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause The user's description of a mesh, which is either a mesh
-// string or a mesh file. A file can express more than a mesh string.
+// SPDX-License-Identifier: BSD-3-Clause
+// The user's description of a mesh, which is either a mesh string or a mesh file. A file can
+// express more than a mesh string.
 #pragma once
 
 #include <cstdint>

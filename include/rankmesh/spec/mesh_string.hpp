@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause The parsed form of a mesh string, which contains dimensions
-// or a preset, and products of dimensions.
+// SPDX-License-Identifier: BSD-3-Clause
+// The parsed form of a mesh string, which contains dimensions or a preset, and products of
+// dimensions.
 #pragma once
 
 #include <cstdint>

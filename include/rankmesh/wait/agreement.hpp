@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Verifies that all ranks pass the same values and that no
-// rank has failed, before a collective step.
+// SPDX-License-Identifier: BSD-3-Clause
+// Before a collective step, verifies that all ranks pass the same values and that no rank has
+// failed.
 #pragma once
 
 #include <string>
@@ -36,10 +37,10 @@ class RANKMESH_API Agreement {
   /// Compares the fields of all ranks. This function is collective over the communicator. It blocks
   /// until all ranks have called it or the deadline passes.
   /// @param activity  the name of the activity that follows; used in messages.
-  /// @throws MismatchError if some ranks failed, or if fields differ. The text is the same on every
-  /// rank. If ranks failed, the text contains their messages. Otherwise, it lists each value of a
-  /// differing field, together with the ranks that have this value. The value that the fewest ranks
-  /// have comes first.
+  /// @throws MismatchError if some ranks failed, or if fields differ. The error message is the same
+  /// on every rank. If ranks failed, it contains their messages. Otherwise, it lists each value of
+  /// a differing field, together with the ranks that have this value. The value that the fewest
+  /// ranks have comes first.
   /// @throws TimeoutError if some ranks did not call verify() before the deadline. The error names
   /// these ranks.
   void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Pauses between polls.
+// SPDX-License-Identifier: BSD-3-Clause
+// Pauses between polls.
 #pragma once
 
 #include <atomic>

@@ -10,8 +10,8 @@
 namespace rankmesh {
 
 /// Waits until all ranks of a communicator have called this function. The function starts an
-/// MPI_Ibarrier, and the monitor waits for its request. It is collective over `comm`, and it
-/// blocks.
+/// MPI_Ibarrier, and the monitor waits for its request. The function is collective over `comm`, and
+/// it blocks.
 ///
 /// Call this barrier before a blocking function of MPI, because such a function waits for ever if a
 /// rank is missing.

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Memory that MPI may still use after a wait has failed.
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that MPI may still use after a wait has failed.
 #pragma once
 
 #include <memory>

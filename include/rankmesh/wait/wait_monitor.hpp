@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Waits with a deadline. After the deadline, such a wait
-// finds out which ranks are missing.
+// SPDX-License-Identifier: BSD-3-Clause
+// Waits with a deadline. After the deadline, such a wait finds out which ranks are missing.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ namespace rankmesh {
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;
-  std::string activity;      ///< The name of the activity in messages. It may differ by member.
+  /// The name of the activity in messages. The name may differ between members.
+  std::string activity;
   std::vector<int> members;  ///< The members, as ranks of the monitor's communicator.
 
   /// Creates a wait point for a set of ranks.
