@@ -19,7 +19,7 @@ class RANKMESH_API Stream {
   /// Creates a stream on the current device. The stream does not synchronise with the default
   /// stream (cudaStreamNonBlocking).
   /// @param priority  Lower numbers mean higher priority. CUDA clamps the number to the range that
-  /// the device supports.
+  ///                  the device supports.
   static Stream create(int priority = 0);
   /// Refers to a stream that the program owns.
   static Stream adopt(cudaStream_t native) { return Stream{native, false}; }

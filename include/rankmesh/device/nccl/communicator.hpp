@@ -29,8 +29,8 @@ class RANKMESH_API Communicator {
   /// Begins to create a communicator; call wait_until_ready() next. Collective over the `ranks`
   /// members of the new communicator, which must pass the same IDs in the same order. Does not
   /// block.
-  /// @param ids  One or more unique IDs. Several IDs shorten the init of large groups and need NCCL
-  /// 2.23 or later.
+  /// @param ids   One or more unique IDs. Several IDs shorten the init of large groups and need
+  ///              NCCL 2.23 or later.
   /// @param name  A name that appears in the logs of NCCL 2.27 and later.
   static std::unique_ptr<Communicator> begin(const Library& library,
                                              std::span<const ncclUniqueId> ids, int ranks, int rank,
