@@ -27,8 +27,8 @@ struct ControlQueueOptions {
 
 /// A queue with one writer. Every other member reads each message once and in order. For example, a
 /// serving engine can send each step to its workers through a control queue. Unlike a broadcast,
-/// write() does not wait as long as the queue has free slots. A reader can check for a message
-/// without waiting (try_read()).
+/// write() does not wait for the readers while the queue has free slots. A reader can check for a
+/// message without waiting (try_read()).
 ///
 /// Readers on the writer's node read the messages from a ring in shared memory. Readers on other
 /// nodes receive each message through MPI. Messages to other nodes that exceed MPI's eager limit
@@ -41,10 +41,10 @@ struct ControlQueueOptions {
 /// have to wait until the forwarding reader reads. Memory: one segment of about `slots` times
 /// `slot_bytes` bytes (see SharedSegment).
 ///
-/// A rank that waits first spins briefly, then yields its core, and then sleeps for 50 us at a
-/// time. It does not spin if the writer's node has fewer cores than members of the queue. While a
-/// rank waits, asynchronous operations of the mesh make progress. Move-only. Thread safety: the
-/// rules of the mesh apply.
+/// While a rank waits for a message or a free slot, it first spins briefly, then yields its core,
+/// and then sleeps for 50 us at a time. It does not spin if the writer's node has fewer cores than
+/// members of the queue. Asynchronous operations of the mesh make progress during the wait.
+/// Move-only. Thread safety: the rules of the mesh apply.
 class RANKMESH_API ControlQueue {
  public:
   /// Opens the queue. Collective over the group; blocks. Cost: one discovery of the nodes, one

@@ -53,7 +53,7 @@ struct StageExchangeOptions {
   int tag = 0;
 };
 
-/// Runs the sends and receives between neighbouring pipeline stages in one step at the same time.
+/// Runs all sends and receives of one step between neighbouring pipeline stages at the same time.
 /// The moves cannot deadlock in any order, because no move waits for another move of the same call.
 ///
 /// In each direction, neighbouring stages must issue matching moves in the same order. The k-th

@@ -26,7 +26,7 @@ class RANKMESH_API WorkList {
   void wait();
   /// Blocks until all operations are complete, including the operations on device memory.
   /// @param timeout  The time limit for all operations together, in seconds.
-  ///                 @throws TimeoutError if `timeout` passes.
+  /// @throws TimeoutError if `timeout` passes.
   void wait(Deadline::Duration timeout);
 
  private:
