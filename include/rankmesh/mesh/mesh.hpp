@@ -29,17 +29,17 @@ struct MeshState;
 }
 
 /// Opens a mesh on an MPI communicator. A mesh has families of groups: one for each dimension,
-/// product of dimensions or list of groups. It holds one coordinator for each family in which this
-/// rank is in a group. The mesh communicates only on communicators that it creates itself. The
-/// communicator that the program passes still belongs to the program. Several meshes can be opened
-/// on the same communicator.
+/// product of dimensions or list of groups. The Mesh object holds one coordinator for each family
+/// that has a group with this rank. The mesh communicates only on communicators that it creates
+/// itself. The communicator that the program passes still belongs to the program. Several meshes
+/// can be opened on the same communicator.
 ///
 /// Cost of the construction for P ranks:
 /// - one reduction of 40 bytes
 /// - one duplicate of the communicator
 /// - one discovery of the nodes, and 8 P bytes per rank for the placement
 /// - one MPI_Comm_split for each family that needs a communicator; a split transfers O(P) bytes per
-/// rank
+///   rank
 /// - one communicator for each distinct group of this rank
 ///
 /// Thread safety: only one thread at a time may call the mesh; a call from a second thread throws
@@ -51,7 +51,7 @@ class RANKMESH_API Mesh {
   /// @param world  Any intracommunicator.
   /// @param mesh   A mesh string, or a path that ends in `.toml`. It must be the same on every
   ///               rank.
-  /// @throws SpecError on all ranks if the description of the mesh is invalid.
+  /// @throws SpecError if the description of the mesh is invalid in the same way on all ranks.
   /// @throws MismatchError if the ranks have different descriptions, options or libraries, or if a
   /// rank fails. The text is the same on every rank.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
@@ -77,8 +77,8 @@ class RANKMESH_API Mesh {
   GroupCoordinator& operator[](std::string_view name);
 
   /// Returns the coordinator of a duplicate of this rank's group in a family. A duplicate has its
-  /// own communicator, so its operations can run at the same time as the operations of operator[]'s
-  /// coordinator. Local.
+  /// own communicator, so its operations can run at the same time as the operations of the original
+  /// group. Local.
   /// @param name  The name of the family.
   /// @param key   A key in GroupOptions::duplicates of the family. The constructor creates the
   ///              duplicates.
@@ -132,7 +132,7 @@ class RANKMESH_API Mesh {
   /// - The group belongs to one of the families in `names`.
   /// - All members of the group are on the same node.
   /// - All members pass a SymmetricSpan as the output of broadcast or all_gather, as the input of
-  /// reduce_scatter or all_to_all, or as both buffers of all_reduce.
+  ///   reduce_scatter or all_to_all, or as both buffers of all_reduce.
   ///
   /// The mesh owns the memory. close() frees the memory, and later operations on it throw
   /// ClosedError. Cost: one agreement, and one segment per node (see SharedSegment). The system
@@ -167,8 +167,8 @@ class RANKMESH_API Mesh {
   /// @param count  The number of elements per rank. It must be the same on every rank.
   /// @param names  The names of the families that use the memory. They must be the same on every
   ///               rank.
-  /// @throws UnknownName if one of the names is not the name of a family. Only the rank that passes the unknown
-  /// name throws UnknownName; the other ranks time out.
+  /// @throws UnknownName if one of the names is not the name of a family. Only the rank that
+  /// passes the unknown name throws UnknownName; the other ranks time out.
   /// @throws NoDeviceError if the mesh has no devices.
   /// @throws MismatchError if the ranks pass different counts or names, if a rank has no memory
   /// left, or if the communicators of a family are not open yet (`lazy`).
@@ -235,8 +235,8 @@ class RANKMESH_API Mesh {
   /// Returns whether close() has closed the mesh.
   [[nodiscard]] bool is_closed() const;
   /// Aborts all NCCL communicators in one call, without waiting for other ranks. All groups of the
-  /// mesh are broken afterwards, even for host memory. Local; call it on a rank that has detected a
-  /// failure. The other ranks get an error from their next operation.
+  /// mesh are broken afterwards, even for operations on host memory. Local. Call abort() on a rank
+  /// that has detected a failure. The other ranks get an error from their next operation.
   void abort();
 
  private:

@@ -46,8 +46,11 @@ struct MeshOptions {
   /// empty, the rank uses the first of the following devices that applies:
   /// 1. the device that another mesh of this process uses;
   /// 2. the current device, unless it is device 0, which CUDA makes current by default;
-  /// 3. the device whose number is the local rank modulo the number of visible devices. The
-  /// launcher gives the local rank; without a launcher, the mesh computes it.
+  /// 3. the device whose number is the node-local rank modulo the number of visible devices.
+  ///
+  /// The node-local rank is the number of this process among the processes of the job on its node.
+  /// The launcher sets it in the environment. Without a launcher, the mesh uses the number of this
+  /// rank among the ranks of the mesh on the node.
   std::optional<int> device{};
   /// Allows several ranks to use the same device.
   bool share_devices = false;
