@@ -16,9 +16,9 @@ namespace rankmesh::device {
 /// destroyed while a CUDA graph contains its operations.
 ///
 /// The program may capture, clone and instantiate graphs without calling rankmesh. To find out when
-/// these graphs are destroyed, this class attaches a CUDA user object to each capture
-/// (cudaGraphRetainUserObject). CUDA destroys this object together with the last graph, clone or
-/// executable graph that was made from the capture.
+/// a graph is destroyed, this class attaches a CUDA user object to each capture
+/// (cudaGraphRetainUserObject). CUDA destroys the user object together with the last graph, clone
+/// or executable graph that was made from the capture.
 class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
@@ -27,14 +27,15 @@ class RANKMESH_API CapturedGraphs {
   void note(StreamRef stream, const std::string& name);
   /// Returns the names whose captures are still part of a graph, with the number of captures for
   /// each name. CUDA reports the destruction of a graph with a short delay. If there are captures,
-  /// this function therefore waits up to half a second for the report that they are destroyed.
+  /// this function therefore waits up to half a second for the report that the graphs are
+  /// destroyed.
   /// @param only  If `only` is not empty, the result contains no other names.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
 
  private:
   struct State;
   std::shared_ptr<State> state_;
-  std::map<std::string, std::uint64_t> last_capture_;  // per name
+  std::map<std::string, std::uint64_t> last_capture_;  // the last capture of each name
 };
 
 }  // namespace rankmesh::device

@@ -32,7 +32,7 @@ class RANKMESH_API Claim {
   explicit Claim(int device);
   [[nodiscard]] int device() const { return device_->number; }
 
-  /// While an object of this class exists, only the thread that created it may issue work for the
+  /// While an Issuing object exists, only the thread that created the object may issue work for the
   /// device. NCCL does not allow several threads to use communicators of the same device, even if
   /// the communicators belong to different meshes.
   class RANKMESH_API Issuing {

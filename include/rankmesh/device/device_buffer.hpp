@@ -28,8 +28,8 @@ RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, 
 ///
 /// This header includes no CUDA headers, so programs that use it also compile without CUDA. If
 /// rankmesh was built without CUDA, the constructors throw NoDeviceError. Allocating and freeing
-/// may wait for all work on the device. Do neither while operations on the device wait for other
-/// ranks.
+/// may wait for all work on the device. Do not allocate or free a DeviceBuffer while operations on
+/// the device wait for other ranks.
 template <Element T>
 class DeviceBuffer {
  public:

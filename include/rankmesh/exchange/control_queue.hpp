@@ -31,8 +31,8 @@ struct ControlQueueOptions {
 /// message without waiting (try_read()).
 ///
 /// Readers on the writer's node read the messages from a ring in shared memory. Readers on other
-/// nodes receive each message through MPI. Messages to other nodes that exceed MPI's eager limit
-/// (some KiB) make progress only while the writer calls rankmesh or MPI.
+/// nodes, called remote readers, receive each message through MPI. Messages to other nodes that
+/// exceed MPI's eager limit (some KiB) make progress only while the writer calls rankmesh or MPI.
 ///
 /// Cost in shared memory: the writer copies each message once, and each reader copies it once,
 /// without system calls. Cost between nodes: the writer sends one message to each remote reader,

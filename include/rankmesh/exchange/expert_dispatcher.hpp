@@ -25,7 +25,7 @@ class RoutePlanner;
 
 struct ExpertDispatcherOptions {
   /// The number of rows in each local slot's block is rounded up to a multiple of `alignment`. The
-  /// additional rows are zeros. Grouped matrix products need such blocks.
+  /// additional rows are zeros. Grouped matrix products need aligned blocks.
   std::int64_t alignment = 1;
   /// If `capacity` is set, each rank sends exactly this number of rows to each slot. All shapes are
   /// then fixed: every slot's block has size() x capacity rows plus padding. If a rank has fewer
@@ -37,7 +37,7 @@ struct ExpertDispatcherOptions {
 
 /// Describes the route of one step's tokens: the rows that this rank sends to each other rank, and
 /// the rows that it receives. A route can be passed to dispatch() and combine() any number of
-/// times, for example in the forward and the backward pass. A route is a value. It does not change
+/// times, for example in the forward and the backward pass. A route is a value and does not change
 /// if the dispatcher gets another map.
 class RANKMESH_API ExpertRoute {
  public:
@@ -90,8 +90,8 @@ class RANKMESH_API ExpertRoute {
 };
 
 /// Implements expert parallelism in one group. The dispatcher sends the row of each token to the
-/// ranks of the experts that a router has chosen for the token. It then returns the weighted sum of
-/// the experts' results.
+/// ranks of the experts that a router has chosen for the token. Afterwards, combine() returns the
+/// weighted sum of the experts' results to the rank of the token.
 ///
 /// Tokens are rows of H elements (float32, float16, bfloat16 or float64). This rank has T tokens. T
 /// may differ between ranks and may be 0. Each token has k choices of an expert. Rows for experts
@@ -134,7 +134,7 @@ class RANKMESH_API ExpertDispatcher {
   /// move the weights of the experts. Collective over the group; blocks. Cost: one all-reduce of 32
   /// bytes.
   /// @throws UsageError if the map is for a different number of ranks; MismatchError on every rank
-  /// if the ranks pass different maps. In both cases the dispatcher keeps its previous map.
+  /// if the ranks pass different maps. After an exception, the dispatcher keeps its previous map.
   void set_map(ExpertMap map);
 
   /// Plans the rows that each rank sends to every other rank. The tokens of an expert with several

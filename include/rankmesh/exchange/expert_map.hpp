@@ -53,8 +53,8 @@ class RANKMESH_API ExpertMap {
   friend bool operator==(const ExpertMap&, const ExpertMap&) = default;
 
  private:
-  std::vector<std::int32_t> logical_;   // by slot
-  std::vector<std::int32_t> replicas_;  // slots, by expert
+  std::vector<std::int32_t> logical_;   // the logical expert of each slot
+  std::vector<std::int32_t> replicas_;  // the slots of each expert, expert by expert
   std::vector<std::size_t> first_;      // where each expert's replicas begin
   std::int64_t ranks_;
 };

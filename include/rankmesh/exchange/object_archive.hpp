@@ -2,7 +2,7 @@
 // Converts objects to bytes in cereal's portable binary format, and converts bytes to objects after
 // validating them.
 //
-// This header and objects.hpp need cereal (libcereal-dev); no other header of rankmesh does.
+// Only this header and objects.hpp need cereal (libcereal-dev).
 #pragma once
 
 #include <algorithm>

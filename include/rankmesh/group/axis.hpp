@@ -38,7 +38,7 @@ class RANKMESH_API Axis {
 
  private:
   std::int64_t rows_ = 1;      // the product of the lengths before the axis
-  std::int64_t elements_ = 1;  // of one member's block
+  std::int64_t elements_ = 1;  // the number of elements of one member's block
 };
 
 }  // namespace rankmesh

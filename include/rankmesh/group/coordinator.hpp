@@ -139,7 +139,7 @@ class RANKMESH_API GroupCoordinator : public PointToPoint {
   /// transport, and the reasons why earlier rules do not apply. Local.
   /// @param bytes    The size of the largest buffer of a member, in bytes (docs/routes.md). Pass a
   ///                 negative number for operations whose counts differ between members (v-forms,
-  ///                 objects). Rules with a size do not apply to such operations.
+  ///                 objects). Rules with a range of sizes do not apply to v-forms and objects.
   /// @param kind     The kind of memory.
   /// @param type     The type of the elements.
   /// @param capture  Whether a CUDA graph is being captured. This matters only for device memory.

@@ -55,7 +55,7 @@ class RANKMESH_API Work {
   void wait(Deadline::Duration timeout);
 
  private:
-  std::shared_ptr<detail::AsyncOperation> operation_;  // null: complete
+  std::shared_ptr<detail::AsyncOperation> operation_;  // null if the operation is complete
   std::shared_ptr<detail::MeshRuntime> runtime_;
 };
 

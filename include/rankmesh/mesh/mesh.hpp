@@ -57,7 +57,7 @@ class RANKMESH_API Mesh {
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   /// @throws UsageError if `world` is null or an intercommunicator, or if MPI is not active.
   ///
-  /// After an exception nothing remains open.
+  /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the
@@ -112,8 +112,8 @@ class RANKMESH_API Mesh {
   /// communicator is in use.
   /// @param names  The names of the families. They must be the same on every rank.
   /// @throws UnknownName if one of the names is not the name of a family.
-  /// @throws MismatchError if the ranks pass different names, or if a rank fails. In both cases, no
-  /// communicator is opened.
+  /// @throws MismatchError if the ranks pass different names, or if a rank fails. A call that
+  /// throws MismatchError opens no communicator.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   void open(std::span<const std::string_view> names);
   void open(std::initializer_list<std::string_view> names) {

@@ -24,8 +24,8 @@ namespace rankmesh {
 /// end() issues the operations in ascending order of GroupOptions::priority. Among families of
 /// equal priority, dp comes last, and pp comes immediately before dp. In a file with grids, the
 /// last part of the name decides; for example, `encoder.dp` is treated as dp. Operations of the
-/// same group keep the order of the calls. With these rules, all ranks issue the operations in the
-/// same order.
+/// same group keep the order of the calls. The order of the operations is therefore the same on all
+/// ranks.
 ///
 /// An operation runs after all work that is on its stream when end() is called, even if the work
 /// was added after the operation. The buffers must stay valid until the operations are complete. Do
@@ -49,7 +49,7 @@ class RANKMESH_API NcclGroup {
   /// Issues all operations of the batch. Returns once NCCL and MPI have accepted the operations;
   /// does not wait until the operations are complete.
   /// @throws nccl::NcclError if NCCL reports an error; TimeoutError if NCCL does not accept the
-  /// operations in time. In both cases the groups are broken afterwards, and operations that were
+  /// operations in time. After either exception, the groups are broken, and operations that were
   /// not issued yet are dropped.
   void end();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a group's NCCL communicator was created.
+// A report about the creation of a group's NCCL communicator.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace rankmesh {
 
 /// Reports how this rank created an NCCL communicator. Times are in seconds. If several
 /// communicators are created together, each phase runs for all of them at once. The times of the
-/// phases are then totals for all these communicators.
+/// phases are totals for all communicators that were created together.
 struct BootstrapReport {
   std::string method;  ///< For example `unique ID`, `4 unique IDs`, `split of 'dp_tp'`, `adopted`.
   std::int64_t opened_together = 0;  ///< How many communicators this rank created together.

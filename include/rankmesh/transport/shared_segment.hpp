@@ -33,9 +33,9 @@ class RANKMESH_API SharedMemoryError : public Error {
 /// ended, even if a process is killed.
 ///
 /// Only processes of the same user can open the segment (mode 0600). Member 0 creates the segment
-/// with memfd_create if all members can open the memfd through /proc. The segment then has no name,
-/// and the size of /dev/shm does not limit its size. Otherwise the segment has a random name in
-/// /dev/shm until all members have mapped it.
+/// with memfd_create if all members can open the memfd through /proc. A memfd has no name, and the
+/// size of /dev/shm does not limit its size. Otherwise the segment has a random name in /dev/shm
+/// until all members have mapped it.
 class RANKMESH_API SharedSegment {
  public:
   /// Says how the members open the segment.
@@ -48,9 +48,10 @@ class RANKMESH_API SharedSegment {
   /// Creates a segment and maps it on every member. Collective over `members`, which must be on the
   /// same node. Blocks at most until the deadline. If a member fails, all members throw.
   ///
-  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes. If the memfd fails, the function
-  /// tries again with a name and repeats both. The system allocates each page of a memfd when a
-  /// process first writes to the page. It allocates all pages of a named segment at once.
+  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes. If a member cannot open the memfd,
+  /// the function creates a named segment and repeats the broadcast and the reduction. The system
+  /// allocates each page of a memfd when a process first writes to the page. It allocates all pages
+  /// of a named segment at once.
   /// @param bytes  The size in bytes. Only the value of member 0 is used; 0 is treated as 1.
   /// @param point  The wait point of the members. It contains their ranks in the communicator of
   ///               the wait monitor.

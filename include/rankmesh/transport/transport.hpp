@@ -13,7 +13,7 @@
 namespace rankmesh {
 
 /// Represents an operation that was started. The buffers and this object must exist until the
-/// operation is complete, because the transport uses them until then.
+/// operation is complete, because the transport may still use them.
 class Pending {
  public:
   virtual ~Pending() = default;

@@ -70,8 +70,8 @@ RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
 /// every rank. Afterwards the participants make an agreement. Collective over the participants;
 /// blocks. The parents must have no work in flight.
 /// @return one communicator per request, or null for each request in which this rank gets no child.
-/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed. In both cases
-/// all parents are aborted, because NCCL leaves the parent of a failed split unusable.
+/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed. After either
+/// exception, all parents are aborted, because NCCL leaves the parent of a failed split unusable.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
     std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
     BootstrapTimes& times);

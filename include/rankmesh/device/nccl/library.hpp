@@ -11,7 +11,7 @@
 #include "rankmesh/base/error.hpp"
 
 // The functions that rankmesh uses. `required` functions exist in every supported version of NCCL
-// (2.18 and later). `optional` functions were added later; if one is absent, its pointer is null.
+// (2.18 and later). `optional` functions were added later; absent functions have a null pointer.
 #define RANKMESH_NCCL_FUNCTIONS(required, optional)                                                \
   required(GetVersion) required(GetUniqueId) required(CommInitRankConfig) required(CommSplit)      \
       required(CommFinalize) required(CommDestroy) required(CommAbort) required(CommGetAsyncError) \

@@ -41,7 +41,7 @@ class RANKMESH_API SymmetricMemory {
   /// Completes the registration and returns its kind. If the devices cannot address each other,
   /// some versions of NCCL report success without creating a window. In that case this function
   /// registers the memory as a buffer, which is a local call. Other versions of NCCL register a
-  /// buffer themselves and return it as a window.
+  /// buffer themselves and return this buffer as a window.
   Registration finish_registration();
   /// Removes the registrations with a communicator, which must be ready. Local.
   void deregister(const Communicator& comm);

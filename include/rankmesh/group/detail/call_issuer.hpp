@@ -52,8 +52,9 @@ class RANKMESH_API CallIssuer {
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
 
   /// Starts the call that `build` creates from `values`. If the caller moves a container into
-  /// `values`, the operation keeps the container and `also` alive until it is complete. Otherwise
-  /// it keeps only `also` alive, and the memory belongs to the caller.
+  /// `values`, the container and `also` stay alive until the operation is complete, even if the
+  /// Work is destroyed. Otherwise only `also` stays alive, and the memory of `values` belongs to
+  /// the caller.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {
