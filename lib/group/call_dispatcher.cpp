@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/call_dispatcher.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/call_descriptor.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -59,6 +61,12 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
               name_in_routes(name_, connection_->group)} {}
 
 CallDispatcher::~CallDispatcher() = default;
+
+std::uint32_t CallDispatcher::family() const {
+  const auto& names = connection_->group.names;
+  const auto own = std::ranges::find(names, name_);
+  return own == names.end() ? 0 : static_cast<std::uint32_t>(own - names.begin());
+}
 
 void CallDispatcher::require_open(const char* hint) const {
   if (runtime_->is_closed || !connection_->comm())
@@ -231,7 +239,8 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
   const GroupDescription& group = connection_->group;
   const WaitPoint point = WaitPoint::of(
       group.ranks,
-      fmt::format("{}.{}, call {}", name_, to_string(call.operation), number),
+      fmt::format("{}, call {}", detail::to_string(detail::describe(call, call.operation), name_),
+                  number),
       fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
   try {
     runtime_->control->monitor.wait(
@@ -320,7 +329,8 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
   const std::uint64_t number = connection_->next_collective();
   return WaitPoint::of(
       group.ranks,
-      fmt::format("{}.{} (collective {} of its group)", name_, to_string(call.operation), number),
+      fmt::format("{}, collective {} of its group",
+                  detail::to_string(detail::describe(call, call.operation), name_), number),
       fmt::format("{}|{}|{}", identity, to_string(call.operation), number));
 }
 

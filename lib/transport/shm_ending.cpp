@@ -83,7 +83,7 @@ void ShmTransport::give_up(const Error& why) {
                          [&] { return why.message(); });
   write_finding(engine_.finding(), Finding::gave_up, {}, [&] {
     return fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),
-                       place_.group, why.message());
+                       place_.names_of_coordinators.front(), why.message());
   });
 }
 
@@ -127,14 +127,16 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) cons
   // All members have made the same calls before this one, so it has the same number on all of them.
   const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
+  const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
     const std::string counts =
         shm::counts_text(other.call, other.payload, engine_.group().size);
-    return fmt::format("{}, call {}", detail::to_string(other.call, place_.group, counts), call);
+    return fmt::format("{}, call {}",
+                       detail::to_string(other.call, names.at(other.call.family()), counts), call);
   }
   if (other.closed_after != 0)
-    return fmt::format("closed {} after {} calls", place_.group, other.closed_after - 1);
-  return fmt::format("no call {} of {} yet", call, place_.group);
+    return fmt::format("close of {} after {} calls", names.front(), other.closed_after - 1);
+  return fmt::format("it has not made call {} of {} yet", call, names.front());
 }
 
 }  // namespace rankmesh

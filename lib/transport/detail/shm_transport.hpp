@@ -36,7 +36,7 @@ class ShmTransport final : public Transport {
     int self = 0;
     std::size_t slot_bytes = 0;
     bool is_oversubscribed = false;  ///< The node has more ranks than cores.
-    std::string group;               ///< The name of the group, for messages.
+    std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
     RankSet ranks;                   ///< The members, for messages.
     RankNames names;
     std::shared_ptr<SharedSegment> memory;  ///< Keeps the areas, if they belong to this group alone.
