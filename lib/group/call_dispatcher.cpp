@@ -237,11 +237,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
 void CallDispatcher::wait(const Call& call, std::uint64_t number,
                           const std::function<bool()>& done) {
   const GroupDescription& group = connection_->group;
-  const WaitPoint point = WaitPoint::of(
-      group.ranks,
-      fmt::format("{}, call {}", detail::to_string(detail::describe(call, call.operation), name_),
-                  number),
-      fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
+  const WaitPoint point = collective_point(call, number);
   try {
     runtime_->control->monitor.wait(
         [&] {
@@ -321,17 +317,20 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   return Work{std::move(operation), runtime_};
 }
 
-// All members that wait in this operation compute the same key.
 WaitPoint CallDispatcher::wait_point(const Call& call) {
   const GroupDescription& group = connection_->group;
-  const std::string identity = group.identity + "|" + group.ranks.to_string();
-  if (is_point_to_point(call.operation)) return message_point(name_, group, identity, call, self_);
-  const std::uint64_t number = connection_->next_collective();
+  if (is_point_to_point(call.operation))
+    return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+  return collective_point(call, connection_->next_call());
+}
+
+// All members that wait in this operation compute the same key.
+WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
+  const GroupDescription& group = connection_->group;
+  const CallDescriptor descriptor = describe(call, call.operation);
   return WaitPoint::of(
-      group.ranks,
-      fmt::format("{}, collective {} of its group",
-                  detail::to_string(detail::describe(call, call.operation), name_), number),
-      fmt::format("{}|{}|{}", identity, to_string(call.operation), number));
+      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

@@ -84,6 +84,7 @@ class CallDispatcher final : private Waiter {
   void breaking_on_failure(Action&& action);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 
   std::string name_;
   std::shared_ptr<Connection> connection_;
