@@ -122,7 +122,8 @@ class RANKMESH_API ExpertDispatcher {
   /// @param group  A group that must outlive the dispatcher.
   /// @throws UsageError if the map is for a different number of ranks, or if the alignment or the
   /// capacity is less than 1.
-  /// @throws MismatchError on every rank if the ranks pass different maps or options.
+  /// @throws MismatchError on every rank if the ranks pass different maps or options; the error
+  /// lists them. If the arguments are invalid on some ranks only, the other ranks throw it too.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
@@ -143,6 +144,7 @@ class RANKMESH_API ExpertDispatcher {
   /// @param ids  T x k logical experts, row-major; the id -1 means no choice.
   /// @throws UsageError if an id is outside -1 .. experts-1, or if `top_k` does not divide the
   /// number of ids.
+  /// @throws MismatchError if the arguments are invalid on another rank and no capacity is set.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
   /// Plans a route for ids in device memory. The host waits for the stream, at most for
   /// default_timeout().
