@@ -57,9 +57,10 @@ struct CallDescriptor {
          operation == Operation::scatter;
 }
 
-/// Returns the descriptor of a call. Local.
+/// Returns the descriptor of a call with equal blocks along the first axis and without a user's
+/// reduction. Local.
 /// @param operation  call.operation; a parameter, because the compiler may know it.
-[[gnu::always_inline]] inline CallDescriptor describe(const Call& call, Operation operation) {
+[[gnu::always_inline]] inline CallDescriptor describe_plain(const Call& call, Operation operation) {
   CallDescriptor descriptor;
   descriptor.kind = static_cast<std::uint64_t>(operation);
   descriptor.detail = static_cast<std::uint64_t>(call.family) << 48;
@@ -75,6 +76,12 @@ struct CallDescriptor {
   if ((operation == Operation::all_reduce || operation == Operation::all_to_all) &&
       call.in.data == call.out.data && call.in.count != 0)
     descriptor.kind |= CallDescriptor::in_place;
+  return descriptor;
+}
+
+/// Returns the descriptor of a call. Local.
+inline CallDescriptor describe(const Call& call, Operation operation) {
+  CallDescriptor descriptor = describe_plain(call, operation);
   if (call.has_blocks()) descriptor.kind |= CallDescriptor::blocks;
   if (call.rows != 1) {
     descriptor.kind |= CallDescriptor::along_axis;

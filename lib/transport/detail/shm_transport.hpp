@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/transport/transport.hpp"
@@ -28,7 +29,7 @@ namespace rankmesh {
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
 /// later calls of the other members throw it too.
-class ShmTransport final : public Transport {
+class RANKMESH_API ShmTransport final : public Transport {
  public:
   struct Place {
     std::vector<std::byte*> areas;     ///< Each member's memory, in group order.
