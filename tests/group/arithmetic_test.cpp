@@ -3,6 +3,7 @@
 // every form of a call.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -206,6 +207,42 @@ TEST_CASE("limits of every type, on every host transport, in every form of a cal
       check_type<BFloat16>(tp, 1031);
       check_type<Float8E4M3>(tp, 1031);
       check_type<Float8E5M2>(tp, 1031);
+      mesh.close();
+    }
+}
+
+// The sums of these depend on the order, which is from the first member to the last in shared
+// memory and MPI's own over MPI. All members of a call get the same bits, and two members have only
+// one order.
+TEST_CASE("sums of floats are rounded in one order, and equal on all members") {
+  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"})
+    for (const bool has_deadline : {false, true}) {
+      CAPTURE(routes);
+      CAPTURE(has_deadline);
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_for(routes, has_deadline)};
+      auto& tp = mesh["tp"];
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::avg})
+        for (const std::int64_t count : {1, 1000, 40000}) {
+          CAPTURE(to_string(op));
+          CAPTURE(count);
+          const auto value = [](std::int64_t member, std::int64_t i) {
+            return 1.0F + static_cast<float>((member * 7919 + i * 104729) % 1000003) / 999.0F;
+          };
+          std::vector<float> out;
+          std::vector<float> expected;
+          for (std::int64_t i = 0; i < count; ++i) {
+            out.push_back(value(rank(), i));
+            expected.push_back(
+                reduced<float>(op, size(), [&](std::int64_t member) { return value(member, i); }));
+          }
+          tp.all_reduce(out, op);
+          if (size() <= 2 || routes == "*.*:host=shm") CHECK(differences(out, expected) == 0);
+          auto of_first = out;
+          tp.broadcast(of_first, 0);
+          CHECK(differences(out, of_first) == 0);
+          for (std::size_t i = 0; i < out.size(); i += 97)
+            CHECK(out[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+        }
       mesh.close();
     }
 }

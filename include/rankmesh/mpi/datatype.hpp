@@ -19,7 +19,8 @@ RANKMESH_API MPI_Datatype native(DataType type);
 /// @throws UnsupportedError  MPI has no reductions of half and 8-bit floating types.
 RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
 /// Returns MPI's operation for this reduction. MPI has no average, so the result for `avg` is
-/// MPI_SUM, and the caller divides the sum.
+/// MPI_SUM, and the caller divides the sum. What MPI's operations do with NaN and with overflow
+/// differs between libraries; MpiTransport uses operations of its own there (docs/arithmetic.md).
 RANKMESH_API MPI_Op native(ReduceOp op);
 
 /// Expresses `count` elements as an int and a datatype. MPI counts in int, so a derived datatype
