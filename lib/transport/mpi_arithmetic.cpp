@@ -16,8 +16,8 @@ using mpi::check;
 constexpr std::size_t types = 14;
 constexpr std::size_t reductions = 4;  // an average is a sum that is divided afterwards
 
-// The function of an operation. MPI passes no more than the datatype to it, so there is one function
-// for each type and reduction.
+// The function of an operation. MPI passes no more than the datatype to it, so there is one
+// function for each type and reduction.
 template <DataType type, ReduceOp op>
 void combine(void* left, void* right, int* count, MPI_Datatype*) {
   auto* out = static_cast<std::byte*>(right);

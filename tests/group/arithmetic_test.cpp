@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of docs/arithmetic.md: the same results on every host transport, for every size and
-// every form of a call.
+// The arithmetic of docs/arithmetic.md: the same results on every host transport, for every size
+// and every form of a call.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,8 +36,13 @@ std::vector<T> limits(ReduceOp op) {
   using C = Computed<T>;
   using Numbers = std::numeric_limits<C>;
   if constexpr (std::is_integral_v<C>) {
-    return {Numbers::max(), Numbers::min(), static_cast<C>(Numbers::max() - 1), C{3}, C{1},
-            static_cast<C>(Numbers::max() / 2 + 1), static_cast<C>(-1)};
+    return {Numbers::max(),
+            Numbers::min(),
+            static_cast<C>(Numbers::max() - 1),
+            C{3},
+            C{1},
+            static_cast<C>(Numbers::max() / 2 + 1),
+            static_cast<C>(-1)};
   } else {
     const C nan = Numbers::quiet_NaN();
     const C inf = Numbers::infinity();
@@ -89,7 +94,8 @@ template <class T>
 std::int64_t differences(const std::vector<T>& is, const std::vector<T>& expected) {
   std::int64_t count = is.size() == expected.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(is.size(), expected.size()); ++i)
-    if (std::memcmp(&is[i], &expected[i], sizeof(T)) != 0 && !(is_nan(is[i]) && is_nan(expected[i])))
+    if (std::memcmp(&is[i], &expected[i], sizeof(T)) != 0 &&
+        !(is_nan(is[i]) && is_nan(expected[i])))
       ++count;
   return count;
 }
@@ -107,8 +113,8 @@ std::vector<T> sized(std::int64_t count) {
 // Every operation with arithmetic, on vectors whose values are given by `value` and whose results
 // are given by `expected`, for elements 0 .. size * count - 1.
 template <class T>
-void check_all(GroupCoordinator& group, ReduceOp op, std::int64_t count, const std::vector<T>& value,
-               const std::vector<T>& expected) {
+void check_all(GroupCoordinator& group, ReduceOp op, std::int64_t count,
+               const std::vector<T>& value, const std::vector<T>& expected) {
   const std::int64_t n = group.size();
   const std::int64_t self = group.rank_in_group().value();
   const auto in = part(value, 0, count);

@@ -15,8 +15,8 @@ inline constexpr std::array all_reductions{rankmesh::ReduceOp::sum, rankmesh::Re
                                            rankmesh::ReduceOp::min, rankmesh::ReduceOp::max,
                                            rankmesh::ReduceOp::avg};
 
-/// Combines two values by the rule of docs/arithmetic.md: integers wrap around, a number wins over a
-/// NaN in min and max, and -0 is below +0.
+/// Combines two values by the rule of docs/arithmetic.md: integers wrap around, a number wins over
+/// a NaN in min and max, and -0 is below +0.
 template <class T>
 T combined(rankmesh::ReduceOp op, T a, T b) {
   using rankmesh::ReduceOp;
