@@ -28,14 +28,9 @@ void combine(void* left, void* right, int* count, MPI_Datatype*) {
 class OwnOperations {
  public:
   OwnOperations() {
-    create<DataType::float32, ReduceOp::min>();
-    create<DataType::float32, ReduceOp::max>();
-    create<DataType::float64, ReduceOp::min>();
-    create<DataType::float64, ReduceOp::max>();
-    create_for_integers<DataType::int8>();
-    create_for_integers<DataType::uint8>();
-    create_for_integers<DataType::int16>();
-    create_for_integers<DataType::uint16>();
+    create_extremes<DataType::float32, DataType::float64>();
+    create_extremes<DataType::uint8, DataType::uint16, DataType::uint32, DataType::uint64>();
+    create_sums<DataType::int8, DataType::uint8, DataType::int16, DataType::uint16>();
     // MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while operations can be freed.
     int key = MPI_KEYVAL_INVALID;
     check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_all, &key, nullptr),
@@ -55,10 +50,15 @@ class OwnOperations {
           "MPI_Op_create");
     created_.push_back(get(op, type));
   }
-  template <DataType type>
-  void create_for_integers() {
-    create<type, ReduceOp::sum>();
-    create<type, ReduceOp::prod>();
+  template <DataType... each>
+  void create_extremes() {
+    (create<each, ReduceOp::min>(), ...);
+    (create<each, ReduceOp::max>(), ...);
+  }
+  template <DataType... each>
+  void create_sums() {
+    (create<each, ReduceOp::sum>(), ...);
+    (create<each, ReduceOp::prod>(), ...);
   }
   static int free_all(MPI_Comm, int, void* operations, void*) {
     for (MPI_Op& op : static_cast<OwnOperations*>(operations)->created_) MPI_Op_free(&op);

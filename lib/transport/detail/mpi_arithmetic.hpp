@@ -11,14 +11,34 @@
 
 namespace rankmesh::detail {
 
-/// Returns whether libraries of MPI compute this in ways of their own. Over MPI the result of a
-/// minimum of a NaN and a number depends on the order of the operands, and Open MPI adds integers
-/// of 8 and 16 bits with saturation in the part of the buffer that fills vector registers.
+/// Returns whether libraries of MPI compute this in ways of their own. The result of their minimum
+/// of a NaN and a number depends on the order of the operands. Several versions compare unsigned
+/// integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds integers of 8
+/// and 16 bits with saturation in the part of the buffer that fills vector registers
+/// (open-mpi/ompi#8045).
 [[nodiscard]] constexpr bool needs_own_operation(ReduceOp op, DataType type) {
-  if (op == ReduceOp::min || op == ReduceOp::max)
-    return type == DataType::float32 || type == DataType::float64;
-  return type == DataType::int8 || type == DataType::uint8 || type == DataType::int16 ||
-         type == DataType::uint16;
+  const bool is_small = size_of(type) <= 2;
+  switch (type) {
+    case DataType::float32:
+    case DataType::float64:
+      return op == ReduceOp::min || op == ReduceOp::max;
+    case DataType::uint8:
+    case DataType::uint16:
+    case DataType::uint32:
+    case DataType::uint64:
+      return is_small || op == ReduceOp::min || op == ReduceOp::max;
+    case DataType::int8:
+    case DataType::int16:
+      return op != ReduceOp::min && op != ReduceOp::max;
+    case DataType::int32:
+    case DataType::int64:
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return false;
+  }
+  return false;
 }
 
 /// Returns the operation for elements of this type: MPI's where it follows the rule, otherwise one
