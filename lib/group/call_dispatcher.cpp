@@ -93,7 +93,7 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
-    connection_->mark_broken(error.message());
+    connection_->mark_broken(error);
     throw;
   }
 }
@@ -137,7 +137,22 @@ void CallDispatcher::run(const Call& call) {
   run_checked(call);
 }
 
+// Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
+template <class Action>
+auto CallDispatcher::keeping_failure(Action&& action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    runtime_->last_failure = error.message();
+    throw;
+  }
+}
+
 void CallDispatcher::run_checked(const Call& call) {
+  keeping_failure([&] { route(call); });
+}
+
+void CallDispatcher::route(const Call& call) {
   const bool on_device = is_on_device(call);
   check(call, on_device);
   if (on_device) return run_on_device(call);
@@ -188,7 +203,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   const WaitPoint point = wait_point(call);
   auto pending = transport_for(call).start(call);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
-  const auto give_up = [&](const char* reason) {
+  const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
     leak(pending);
   };
@@ -203,10 +218,10 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   } catch (const UsageError&) {
     throw;  // a message of another length: the operation is complete
   } catch (const Error& error) {
-    give_up(error.message().c_str());
+    give_up(error);
     throw;
   } catch (...) {
-    give_up("an operation ended by an exception");
+    give_up(Error{"an operation ended by an exception"});
     throw;
   }
 }
@@ -216,8 +231,7 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
   const GroupDescription& group = connection_->group;
   const WaitPoint point = WaitPoint::of(
       group.ranks,
-      fmt::format("{}.{} (step {} of its group in shared memory)", name_, to_string(call.operation),
-                  number),
+      fmt::format("{}.{}, call {}", name_, to_string(call.operation), number),
       fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
   try {
     runtime_->control->monitor.wait(
@@ -228,7 +242,7 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
         },
         point, Deadline{runtime_->facts.deadline.value_or(group.timeout)});
   } catch (const Error& error) {
-    connection_->mark_broken(error.message());
+    connection_->mark_broken(error);
     throw;
   }
 }
@@ -268,6 +282,10 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
+  return keeping_failure([&] { return start_checked(call, std::move(kept)); });
+}
+
+Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
   const bool on_device = is_on_device(call);
   check(call, on_device);
   const bool is_batched = runtime_->batch.is_open();

@@ -23,6 +23,23 @@ Connection::Connection(GroupDescription description, mpi::Communicator owned,
 
 Connection::~Connection() = default;
 
+void Connection::mark_broken(const Error& why) {
+  why_unusable_ = why.message();
+  for (const auto& transport : host_.list) transport->give_up(why);
+}
+
+void Connection::leave() {
+  for (const auto& transport : host_.list) transport->leave();
+}
+
+void Connection::stay() {
+  for (const auto& transport : host_.list) transport->stay();
+}
+
+void Connection::compare_at_close() {
+  for (const auto& transport : host_.list) transport->compare_at_close();
+}
+
 void Connection::close() {
   retire("it is closed");
   host_.list.clear();

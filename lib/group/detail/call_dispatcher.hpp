@@ -68,6 +68,10 @@ class CallDispatcher final : private Waiter {
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
+  void route(const Call& call);
+  [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);
+  template <class Action>
+  auto keeping_failure(Action&& action);
   void check(const Call& call, bool on_device) const;
   void run_on_device(const Call& call);
   void run_on_host(const Call& call);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/batch_place.hpp"
@@ -78,8 +79,15 @@ class RANKMESH_API Connection {
   /// it. Empty if they may.
   [[nodiscard]] const std::string& why_unusable() const { return why_unusable_; }
   /// Marks the connection as broken: later operations throw ClosedError with this reason, which
-  /// replaces an earlier one.
-  void mark_broken(std::string why) { why_unusable_ = std::move(why); }
+  /// replaces an earlier one. Members on this node learn the reason too.
+  void mark_broken(const Error& why);
+  /// Tells the other members that this rank makes no further calls. Local.
+  void leave();
+  /// Takes leave() back: the group stays open. Local.
+  void stay();
+  /// Compares the calls of all members after all have called leave(). Local.
+  /// @throws MismatchError  See Transport::compare_at_close().
+  void compare_at_close();
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;

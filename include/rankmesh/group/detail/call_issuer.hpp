@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The base class of the coordinator's operations, which turns typed arguments into calls.
+// The base class of the classes that declare a coordinator's operations.
 #pragma once
 
 #include <concepts>
@@ -21,8 +21,8 @@ namespace rankmesh::detail {
 
 class CallDispatcher;
 
-/// Runs the calls that the operations of a coordinator create from their arguments. CallIssuer is
-/// the base class of the classes that declare these operations.
+/// Runs calls. The derived classes declare the operations of a coordinator; each operation creates
+/// a Call from its arguments and passes the Call to this class.
 class RANKMESH_API CallIssuer {
  public:
   CallIssuer(const CallIssuer&) = delete;
@@ -32,8 +32,8 @@ class RANKMESH_API CallIssuer {
   explicit CallIssuer(std::unique_ptr<CallDispatcher> dispatcher);
   ~CallIssuer();
 
-  /// Runs a call. Most calls are on ordinary host memory. The types of the arguments show at
-  /// compile time whether the memory is ordinary, and if it is, the call takes the fast path.
+  /// Runs a call. If the types M of the arguments show at compile time that the memory is ordinary
+  /// (see is_ordinary), the call takes the fast path. Most calls do.
   template <Operation operation, class... M>
   void run_typed(const Call& call) {
     if constexpr ((is_ordinary<operation, M> && ...))
@@ -41,7 +41,8 @@ class RANKMESH_API CallIssuer {
     else
       run(call);
   }
-  /// Runs a call that satisfies is_ordinary, without the checks for other kinds of memory.
+  /// Runs a call whose arguments all satisfy is_ordinary. Leaves out the checks that other kinds of
+  /// memory need.
   template <Operation operation>
   void run_fast(const Call& call);
   /// Runs any call.
@@ -50,9 +51,10 @@ class RANKMESH_API CallIssuer {
   /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
 
-  /// Starts the call that `build` creates from the memory. A container that is moved in stays alive
-  /// until the operation is complete; `also` stays alive until then as well. Other memory belongs
-  /// to the caller.
+  /// Starts the call that `build` creates from `values`. If the caller moves a container into
+  /// `values`, the container and `also` stay alive until the operation is complete, even if the
+  /// Work is destroyed. Otherwise only `also` stays alive, and the memory of `values` belongs to
+  /// the caller.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {
