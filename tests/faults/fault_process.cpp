@@ -122,7 +122,7 @@ void call_for_ever(const Options& options, int alarm, Outcome& outcome, Clock::t
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const int alarm = start_alarm(4);
+  const int alarm = options.action == "continue" ? start_alarm(4) : -1;
   const mpi::Environment environment{argc, argv};
   Outcome outcome;
   int rank = 0;
