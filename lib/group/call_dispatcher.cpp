@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/call_dispatcher.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/call_descriptor.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -59,6 +61,12 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
               name_in_routes(name_, connection_->group)} {}
 
 CallDispatcher::~CallDispatcher() = default;
+
+std::uint32_t CallDispatcher::family() const {
+  const auto& names = connection_->group.names;
+  const auto own = std::ranges::find(names, name_);
+  return own == names.end() ? 0 : static_cast<std::uint32_t>(own - names.begin());
+}
 
 void CallDispatcher::require_open(const char* hint) const {
   if (runtime_->is_closed || !connection_->comm())
@@ -229,10 +237,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
 void CallDispatcher::wait(const Call& call, std::uint64_t number,
                           const std::function<bool()>& done) {
   const GroupDescription& group = connection_->group;
-  const WaitPoint point = WaitPoint::of(
-      group.ranks,
-      fmt::format("{}.{}, call {}", name_, to_string(call.operation), number),
-      fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
+  const WaitPoint point = collective_point(call, number);
   try {
     runtime_->control->monitor.wait(
         [&] {
@@ -312,16 +317,20 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   return Work{std::move(operation), runtime_};
 }
 
-// All members that wait in this operation compute the same key.
 WaitPoint CallDispatcher::wait_point(const Call& call) {
   const GroupDescription& group = connection_->group;
-  const std::string identity = group.identity + "|" + group.ranks.to_string();
-  if (is_point_to_point(call.operation)) return message_point(name_, group, identity, call, self_);
-  const std::uint64_t number = connection_->next_collective();
+  if (is_point_to_point(call.operation))
+    return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+  return collective_point(call, connection_->next_call());
+}
+
+// All members that wait in this operation compute the same key.
+WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
+  const GroupDescription& group = connection_->group;
+  const CallDescriptor descriptor = describe(call, call.operation);
   return WaitPoint::of(
-      group.ranks,
-      fmt::format("{}.{} (collective {} of its group)", name_, to_string(call.operation), number),
-      fmt::format("{}|{}|{}", identity, to_string(call.operation), number));
+      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

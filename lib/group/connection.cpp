@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/connection.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rankmesh::detail {
@@ -28,8 +29,13 @@ void Connection::mark_broken(const Error& why) {
   for (const auto& transport : host_.list) transport->give_up(why);
 }
 
-void Connection::leave() {
-  for (const auto& transport : host_.list) transport->leave();
+void Connection::leave(std::string_view why) {
+  for (const auto& transport : host_.list) transport->leave(why);
+}
+
+std::uint64_t Connection::next_call() {
+  for (const auto& transport : host_.list) last_call_ = std::max(last_call_, transport->calls());
+  return ++last_call_;
 }
 
 void Connection::stay() {

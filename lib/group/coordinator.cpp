@@ -15,11 +15,14 @@ namespace rankmesh {
 namespace detail {
 
 CallIssuer::CallIssuer(std::unique_ptr<CallDispatcher> dispatcher)
-    : dispatcher_{std::move(dispatcher)}, size_{dispatcher_->size()}, self_{dispatcher_->self()} {}
+    : dispatcher_{std::move(dispatcher)},
+      size_{dispatcher_->size()},
+      self_{dispatcher_->self()},
+      family_{dispatcher_->family()} {}
 CallIssuer::~CallIssuer() = default;
 
-void CallIssuer::run(const Call& call) { dispatcher_->run(call); }
-Work CallIssuer::start(const Call& call, std::shared_ptr<void> kept) {
+void CallIssuer::run_any(const Call& call) { dispatcher_->run(call); }
+Work CallIssuer::start_any(const Call& call, std::shared_ptr<void> kept) {
   return dispatcher_->start(call, std::move(kept));
 }
 
@@ -47,9 +50,11 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
       std::move(name), std::move(connection), std::move(runtime))}};
 }
 
-void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(call); }
+void GroupAccess::run(GroupCoordinator& group, const Call& call) {
+  group.run(Call{call});
+}
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
-  return group.start(call, std::move(kept));
+  return group.start(Call{call}, std::move(kept));
 }
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();

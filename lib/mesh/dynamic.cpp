@@ -18,6 +18,7 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
                                   std::string identity, RankSet ranks) {
   detail::GroupDescription group;
   group.identity = std::move(identity);
+  group.names = {name};
   group.name = std::move(name);
   group.nodes = state.placement.nodes_of(ranks);
   group.ranks = std::move(ranks);

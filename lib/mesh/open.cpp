@@ -206,11 +206,9 @@ MeshState::~MeshState() {
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
   const std::string& failure = runtime->last_failure;
-  const PeerError why{"it left the mesh without close()" +
-                          (failure.empty() ? "" : " after an error: " + failure),
-                      ""};
-  for (const auto& connection : connections)
-    if (connection->is_usable()) connection->mark_broken(why);
+  const std::string why = "left the mesh without close()" +
+                          (failure.empty() ? std::string{} : " after an error (" + failure + ")");
+  for (const auto& connection : connections) connection->leave(why);
 }
 
 void MeshState::mark_closed() {

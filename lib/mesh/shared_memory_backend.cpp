@@ -89,7 +89,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
     place.locals.push_back(placement_.local_rank(rank));
   }
   place.is_oversubscribed = node_.comm.view().size() > node_.cores;
-  place.group = group.name;
+  place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
   return place;

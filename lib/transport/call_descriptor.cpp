@@ -6,37 +6,37 @@
 namespace rankmesh::detail {
 namespace {
 
-std::string elements(const CallDescriptor& descriptor, DataType type, const std::string& counts) {
-  if ((descriptor.kind & CallDescriptor::user) != 0) {
-    const auto bytes = static_cast<std::int64_t>(descriptor.detail);
-    const std::string number =
-        counts.empty() ? fmt::format("{}", bytes == 0 ? 0 : descriptor.count / bytes) : counts;
-    return fmt::format("{} x {} bytes", number, bytes);
-  }
-  if (!counts.empty()) return fmt::format("{} x {}", counts, to_string(type));
-  return fmt::format("{} x {}", descriptor.count, to_string(type));
+std::string elements(const CallDescriptor& call, const std::string& counts) {
+  const bool is_user = call.has(CallDescriptor::user);
+  const std::int64_t bytes = is_user ? call.rows_or_bytes() : 1;
+  const std::string number =
+      counts.empty() ? fmt::format("{}", bytes == 0 ? 0 : call.count / bytes) : counts;
+  return is_user ? fmt::format("{} x {} bytes", number, bytes)
+                 : fmt::format("{} x {}", number, to_string(call.type()));
+}
+
+bool has_root(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
 }
 
 }  // namespace
 
-std::string to_string(const CallDescriptor& descriptor, const std::string& group,
+std::string to_string(const CallDescriptor& call, const std::string& group,
                       const std::string& counts) {
-  const auto operation = static_cast<Operation>(descriptor.kind & 0xff);
-  const auto has = [&](CallDescriptor::Form form) { return (descriptor.kind & form) != 0; };
-  std::string text = fmt::format("{}.{}{}(", group, to_string(operation),
-                                 has(CallDescriptor::blocks) ? "_v" : "");
-  if (operation == Operation::barrier) return text + ")";
-  text += elements(descriptor, static_cast<DataType>(descriptor.kind >> 8 & 0xff), counts);
-  if (has(CallDescriptor::user))
+  std::string text = fmt::format("{}.{}{}(", group, to_string(call.operation()),
+                                 call.has(CallDescriptor::blocks) ? "_v" : "");
+  if (call.operation() == Operation::barrier) return text + ")";
+  text += elements(call, counts);
+  if (call.has(CallDescriptor::user))
     text += ", user reduction";
-  else if (reduces(operation))
-    text += fmt::format(", {}", to_string(static_cast<ReduceOp>(descriptor.kind >> 16 & 0xff)));
-  if (operation == Operation::broadcast || operation == Operation::reduce ||
-      operation == Operation::gather || operation == Operation::scatter)
-    text += fmt::format(", root {}", descriptor.kind >> 32);
-  if (has(CallDescriptor::along_axis)) text += fmt::format(", {} rows per block", descriptor.detail);
-  if (has(CallDescriptor::in_place)) text += ", in place";
-  if (has(CallDescriptor::symmetric)) text += ", symmetric memory";
+  else if (reduces(call.operation()))
+    text += fmt::format(", {}", to_string(call.reduction()));
+  if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
+  if (call.has(CallDescriptor::along_axis))
+    text += fmt::format(", {} rows per block", call.rows_or_bytes());
+  if (call.has(CallDescriptor::in_place)) text += ", in place";
+  if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
   return text + ")";
 }
 

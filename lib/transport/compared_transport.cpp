@@ -17,9 +17,11 @@ std::optional<Blocks> copy_of(const Blocks* blocks) {
 class ComparedPending final : public Pending {
  public:
   ComparedPending(const Call& call, ShmTransport& comparison, MpiTransport& mpi)
-      : record_{std::make_unique<Record>(call)},
-        meeting_{comparison.start_meeting(record_->meeting)},
-        carried_{mpi.start(call)} {}
+      : record_{std::make_unique<Record>(call)} {
+    comparison.throw_if_ended();
+    carried_ = mpi.start(call);
+    meeting_ = comparison.start_meeting(record_->meeting);
+  }
   ~ComparedPending() override {
     if (meeting_ == nullptr) return;
     meeting_.reset();

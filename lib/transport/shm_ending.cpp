@@ -32,13 +32,12 @@ constexpr const char* peer_hint = "the cause is on the rank that is named; the g
 constexpr Deadline::Duration patience{0.1};
 
 // Writes the finding if no other member has.
-void write_finding(Finding& finding, Finding::State state, const std::vector<Rank>& missing,
-                   const auto& compose) {
+void write_finding(Finding& finding, const std::vector<Rank>& missing, const auto& compose) {
   std::uint64_t expected = Finding::none;
   if (!finding.state.compare_exchange_strong(expected, Finding::being_written,
                                              std::memory_order_acq_rel))
     return;
-  const std::string text = compose();
+  const auto [state, text] = compose();
   std::memcpy(finding.text, text.data(), std::min(text.size(), sizeof finding.text - 1));
   finding.missing_count = std::min(missing.size(), Finding::most_missing);
   for (std::size_t i = 0; i < finding.missing_count; ++i) finding.missing[i] = missing[i].value();
@@ -62,7 +61,7 @@ void ShmTransport::throw_if_ended() {
 void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
   if (engine_.difference() != 0)
-    write_finding(finding, Finding::mismatch, {}, [&] { return compare(); });
+    write_finding(finding, {}, [&] { return compare(); });
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
   (void)poll_until([&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
                    Deadline{Deadline::Duration{1.0}});
@@ -79,11 +78,13 @@ void ShmTransport::end_early() {
 void ShmTransport::give_up(const Error& why) {
   has_thrown_ = true;  // this rank knows why
   if (const auto* timeout = dynamic_cast<const TimeoutError*>(&why))
-    return write_finding(engine_.finding(), Finding::timed_out, timeout->missing(),
-                         [&] { return why.message(); });
-  write_finding(engine_.finding(), Finding::gave_up, {}, [&] {
-    return fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),
-                       place_.group, why.message());
+    return write_finding(engine_.finding(), timeout->missing(), [&] {
+      return Found{Finding::timed_out, why.message()};
+    });
+  write_finding(engine_.finding(), {}, [&] {
+    return Found{Finding::gave_up,
+                 fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),
+                             place_.names_of_coordinators.front(), why.message())};
   });
 }
 
@@ -92,7 +93,7 @@ void ShmTransport::compare_at_close() {
 }
 
 // Lists the calls of all members with their ranks, the smallest set of ranks first.
-std::string ShmTransport::compare() const {
+ShmTransport::Found ShmTransport::compare() const {
   const std::uint64_t step = engine_.first_difference();
   const std::size_t size = engine_.group().size;
   const auto is_known = [&](std::size_t k) {
@@ -106,8 +107,12 @@ std::string ShmTransport::compare() const {
         return true;
       },
       Deadline{patience});
+  Finding::State state = Finding::mismatch;
   std::vector<std::pair<std::string, std::vector<std::size_t>>> variants;
   for (std::size_t k = 0; k < size; ++k) {
+    const shm::Engine::Published other = engine_.published(k, step);
+    if (!other.is_there && other.closed_after != 0 && *other.why_left != 0)
+      state = Finding::gave_up;
     const std::string text = call_text(k, step);
     auto same = std::ranges::find(variants, text, [](const auto& v) { return v.first; });
     if (same == variants.end()) same = variants.insert(same, {text, {}});
@@ -119,7 +124,7 @@ std::string ShmTransport::compare() const {
   std::vector<std::string> parts;
   for (const auto& [text, members] : variants)
     parts.push_back(ranks_text(place_.ranks, place_.names, members) + ": " + text);
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return {state, fmt::format("{}", fmt::join(parts, "; "))};
 }
 
 std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) const {
@@ -127,14 +132,19 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) cons
   // All members have made the same calls before this one, so it has the same number on all of them.
   const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
+  const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
     const std::string counts =
         shm::counts_text(other.call, other.payload, engine_.group().size);
-    return fmt::format("{}, call {}", detail::to_string(other.call, place_.group, counts), call);
+    return fmt::format("{}, call {}",
+                       detail::to_string(other.call, names.at(other.call.family()), counts), call);
   }
+  if (other.closed_after != 0 && *other.why_left != 0)
+    return fmt::format("{}, after {} calls of {}", other.why_left, other.closed_after - 1,
+                       names.front());
   if (other.closed_after != 0)
-    return fmt::format("closed {} after {} calls", place_.group, other.closed_after - 1);
-  return fmt::format("no call {} of {} yet", call, place_.group);
+    return fmt::format("close of {} after {} calls", names.front(), other.closed_after - 1);
+  return fmt::format("it has not made call {} of {} yet", call, names.front());
 }
 
 }  // namespace rankmesh

@@ -14,7 +14,7 @@ namespace rankmesh {
 class Collectives : public detail::CallIssuer {
  public:
   /// Blocks until all members have called barrier().
-  void barrier() { run_fast<Operation::barrier>({.operation = Operation::barrier}); }
+  void barrier() { run_typed<Operation::barrier>({.operation = Operation::barrier}); }
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
   /// Copies the root's values to all members. All members must pass the same number of elements.

@@ -64,8 +64,13 @@ class Transport {
   [[nodiscard]] virtual bool is_polled() const { return false; }
   /// Makes progress on the operations that start() has started. Never blocks.
   virtual void advance() {}
-  /// Tells the other members that this one makes no further calls. Local; the default does nothing.
-  virtual void leave() {}
+  /// Returns the number of collective calls of the group so far, if the transport sees all of them;
+  /// otherwise 0.
+  [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
+  /// Tells the other members that this one makes no further calls. Members that wait for it in a
+  /// later call throw an error. Local; the default does nothing.
+  /// @param why  The reason, if this member leaves without closing the group; else empty.
+  virtual void leave(std::string_view why) { (void)why; }
   /// Takes leave() back: the group stays open. Local; the default does nothing.
   virtual void stay() {}
   /// Tells the other members why this one will not complete its calls. Members that are in a call,

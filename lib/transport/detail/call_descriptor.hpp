@@ -18,14 +18,27 @@ struct CallDescriptor {
   enum Form : std::uint64_t {
     in_place = 1U << 24,   ///< input and output are the same memory
     blocks = 1U << 25,     ///< a v-form: the blocks have different sizes
-    along_axis = 1U << 26, ///< blocks along an axis other than the first; `detail` counts the rows
-    user = 1U << 27,       ///< a reduction of the program; `detail` is the size of an element
-    symmetric = 1U << 28,  ///< the operation works directly on symmetric memory
+    along_axis = 1U << 26,  ///< blocks along an axis other than the first
+    user = 1U << 27,        ///< a reduction of the program
+    symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
   };
 
   /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root.
   std::uint64_t kind = 0;
+  /// Bits 0-47: the rows of a block along an axis, or the bytes of an element that a user's
+  /// reduction combines; 48-63: Call::family.
   std::uint64_t detail = 0;
+
+  [[nodiscard]] Operation operation() const { return static_cast<Operation>(kind & 0xff); }
+  [[nodiscard]] DataType type() const { return static_cast<DataType>(kind >> 8 & 0xff); }
+  [[nodiscard]] ReduceOp reduction() const { return static_cast<ReduceOp>(kind >> 16 & 0xff); }
+  [[nodiscard]] bool has(Form form) const { return (kind & form) != 0; }
+  [[nodiscard]] std::uint64_t root() const { return kind >> 32; }
+  /// Returns the rows of a block, or the bytes of an element.
+  [[nodiscard]] std::int64_t rows_or_bytes() const {
+    return static_cast<std::int64_t>(detail & 0xffffffffffff);
+  }
+  [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
   /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different counts.
   std::int64_t count = 0;
 
@@ -33,7 +46,7 @@ struct CallDescriptor {
   /// Returns whether two members' calls belong together.
   [[nodiscard]] bool matches(const CallDescriptor& other) const {
     return kind == other.kind && detail == other.detail &&
-           (count == other.count || (kind & blocks) != 0);
+           (count == other.count || has(blocks));
   }
 };
 
@@ -49,6 +62,7 @@ struct CallDescriptor {
 [[gnu::always_inline]] inline CallDescriptor describe(const Call& call, Operation operation) {
   CallDescriptor descriptor;
   descriptor.kind = static_cast<std::uint64_t>(operation);
+  descriptor.detail = static_cast<std::uint64_t>(call.family) << 48;
   if (operation == Operation::barrier) return descriptor;
   const bool of_out = counts_output(operation);
   descriptor.count = of_out ? call.out.count : call.in.count;
@@ -64,17 +78,17 @@ struct CallDescriptor {
   if (call.has_blocks()) descriptor.kind |= CallDescriptor::blocks;
   if (call.rows != 1) {
     descriptor.kind |= CallDescriptor::along_axis;
-    descriptor.detail = static_cast<std::uint64_t>(call.rows);
+    descriptor.detail |= static_cast<std::uint64_t>(call.rows);
   }
   if (call.user != nullptr) {
     descriptor.kind |= CallDescriptor::user;
-    descriptor.detail = call.user->element_bytes();
+    descriptor.detail |= call.user->element_bytes();
   }
   return descriptor;
 }
 
 /// Returns a call in the words of the program: `tp.all_reduce(12 x float32, sum)`.
-/// @param group   The name of the group.
+/// @param group   The name of the coordinator.
 /// @param counts  The counts of a v-form as text; empty for other calls.
 [[nodiscard]] std::string to_string(const CallDescriptor& descriptor, const std::string& group,
                                     const std::string& counts = {});

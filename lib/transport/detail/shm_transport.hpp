@@ -36,7 +36,7 @@ class ShmTransport final : public Transport {
     int self = 0;
     std::size_t slot_bytes = 0;
     bool is_oversubscribed = false;  ///< The node has more ranks than cores.
-    std::string group;               ///< The name of the group, for messages.
+    std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
     RankSet ranks;                   ///< The members, for messages.
     RankNames names;
     std::shared_ptr<SharedSegment> memory;  ///< Keeps the areas, if they belong to this group alone.
@@ -66,7 +66,8 @@ class ShmTransport final : public Transport {
   /// Starts a meeting; does not block. The meeting must stay valid until it is complete.
   [[nodiscard]] std::unique_ptr<Pending> start_meeting(const shm::Meeting& meeting);
 
-  void leave() override { engine_.leave(); }
+  [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
+  void leave(std::string_view why) override { engine_.leave(why); }
   void stay() override { engine_.stay(); }
   void give_up(const Error& why) override;
   void compare_at_close() override;
@@ -78,7 +79,11 @@ class ShmTransport final : public Transport {
   void poll(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();
-  [[nodiscard]] std::string compare() const;
+  struct Found {
+    shm::Finding::State state;
+    std::string text;
+  };
+  [[nodiscard]] Found compare() const;
   [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step) const;
 
   const Place place_;

@@ -49,7 +49,7 @@ struct alignas(line) Finding {
     being_written,
     mismatch,   ///< The members make different calls.
     timed_out,  ///< A member gave up an operation because its deadline passed.
-    gave_up,    ///< A member gave up an operation for another reason, or it has left.
+    gave_up,    ///< A member gave up an operation for another reason, or it left the mesh.
   };
   static constexpr std::size_t most_missing = 14;
 
@@ -61,9 +61,11 @@ struct alignas(line) Finding {
 static_assert(sizeof(Finding) == 16 * line);
 
 /// Whether a member will make further calls.
-struct Presence {
+struct alignas(line) Presence {
   /// 0 while the group is open on this member. Otherwise 1 + the number of calls that it has made.
   std::atomic<std::uint64_t> closed_after;
+  /// Why the member has left, if it has not closed the group in the regular way; else empty.
+  char why[8 * line - sizeof(std::uint64_t)];
 };
 
 /// A view of the memory of one member, which begins as zeros. The members of a group map the same
@@ -91,9 +93,11 @@ class Area {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
   [[nodiscard]] Presence& presence() const {
-    return *reinterpret_cast<Presence*>(memory_ + sizeof(std::uint64_t));
+    return *reinterpret_cast<Presence*>(memory_ + line);
   }
-  [[nodiscard]] Finding& finding() const { return *reinterpret_cast<Finding*>(memory_ + line); }
+  [[nodiscard]] Finding& finding() const {
+    return *reinterpret_cast<Finding*>(memory_ + line + sizeof(Presence));
+  }
   [[nodiscard]] Header& header(std::uint64_t step) const {
     return *reinterpret_cast<Header*>(memory_ + header_offset(step));
   }
@@ -103,13 +107,12 @@ class Area {
   static constexpr std::size_t header_offset(std::uint64_t step) {
     return first_header + (step % headers) * sizeof(Header);
   }
-  static constexpr std::size_t first_header = line + sizeof(Finding);
+  static constexpr std::size_t first_header = line + sizeof(Presence) + sizeof(Finding);
   static constexpr std::size_t first_medium = first_header + headers * sizeof(Header);
   static constexpr std::size_t first_slot = first_medium + media * medium_bytes;
 
   std::byte* memory_;
 };
 static_assert(offsetof(Header, payload) + inline_bytes == line);
-static_assert(sizeof(std::uint64_t) + sizeof(Presence) <= line);
 
 }  // namespace rankmesh::shm

@@ -176,6 +176,14 @@ void Engine::look_back() {
   }
 }
 
+void Engine::leave(std::string_view why) {
+  Presence& presence = group_.areas[group_.self].presence();
+  const std::size_t size = std::min(why.size(), sizeof presence.why - 1);
+  std::memcpy(presence.why, why.data(), size);
+  presence.why[size] = 0;
+  presence.closed_after.store(calls_ + 1, std::memory_order_release);
+}
+
 bool Engine::compare_at_close() {
   if (uncompared_ != 0) look_back();
   for (std::size_t k = 0; k < group_.size && difference_ == 0; ++k)
@@ -202,11 +210,11 @@ void Engine::look_for_closed_members() {
 Engine::Published Engine::published(std::size_t member, std::uint64_t step) const {
   const Area& area = group_.areas[member];
   const Header& header = area.header(step);
-  const std::uint64_t closed_after =
-      area.presence().closed_after.load(std::memory_order_acquire);
+  const Presence& presence = area.presence();
+  const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
   if (header.step.load(std::memory_order_acquire) != step)
-    return {false, {}, nullptr, closed_after};
-  return {true, header.call, header.payload, closed_after};
+    return {false, {}, nullptr, closed_after, presence.why};
+  return {true, header.call, header.payload, closed_after, presence.why};
 }
 
 // A header may be written again after all members have finished the step that follows, so the

@@ -112,6 +112,7 @@ class Engine {
     detail::CallDescriptor call;    ///< if it is there
     const std::byte* payload;       ///< if it is there
     std::uint64_t closed_after;     ///< see Presence
+    const char* why_left;           ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
   /// Returns the first step, among those that can still be read, in which members differ.
@@ -124,9 +125,8 @@ class Engine {
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   [[nodiscard]] const Group& group() const { return group_; }
   /// Tells the other members that this member makes no further calls.
-  void leave() {
-    group_.areas[group_.self].presence().closed_after.store(calls_ + 1, std::memory_order_release);
-  }
+  /// @param why  The reason, if the member leaves before its time; else empty.
+  void leave(std::string_view why);
   /// Takes leave() back.
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);

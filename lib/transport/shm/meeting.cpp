@@ -93,9 +93,9 @@ bool counts_agree_with_all(const Group& group, const Step& step) {
 }  // namespace
 
 std::string counts_text(const CallDescriptor& call, const std::byte* payload, std::size_t size) {
-  const bool is_all_to_all = static_cast<Operation>(call.kind & 0xff) == Operation::all_to_all;
+  const bool is_all_to_all = call.operation() == Operation::all_to_all;
   const std::size_t words = 1 + (is_all_to_all ? 2 * size : size);
-  if ((call.kind & CallDescriptor::blocks) == 0) return {};
+  if (!call.has(CallDescriptor::blocks)) return {};
   if (words * sizeof(Word) > inline_bytes) return fmt::format("own block of {}", call.count);
   std::vector<Word> counts(words);
   std::memcpy(counts.data(), payload, words * sizeof(Word));
