@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs a program: initialises MPI, reports exceptions, and ends the job.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/mpi/environment.hpp"
+
+namespace rankmesh {
+
+/// The options of run(): the parameters of its mpi::Environment.
+struct RunOptions {
+  mpi::ThreadLevel threads = mpi::ThreadLevel::funneled;
+  mpi::NcclLaunchOrder order = mpi::NcclLaunchOrder::unchanged;
+  mpi::UncleanEnd end = mpi::UncleanEnd::abort_job;
+};
+
+namespace detail {
+RANKMESH_API int run_program(int& argc, char**& argv, const RunOptions& options,
+                             const std::function<int(mpi::Environment&)>& program);
+}  // namespace detail
+
+/// Runs a function as the whole program, between MPI_Init and MPI_Finalize:
+///
+///     int main(int argc, char** argv) {
+///       return rankmesh::run(argc, argv, [&] { ... });
+///     }
+///
+/// If an exception leaves the function on some ranks, these ranks write its text to stderr and end
+/// the job with MPI_Abort and status 1, because other ranks may wait for them. Ranks of one node
+/// that fail at the same time write each distinct text once, with the ranks and the coordinates of
+/// those that failed. This takes less than a second and does not need the other ranks.
+///
+/// Collective over MPI_COMM_WORLD.
+/// @param program  Takes an mpi::Environment& or nothing. Returns an int, which is the status of
+/// the
+///                 process, or nothing for the status 0. It must close every mesh that it opens
+///                 (see mpi::Environment).
+/// @return The status of the process, for main. An exception of the function does not leave run().
+template <class Program>
+  requires std::invocable<Program&> || std::invocable<Program&, mpi::Environment&>
+int run(int& argc, char**& argv, Program&& program, const RunOptions& options = {}) {
+  const auto call = [&](mpi::Environment& environment) -> decltype(auto) {
+    if constexpr (std::invocable<Program&, mpi::Environment&>)
+      return std::invoke(program, environment);
+    else
+      return std::invoke(program);
+  };
+  return detail::run_program(argc, argv, options, [&](mpi::Environment& environment) -> int {
+    if constexpr (std::is_void_v<decltype(call(environment))>) {
+      call(environment);
+      return 0;
+    } else {
+      return call(environment);
+    }
+  });
+}
+
+}  // namespace rankmesh
