@@ -164,6 +164,14 @@ const Modes orderly{
        MPI_Finalize();
        return 0;
      }},
+    {"the program aborts",
+     [] {
+       return unprotected([](const World& world) {
+         Mesh mesh = open_mesh();
+         if (world.is_last()) MPI_Abort(MPI_COMM_WORLD, 4);
+         sum(mesh);
+       });
+     }},
     {"a child process exits",
      [] {
        return unprotected([](const World&) {

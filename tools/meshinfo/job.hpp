@@ -53,8 +53,8 @@ class Job {
   // over the job.
   // @param devices  auto, off or shared.
   OpenMesh open(const MeshArguments& arguments, const std::string& devices = "off");
-  // Skips the finalisation of MPI, which would wait for ranks that are missing.
-  void abandon();
+  // Ends the whole job, if this process is in one, because ranks are missing.
+  void abort(int status);
 
  private:
   struct State;

@@ -56,8 +56,9 @@ int main(int argc, char** argv) {
     return meshinfo::fail(rankmesh::UsageError{
         error.what(), "meshinfo --help lists the subcommands and their options"});
   } catch (const rankmesh::TimeoutError& error) {
-    program.job.abandon();
-    return meshinfo::fail(error);
+    const int status = meshinfo::fail(error);
+    program.job.abort(status);
+    return status;
   } catch (const std::exception& error) {
     return meshinfo::fail(error);
   }
