@@ -5,7 +5,6 @@
 #include <concepts>
 #include <functional>
 #include <type_traits>
-#include <utility>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/mpi/environment.hpp"
@@ -46,9 +45,9 @@ template <class Program>
 int run(int& argc, char**& argv, Program&& program, const RunOptions& options = {}) {
   const auto call = [&](mpi::Environment& environment) -> decltype(auto) {
     if constexpr (std::invocable<Program&, mpi::Environment&>)
-      return std::invoke(program, environment);
+      return program(environment);
     else
-      return std::invoke(program);
+      return program();
   };
   return detail::run_program(argc, argv, options, [&](mpi::Environment& environment) -> int {
     if constexpr (std::is_void_v<decltype(call(environment))>) {

@@ -53,7 +53,8 @@ class Job {
   // over the job.
   // @param devices  auto, off or shared.
   OpenMesh open(const MeshArguments& arguments, const std::string& devices = "off");
-  // Ends the whole job, if this process is in one, because ranks are missing.
+  // Ends the whole job after an error, if this process has joined one: other ranks may be missing,
+  // and the mesh is not closed.
   void abort(int status);
 
  private:
