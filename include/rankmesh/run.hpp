@@ -29,17 +29,16 @@ RANKMESH_API int run_program(int& argc, char**& argv, const RunOptions& options,
 ///       return rankmesh::run(argc, argv, [&] { ... });
 ///     }
 ///
-/// If an exception leaves the function on some ranks, these ranks write its text to stderr and end
-/// the job with MPI_Abort and status 1, because other ranks may wait for them. Ranks of one node
-/// that fail at the same time write each distinct text once, with the ranks and the coordinates of
-/// those that failed. This takes less than a second and does not need the other ranks.
+/// If an exception leaves the function, this rank writes the text of the exception to stderr and
+/// ends the job with MPI_Abort and status 1, because other ranks may wait for this rank. If several
+/// ranks of a node fail at the same time, they write each distinct text once, together with the
+/// numbers and coordinates of these ranks. This takes less than a second and needs no other rank.
 ///
 /// Collective over MPI_COMM_WORLD.
-/// @param program  Takes an mpi::Environment& or nothing. Returns an int, which is the status of
-/// the
-///                 process, or nothing for the status 0. It must close every mesh that it opens
-///                 (see mpi::Environment).
-/// @return The status of the process, for main. An exception of the function does not leave run().
+/// @param program  takes an mpi::Environment& or nothing. It returns an int, which is the status of
+///                 the process, or nothing, which means status 0. It must close every mesh that it
+///                 opens; see mpi::Environment.
+/// @return the status of the process, for main. No exception of the function leaves run().
 template <class Program>
   requires std::invocable<Program&> || std::invocable<Program&, mpi::Environment&>
 int run(int& argc, char**& argv, Program&& program, const RunOptions& options = {}) {

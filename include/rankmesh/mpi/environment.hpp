@@ -19,7 +19,7 @@ enum class ThreadLevel : int {
 
 /// The order in which NCCL starts the kernels of different communicators.
 enum class NcclLaunchOrder : std::uint8_t {
-  unchanged,  ///< NCCL's default: the program must issue operations in the same order on all ranks.
+  unchanged,  ///< NCCL's default. The program must issue operations in the same order on all ranks.
   implicit,   ///< NCCL uses the order of the calls. Environment sets NCCL_LAUNCH_ORDER_IMPLICIT=1
               ///< (NCCL 2.26), unless the variable is already set.
 };
@@ -31,34 +31,36 @@ enum class UncleanEnd : std::uint8_t {
                       ///< The launcher finds a process that has ended without MPI_Finalize.
 };
 
-/// Initialises MPI in the constructor and finalises it in the destructor. If the program has
-/// already initialised MPI, this object neither initialises nor finalises it, and nothing of what
-/// follows applies. rankmesh::run() makes an Environment and also handles exceptions.
+/// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
+/// initialised when the constructor runs, this object neither initialises nor finalises MPI, and
+/// does nothing of the following. rankmesh::run() makes an Environment and also handles exceptions.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
 /// collective if it finalises MPI.
 ///
-/// MPI_Finalize waits for all ranks, and it can crash while operations are in progress. So the
-/// destructor does not finalise MPI in these cases:
-/// - A mesh was opened and not closed: other ranks may wait for this rank.
-/// - A wait for an operation of MPI has failed: MPI may still use the memory of that operation.
-/// - An exception unwinds the stack: other ranks may wait in another operation.
+/// MPI_Finalize waits for all ranks, and it can crash while operations are in progress. Therefore
+/// the destructor does not finalise MPI in these cases:
+/// - A mesh was opened and not closed. Other ranks may wait for this rank.
+/// - A wait for an operation of MPI has failed. MPI may still use the memory of that operation.
+/// - An exception unwinds the stack. Other ranks may wait in another operation.
 ///
 /// In the first two cases, the destructor writes one line to stderr and calls MPI_Abort on
-/// MPI_COMM_WORLD, with status 1. In the third case, the program first handles the exception; then
-/// the same happens when the process ends, with the status of the process. If that status is 0 and
-/// the first two cases do not apply, MPI is finalised after all. A new Environment continues to use
-/// MPI after an exception.
+/// MPI_COMM_WORLD with status 1. In the third case, the program can first handle the exception. When
+/// the process ends, it writes the line and calls MPI_Abort with the status of the process. If that
+/// status is 0 and neither of the first two cases applies, the process finalises MPI instead. If the
+/// program creates a new Environment after the exception, this Environment takes over.
 ///
-/// While this object exists, the same applies to a process that calls exit(), and to exceptions
-/// that are not caught: a handler (std::set_terminate) writes their text and ends the job. It also
-/// runs the handler that the program has set before. RANKMESH_LOG=off silences the lines.
+/// While this object exists, exit() and exceptions that the program does not catch end the job in
+/// the same way. For these exceptions, the constructor sets a handler with std::set_terminate. The
+/// handler writes the text of the exception, and also runs the handler that was set before. The
+/// environment variable RANKMESH_LOG=off silences the lines.
 class RANKMESH_API Environment {
  public:
-  /// @param order  The launch order of NCCL. NCCL reads its environment when it is opened, so
-  /// create this object before the first mesh.
-  /// @param end    What to do if MPI cannot be finalised.
-  /// @throws UsageError  MPI has already been finalised, or offers a lower level than `wanted`.
+  /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so
+  /// a program must create this object before the first mesh.
+  /// @param end    what to do if MPI cannot be finalised.
+  /// @throws UsageError if MPI has already been finalised, or if MPI provides a lower thread level
+  /// than `wanted`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged,
                        UncleanEnd end = UncleanEnd::abort_job);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits with a deadline that find out which ranks are missing.
+// Waits with a deadline. After the deadline, such a wait finds out which ranks are missing.
 #pragma once
 
 #include <cstdint>
@@ -22,41 +22,46 @@ namespace rankmesh {
 /// Waits with a deadline, and names the missing ranks once the deadline has passed. torch's
 /// `monitored_barrier` does this for a barrier; this class does it for any wait.
 ///
-/// A rank that waits in this class answers the questions of other ranks. When its deadline passes,
-/// it asks the other members of the wait point what they are doing. A member that waits at the same
-/// point is present; a member that waits at another point is reported with that point; a member
-/// that does not answer is missing. The finding is sent to the members that are present, so that
-/// they throw the same error. Ranks whose deadlines pass at the same moment find the missing ranks
-/// independently of each other.
+/// A rank that waits in this class answers the questions of other ranks. When the deadline of a
+/// rank passes, this rank asks the other members of its wait point what they are doing:
+/// - A member that waits at the same point is present.
+/// - A member that waits at another point is reported together with that point.
+/// - A member that does not answer is missing.
 ///
-/// Cost: one MPI_Iprobe per 64 polls. After a timeout, each member gets a message of 88 bytes and
-/// answers with another message.
+/// The rank sends its verdict to the members that are present, so that they throw the same error.
+/// If the deadlines of several ranks pass at the same moment, each of these ranks may reach its own
+/// verdict.
 ///
-/// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
-/// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
-/// half of its deadline). After that, it receives only messages that have exactly its own size and
-/// its own mark.
+/// The cost is two calls of MPI_Iprobe per 64 polls. After the deadline, each member receives a
+/// question of 88 bytes and sends an answer of the same size.
 ///
-/// Thread safety: one thread at a time.
+/// The monitor sends its messages on the given communicator with the tags 32765 to 32767. If the
+/// program uses the same communicator, the monitor receives no message until a wait has lasted 5 s,
+/// or half of the time until its deadline if that is shorter. After this time, the monitor receives
+/// only messages that have exactly the size of its own messages, and it discards those that lack
+/// its mark.
+///
+/// Only one thread at a time may use an object of this class.
 class RANKMESH_API WaitMonitor {
  public:
-  /// Says whose messages travel on the communicator: only messages of the monitor (`own`), or
-  /// messages of the user's program as well (`shared`).
+  /// Says who uses the communicator: only the monitor (`own`), or the program as well (`shared`).
   enum class Audience : std::uint8_t { own, shared };
 
-  /// @param names  The names of the communicator's ranks in messages.
+  /// @param names  the object that describes the ranks of the communicator in messages.
   WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names);
 
   /// Polls until all requests are complete.
-  /// @throws TimeoutError  The error names the missing ranks. The requests are then still active,
-  ///                       so MPI may still use their memory.
+  /// @throws TimeoutError if the deadline passes. The error names the missing ranks. The requests
+  /// are then still active, so MPI may still use their memory.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
-  /// Polls until `done` returns true. @throws TimeoutError, and every exception that `done` throws.
+  /// Polls until `done` returns true. Exceptions that `done` throws leave this function.
+  /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);
 
-  /// Makes every other member that waits at this point, or later comes to it, throw a TimeoutError
-  /// that contains `reason`. Local; call it when this rank has failed and will not complete the
-  /// operation.
+  /// Makes the other members throw a TimeoutError that contains `reason`. This applies to members
+  /// that already wait at this point and to members that reach it later. A rank calls this function
+  /// if it has failed and will not complete the operation. The function does not wait for other
+  /// ranks.
   void give_up(const WaitPoint& point, const std::string& reason);
 
  private:
@@ -68,7 +73,7 @@ class RANKMESH_API WaitMonitor {
 
   mpi::CommunicatorView comm_;
   Audience audience_;
-  std::uint64_t questions_ = 0;  // the number asked so far; each answer repeats it
+  std::uint64_t questions_ = 0;  // number of the last question, which its answers repeat
   RankNames names_;
 };
 
