@@ -73,10 +73,10 @@ std::vector<UnfinishedReason> unfinished_reasons() {
     const auto& [mesh, is_destroyed] = r.meshes.begin()->second;
     const std::string more =
         r.meshes.size() == 1 ? "" : fmt::format(" (and {} more)", r.meshes.size() - 1);
-    reasons.push_back(
-        {fmt::format("the mesh {}{} {}", mesh, more,
-                     is_destroyed ? "was destroyed without close()" : "is still open"),
-         "call close() on every rank before the Environment ends"});
+    reasons.push_back({is_destroyed
+                           ? fmt::format("the mesh {}{} was destroyed without close()", mesh, more)
+                           : fmt::format("the mesh {}{} is still open", mesh, more),
+                       "call close() on every rank before the Environment ends"});
   }
   if (r.abandoned_count > 0)
     reasons.push_back(

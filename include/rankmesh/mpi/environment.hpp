@@ -45,10 +45,10 @@ enum class UncleanEnd : std::uint8_t {
 /// - An exception unwinds the stack. Other ranks may wait in another operation.
 ///
 /// In the first two cases, the destructor writes one line to stderr and calls MPI_Abort on
-/// MPI_COMM_WORLD with status 1. In the third case, the program can first handle the exception. When
-/// the process ends, it writes the line and calls MPI_Abort with the status of the process. If that
-/// status is 0 and neither of the first two cases applies, the process finalises MPI instead. If the
-/// program creates a new Environment after the exception, this Environment takes over.
+/// MPI_COMM_WORLD with status 1. In the third case, the program can first handle the exception.
+/// When the process ends, it writes the line and calls MPI_Abort with the status of the process. If
+/// that status is 0 and neither of the first two cases applies, the process finalises MPI instead.
+/// If the program creates a new Environment after the exception, this Environment takes over.
 ///
 /// While this object exists, exit() and exceptions that the program does not catch end the job in
 /// the same way. For these exceptions, the constructor sets a handler with std::set_terminate. The
