@@ -33,7 +33,7 @@ constexpr milliseconds window_elsewhere{300};
 // Launchers drop what they have not forwarded when MPI_Abort is called.
 constexpr milliseconds time_to_forward{100};
 // After this time, a rank that has handed over its words ends the job itself.
-constexpr milliseconds patience{1000};
+constexpr milliseconds patience{2000};
 
 struct Job {
   std::uint64_t key = 0;  // 0 before prepare_job_end()
@@ -112,7 +112,7 @@ void prepare_job_end() {
 }
 
 void end_job(const std::string& program, const std::string& text, int status) noexcept {
-  if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
+  if (is_ending.exchange(true)) std::this_thread::sleep_for(patience);  // in another thread
   ending_thread = std::this_thread::get_id();
   std::fflush(stdout);  // MPI_Abort ends the process without doing so
   std::cout.flush();
@@ -134,7 +134,7 @@ void abort_job(int status) noexcept {
 
 bool is_job_ending() noexcept {
   if (!is_ending) return false;
-  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(2 * patience);
+  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(patience);
   return true;
 }
 

@@ -131,7 +131,6 @@ void NodeReport::collect(std::vector<LastWords>& words, std::size_t enough,
 std::string report_text(const std::vector<LastWords>& words, int ranks) {
   std::vector<const LastWords*> left;
   for (const LastWords& w : words) left.push_back(&w);
-  std::ranges::stable_sort(left, {}, &LastWords::rank);
   std::string lines;
   std::size_t texts = 0;
   std::size_t not_shown = 0;
@@ -140,8 +139,9 @@ std::string report_text(const std::vector<LastWords>& words, int ranks) {
     const auto others = std::stable_partition(left.begin(), left.end(), [&](const LastWords* w) {
       return w->program == first.program && compared_part(w->text) == compared_part(first.text);
     });
-    const std::vector<const LastWords*> same{left.begin(), others};
+    std::vector<const LastWords*> same{left.begin(), others};
     left.erase(left.begin(), others);
+    std::ranges::sort(same, {}, &LastWords::rank);
     if (texts++ < most_texts)
       lines += fmt::format("{}: {}: {}\n", first.program, ranks_text(same, ranks), first.text);
     else

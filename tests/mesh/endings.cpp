@@ -357,6 +357,14 @@ const Modes runs{
          throw std::runtime_error{"text " + std::to_string(World{}.rank)};
        });
      }},
+    {"run, most fail",
+     [] {
+       return with_run([] {
+         Mesh mesh = open_mesh();
+         if (World{}.rank != 0) throw std::runtime_error{"most ranks fail"};
+         sum(mesh);
+       });
+     }},
     {"run, timeout", [] { return with_run([] { time_out(World{}); }); }},
     {"run, no std::exception", [] { return with_run([] { throw 42; }); }},
     {"run, exit",

@@ -12,7 +12,7 @@ void prepare_job_end();
 
 /// Writes a message to stderr and ends the job with MPI_Abort on MPI_COMM_WORLD. Ranks that end at
 /// the same time on one node write each distinct text once, together with the list of these ranks;
-/// this takes at most a second and needs no other rank. Local.
+/// this takes less than a second and needs no other rank. Local.
 /// @param program  Precedes the text.
 /// @param text     If it is empty, nothing is written.
 /// @param status   The status of the job; 1 if it is 0.

@@ -43,7 +43,8 @@ class NodeReport {
   bool is_reporter_ = false;
 };
 
-/// Returns the lines to print: each distinct text once, with the ranks that say it.
+/// Returns the lines to print: each distinct text once, with the ranks that say it. The text that
+/// came first is probably the cause of the others, so it comes first.
 /// @param ranks  The number of ranks in the job.
 std::string report_text(const std::vector<LastWords>& words, int ranks);
 
