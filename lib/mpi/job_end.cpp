@@ -32,8 +32,9 @@ constexpr milliseconds window{250};
 constexpr milliseconds window_elsewhere{300};
 // Launchers drop what they have not forwarded when MPI_Abort is called.
 constexpr milliseconds time_to_forward{100};
-// After this time, a rank that has handed over its words ends the job itself.
-constexpr milliseconds patience{2000};
+// After this time, a rank that has handed over its words calls MPI_Abort too. The reporter has
+// written the words by then, but some launchers take seconds to end the other ranks.
+constexpr milliseconds patience{900};
 
 struct Job {
   std::uint64_t key = 0;  // 0 before prepare_job_end()
@@ -79,8 +80,8 @@ void write_words(const std::vector<LastWords>& words) {
 void report(const LastWords& own) {
   const NodeReport node{job().key};
   if (!node.is_reporter()) {
-    if (node.hand_over(own)) std::this_thread::sleep_for(patience);  // the reporter ends the job
-    return write_words({own});
+    if (!node.hand_over(own)) return write_words({own});
+    return std::this_thread::sleep_for(patience);
   }
   std::vector<LastWords> words{own};
   const auto ranks = static_cast<std::size_t>(job().ranks);
@@ -112,7 +113,7 @@ void prepare_job_end() {
 }
 
 void end_job(const std::string& program, const std::string& text, int status) noexcept {
-  if (is_ending.exchange(true)) std::this_thread::sleep_for(patience);  // in another thread
+  if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
   ending_thread = std::this_thread::get_id();
   std::fflush(stdout);  // MPI_Abort ends the process without doing so
   std::cout.flush();
@@ -134,7 +135,7 @@ void abort_job(int status) noexcept {
 
 bool is_job_ending() noexcept {
   if (!is_ending) return false;
-  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(patience);
+  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(2 * patience);
   return true;
 }
 
