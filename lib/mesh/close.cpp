@@ -105,6 +105,7 @@ void Mesh::close() {
   for (const auto& connection : state.connections) connection->close();
   state.shared->close();
   control.close();
+  state.mark.close();
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 

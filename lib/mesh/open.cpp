@@ -265,7 +265,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                     .runtime = runtime,
                     .connections = std::move(connections),
                     .named = std::move(named),
-                    .has_split_devices = std::move(devices.has_split)}};
+                    .has_split_devices = std::move(devices.has_split),
+                    .mark{description, world.size(), local.plan->describe(control->rank())}}};
 }
 
 }  // namespace rankmesh::detail
