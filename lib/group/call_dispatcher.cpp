@@ -330,9 +330,9 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
 WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
   const GroupDescription& group = connection_->group;
   const CallDescriptor descriptor = describe(call, call.operation);
-  return WaitPoint::of(
-      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
-      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
+  return WaitPoint::of(group.ranks,
+                       fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+                       fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

@@ -94,8 +94,7 @@ class Checker {
   void memory() const {
     const Operation operation = call_.operation;
     const bool is_rooted_in = operation == Operation::scatter;
-    const bool is_rooted_out =
-        operation == Operation::reduce || operation == Operation::gather;
+    const bool is_rooted_out = operation == Operation::reduce || operation == Operation::gather;
     const bool at_root = call_.root == self_;
     const bool uses_in = operation != Operation::barrier && operation != Operation::broadcast &&
                          operation != Operation::recv && (!is_rooted_in || at_root);

@@ -87,7 +87,8 @@ void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
   poll(progress, meeting, waiter);
 }
 
-// Waits for an operation that has begun: spins, then yields the core, then waits through the waiter.
+// Waits for an operation that has begun: spins, then yields the core, then waits through the
+// waiter.
 void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
   try {
     engine_.advance();

@@ -67,16 +67,14 @@ template <Operation operation>
              (is_apart() || begins(self.value() * in.count));
     case Operation::gather:
       return is_member(call.root) && exists(in) &&
-             (call.root != self ||
-              (exists(out) && out.count == size * in.count &&
-               (is_apart() || begins(self.value() * in.count))));
+             (call.root != self || (exists(out) && out.count == size * in.count &&
+                                    (is_apart() || begins(self.value() * in.count))));
     case Operation::reduce_scatter:
       return both_exist() && in.count == size * out.count && is_apart();
     case Operation::scatter:
       return is_member(call.root) && exists(out) &&
-             (call.root != self ||
-              (exists(in) && in.count == size * out.count &&
-               (is_apart() || begins(-self.value() * out.count))));
+             (call.root != self || (exists(in) && in.count == size * out.count &&
+                                    (is_apart() || begins(-self.value() * out.count))));
     case Operation::all_to_all:
       return both_exist() && in.count == out.count && in.count % size == 0 &&
              (begins(0) || is_apart());
@@ -85,8 +83,7 @@ template <Operation operation>
     case Operation::recv:
       return exists(out) && is_member(call.source) && call.source != self && is_tag();
     case Operation::send_recv:
-      return both_exist() && is_member(call.destination) &&
-             is_member(call.source) && is_tag() &&
+      return both_exist() && is_member(call.destination) && is_member(call.source) && is_tag() &&
              call.destination != self && call.source != self && is_apart();
   }
   return false;

@@ -36,11 +36,12 @@ class RANKMESH_API ShmTransport final : public Transport {
     std::vector<std::int32_t> locals;  ///< Each member's number on the node.
     int self = 0;
     std::size_t slot_bytes = 0;
-    bool is_oversubscribed = false;  ///< The node has more ranks than cores.
+    bool is_oversubscribed = false;                  ///< The node has more ranks than cores.
     std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
-    RankSet ranks;                   ///< The members, for messages.
+    RankSet ranks;                                   ///< The members, for messages.
     RankNames names;
-    std::shared_ptr<SharedSegment> memory;  ///< Keeps the areas, if they belong to this group alone.
+    std::shared_ptr<SharedSegment>
+        memory;  ///< Keeps the areas, if they belong to this group alone.
 
     /// Identifies the group in this process: symmetric windows list the groups that they serve.
     [[nodiscard]] const void* key() const { return areas[static_cast<std::size_t>(self)]; }

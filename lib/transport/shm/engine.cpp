@@ -190,8 +190,8 @@ void Engine::leave(std::string_view why) {
 bool Engine::compare_at_close() {
   if (uncompared_ != 0) look_back();
   for (std::size_t k = 0; k < group_.size && difference_ == 0; ++k)
-    if (const std::uint64_t closed = group_.areas[k].presence().closed_after.load(
-            std::memory_order_acquire);
+    if (const std::uint64_t closed =
+            group_.areas[k].presence().closed_after.load(std::memory_order_acquire);
         closed != 0 && closed != calls_ + 1)
       difference_ = next_step_;
   return !is_halted();
@@ -203,8 +203,7 @@ void Engine::look_for_closed_members() {
   for (std::size_t k = 0; k < group_.size; ++k) {
     const Area& area = group_.areas[k];
     // Acquire: a member that has closed the group has published everything before.
-    if (k != group_.self &&
-        area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
+    if (k != group_.self && area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
         area.header(step).step.load(std::memory_order_acquire) < step)
       difference_ = step;
   }

@@ -4,7 +4,8 @@
 //
 // Every operation is a number of steps, which all members compute alike. Steps are numbered over
 // the life of the group. In each step a member
-//   1. publishes: it writes its payload and the descriptor of its call, then the number of the step;
+//   1. publishes: it writes its payload and the descriptor of its call, then the number of the
+//   step;
 //   2. looks for the number of the step at the members that it waits for, and compares descriptors;
 //   3. reads their payloads;
 //   4. writes the number of the step to its counter of finished steps.
@@ -110,11 +111,11 @@ class Engine {
 
   /// What a member has published for a step.
   struct Published {
-    bool is_there;                  ///< false if the member has not come to this step
-    detail::CallDescriptor call;    ///< if it is there
-    const std::byte* payload;       ///< if it is there
-    std::uint64_t closed_after;     ///< see Presence
-    const char* why_left;           ///< see Presence
+    bool is_there;                ///< false if the member has not come to this step
+    detail::CallDescriptor call;  ///< if it is there
+    const std::byte* payload;     ///< if it is there
+    std::uint64_t closed_after;   ///< see Presence
+    const char* why_left;         ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
   /// Returns the first step, among those that can still be read, in which members differ.
@@ -184,12 +185,11 @@ inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   return step < ahead || all_done_ >= step - ahead + 1 || all_have_finished(step - ahead + 1);
 }
 
-// Every member publishes its call; the payload is written only where somebody reads it.
+// Every member publishes its call; the payload is written only where another member reads it.
 inline void Engine::publish(const Phase& phase, const Step& step,
                             const detail::CallDescriptor& descriptor, std::uint64_t call_number) {
-  if (phase.publish != nullptr &&
-      (phase.flow == Flow::all_to_all ||
-       (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
+  if (phase.publish != nullptr && (phase.flow == Flow::all_to_all ||
+                                   (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
     phase.publish(group_, step);
   Header& header = group_.areas[group_.self].header(step.number);
   header.call = descriptor;
@@ -215,8 +215,7 @@ inline bool Engine::others_have_published(const Phase& phase, const Step& step,
                                           const detail::CallDescriptor& descriptor,
                                           std::size_t& seen) {
   if (phase.flow == Flow::root_to_all)
-    return is_root(group_, step.call) ||
-           has_published(root_of(step.call), step.number, descriptor);
+    return is_root(group_, step.call) || has_published(root_of(step.call), step.number, descriptor);
   if (phase.flow == Flow::all_to_root && !is_root(group_, step.call)) return true;
   for (; seen < group_.size; ++seen)
     if (seen != group_.self && !has_published(seen, step.number, descriptor)) return false;
@@ -225,9 +224,8 @@ inline bool Engine::others_have_published(const Phase& phase, const Step& step,
 
 inline void Engine::finish(const Phase& phase, const Step& step) {
   if (phase.read != nullptr) phase.read(group_, step);
-  const bool has_compared =
-      phase.flow == Flow::all_to_all ||
-      (phase.flow == Flow::all_to_root && is_root(group_, step.call));
+  const bool has_compared = phase.flow == Flow::all_to_all ||
+                            (phase.flow == Flow::all_to_root && is_root(group_, step.call));
   if (!has_compared) uncompared_ = step.number;
   // Release: whoever sees the counter may overwrite what this member has read.
   group_.areas[group_.self].done().store(step.number, std::memory_order_release);
