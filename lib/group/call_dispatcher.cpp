@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/lowered_call.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -214,6 +215,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
     leak(pending);
+    mpi::record_abandoned(point.activity);
   };
   try {
     runtime_->control->monitor.wait(
@@ -328,9 +330,9 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
 WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
   const GroupDescription& group = connection_->group;
   const CallDescriptor descriptor = describe(call, call.operation);
-  return WaitPoint::of(
-      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
-      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
+  return WaitPoint::of(group.ranks,
+                       fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+                       fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

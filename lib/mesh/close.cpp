@@ -105,6 +105,7 @@ void Mesh::close() {
   for (const auto& connection : state.connections) connection->close();
   state.shared->close();
   control.close();
+  state.mark.close();
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
@@ -112,7 +113,8 @@ void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
   if (state.device) state.device->abort(state.connections);
   // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections) connection->mark_broken(Error{"the mesh was aborted"});
+  for (const auto& connection : state.connections)
+    connection->mark_broken(Error{"the mesh was aborted"});
   state.runtime->in_flight.abort_on_device("the mesh was aborted");
 }
 

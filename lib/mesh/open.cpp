@@ -189,8 +189,8 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
     transports.absent.emplace("shm", std::move(shared.why_not));
     return transports;
   }
-  transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
-                                                                *shared.transport));
+  transports.list.push_back(
+      std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
   transports.list.push_back(std::move(shared.transport));
   return transports;
 }
@@ -240,8 +240,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host = host_transports(plan.groups[g], comms[g], options,
-                                          shared->make_transport(plan.groups[g]));
+    HostTransports host =
+        host_transports(plan.groups[g], comms[g], options, shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
                                      std::move(host), std::move(devices.transports[g])));
@@ -265,7 +265,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                     .runtime = runtime,
                     .connections = std::move(connections),
                     .named = std::move(named),
-                    .has_split_devices = std::move(devices.has_split)}};
+                    .has_split_devices = std::move(devices.has_split),
+                    .mark{description, world.size(), local.plan->describe(control->rank())}}};
 }
 
 }  // namespace rankmesh::detail

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/mpi_arithmetic.hpp"
 #include "detail/mpi_message.hpp"
 #include "detail/mpi_user_operation.hpp"
 #include "detail/reduce_kernels.hpp"
@@ -122,7 +123,12 @@ class Issue {
     return user_ ? user_->type() : mpi::native_for_reduction(call_.in.type);
   }
   [[nodiscard]] MPI_Op reduction() const {
-    return user_ ? user_->op() : mpi::native(call_.reduction);
+    return user_ ? user_->op() : detail::mpi_operation(call_.reduction, call_.in.type);
+  }
+  [[nodiscard]] bool in_two_steps(int count) const {
+    return requests_ == nullptr && !user_ &&
+           detail::needs_own_operation(call_.reduction, call_.in.type) &&
+           detail::prefers_two_steps(count * static_cast<std::int64_t>(size_of(call_.in.type)));
   }
   template <class B>
   [[nodiscard]] auto* place(const B& buffer, std::int64_t element) const {
@@ -138,6 +144,9 @@ class Issue {
 
   void reduce_block(ConstBuffer in, Buffer out, int root, bool in_place) {
     in_pieces(in.count / unit_, [&](std::int64_t offset, int n) {
+      if (in_two_steps(n))
+        return detail::reduce_in_two_steps(place(in, offset), place(out, offset), n, in.type,
+                                           reduction(), root, comm_);
       const void* from =
           in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(place(in, offset));
       void* to = root == rank_ ? place(out, offset) : nullptr;
@@ -158,6 +167,9 @@ class Issue {
   void all_reduce() {
     const bool in_place = same(call_.in.data, call_.out.data);
     in_pieces(call_.in.count / unit_, [&](std::int64_t offset, int n) {
+      if (in_two_steps(n))
+        return detail::all_reduce_in_two_steps(place(call_.in, offset), place(call_.out, offset), n,
+                                               call_.in.type, reduction(), comm_);
       const void* from =
           in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
       RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(),

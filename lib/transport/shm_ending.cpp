@@ -47,7 +47,8 @@ void write_finding(Finding& finding, const std::vector<Rank>& missing, const aut
 std::string ranks_text(const RankSet& group, const RankNames& names,
                        const std::vector<std::size_t>& members) {
   std::vector<Rank> ranks;
-  for (const std::size_t member : members) ranks.push_back(group.at(static_cast<std::int64_t>(member)));
+  for (const std::size_t member : members)
+    ranks.push_back(group.at(static_cast<std::int64_t>(member)));
   if (ranks.size() == 1) return "rank " + names(ranks.front());
   return "ranks " + RankSet::of(ranks).to_string(60);
 }
@@ -60,11 +61,11 @@ void ShmTransport::throw_if_ended() {
 
 void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
-  if (engine_.difference() != 0)
-    write_finding(finding, {}, [&] { return compare(); });
+  if (engine_.difference() != 0) write_finding(finding, {}, [&] { return compare(); });
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
-  (void)poll_until([&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
-                   Deadline{Deadline::Duration{1.0}});
+  (void)poll_until(
+      [&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
+      Deadline{Deadline::Duration{1.0}});
   engine_.give_up();
   has_thrown_ = true;
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
@@ -134,8 +135,7 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) cons
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
   const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
-    const std::string counts =
-        shm::counts_text(other.call, other.payload, engine_.group().size);
+    const std::string counts = shm::counts_text(other.call, other.payload, engine_.group().size);
     return fmt::format("{}, call {}",
                        detail::to_string(other.call, names.at(other.call.family()), counts), call);
   }

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/send_and_forget.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
@@ -121,15 +122,20 @@ WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames nam
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {
-  wait(
-      [&] {
-        int done = 0;
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
-                          MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-        return done != 0;
-      },
-      point, deadline);
+  try {
+    wait(
+        [&] {
+          int done = 0;
+          check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
+                            MPI_STATUSES_IGNORE),
+                "MPI_Testall");
+          return done != 0;
+        },
+        point, deadline);
+  } catch (...) {
+    mpi::record_abandoned(point.activity);  // the requests are still active
+    throw;
+  }
 }
 
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,

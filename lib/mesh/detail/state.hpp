@@ -12,6 +12,7 @@
 #include "connection_plan.hpp"
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -41,6 +42,7 @@ struct MeshState {
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
   Rendezvous rendezvous{};              ///< For dynamic groups and for open().
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
+  mpi::OpenMark mark;                   ///< Until close(), MPI is not finalised.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
   /// Marks the mesh as closed; later operations throw ClosedError.
