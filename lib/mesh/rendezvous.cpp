@@ -31,6 +31,7 @@ struct Header {
   std::uint64_t list = 0;
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
+  std::uint64_t epoch = 0;
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -86,7 +87,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = note.text;
+        arrived_[key][from] = {note.text, header.epoch};
         break;
       case Kind::withdrawn:
         arrived_[key].erase(from);
@@ -97,7 +98,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
         if (key != attempt.key && std::ranges::find(attempt.members, from) != attempt.members.end())
           end(key);
         else
-          findings_[key] = {note.text, header.kind == Kind::finding_of_other_list};
+          findings_[key] = {note.text, header.kind == Kind::finding_of_other_list, header.epoch};
         break;
       case Kind::ended:
         end(key);
@@ -124,7 +125,7 @@ std::map<int, Rendezvous::Key> Rendezvous::conflicts(const Attempt& attempt) con
   const auto here = arrived_.find(attempt.key);
   for (const auto& [key, arrivals] : arrived_)
     if (key != attempt.key)
-      for (const auto& [member, call] : arrivals)
+      for (const auto& [member, arrival] : arrivals)
         if (std::ranges::find(attempt.members, member) != attempt.members.end() &&
             (here == arrived_.end() || !here->second.contains(member)))
           found.emplace(member, key);
@@ -145,31 +146,39 @@ void Rendezvous::look_for_conflicts(Attempt& attempt) {
 
 // Lists the calls of all ranks that are known to wait.
 void Rendezvous::conclude(const Attempt& attempt, const std::map<int, Key>& conflicting) {
-  std::map<int, std::string> calls = arrived_[attempt.key];
-  calls[attempt.comm.rank()] = attempt.call;
-  for (const auto& [member, key] : conflicting) calls[member] = arrived_[key][member];
+  std::map<int, Arrival> ranks = arrived_[attempt.key];
+  ranks[attempt.comm.rank()] = {attempt.call, epoch_};
+  for (const auto& [member, key] : conflicting) ranks[member] = arrived_[key][member];
   std::vector<std::pair<Rank, std::string>> texts;
-  for (const auto& [member, call] : calls) texts.emplace_back(Rank{member}, call);
-  findings_[attempt.key] = {list_texts(texts, attempt.names), true};
+  Epoch epoch = 0;
+  for (const auto& [member, arrival] : ranks) {
+    texts.emplace_back(Rank{member}, arrival.call);
+    epoch = std::max(epoch, arrival.epoch);
+  }
+  findings_[attempt.key] = {list_texts(texts, attempt.names), true, epoch + 1};
 }
 
 // Tells the other ranks that this rendezvous fails, and throws the finding.
 void Rendezvous::fail(const Attempt& attempt) {
   const Finding finding = findings_[attempt.key];
-  const std::map<int, Key> conflicting = conflicts(attempt);
-  for (const auto& [member, key] : conflicting)
-    send_note<LongNote>(attempt.comm, member, {key.first, key.second, Kind::finding_of_other_list},
+  std::map<int, Key> conflicting = conflicts(attempt);
+  // These members know the finding, and have begun another attempt.
+  std::erase_if(conflicting, [&](const auto& entry) {
+    return arrived_[entry.second][entry.first].epoch >= finding.epoch;
+  });
+  const auto tell = [&](int member, const Key& key, Kind kind) {
+    send_note<LongNote>(attempt.comm, member, {key.first, key.second, kind, finding.epoch},
                         finding.text);
+  };
+  for (const auto& [member, key] : conflicting) tell(member, key, Kind::finding_of_other_list);
   // A finding of this list has been sent to all its members.
   if (finding.is_of_other_list)
     for (const int member : attempt.members)
       if (member != attempt.comm.rank())
-        send_note<LongNote>(attempt.comm, member,
-                            {attempt.key.first, attempt.key.second,
-                             conflicting.contains(member) ? Kind::ended : Kind::finding},
-                            finding.text);
+        tell(member, attempt.key, conflicting.contains(member) ? Kind::ended : Kind::finding);
   for (const auto& [member, key] : conflicting) end(key);
   end(attempt.key);
+  epoch_ = std::max(epoch_, finding.epoch);
   throw MismatchError{finding.text, mismatch_hint, false};
 }
 
@@ -183,7 +192,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
   const auto send_notes = [&](Kind what) {
     for (const int member : members)
       if (member != comm.rank())
-        send_note<ShortNote>(comm, member, {list, attempt.key.second, what}, call);
+        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
   };
   const auto look = [&] {
     receive_notes(attempt);

@@ -41,9 +41,17 @@ class Rendezvous {
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
+  // Orders mismatches and attempts: an attempt that a rank begins after it has learned of a
+  // mismatch has at least the epoch of that mismatch.
+  using Epoch = std::uint64_t;
+  struct Arrival {
+    std::string call;
+    Epoch epoch = 0;
+  };
   struct Finding {
     std::string text;
     bool is_of_other_list = false;
+    Epoch epoch = 0;
   };
   // A rendezvous in which this rank takes part.
   struct Attempt {
@@ -65,8 +73,9 @@ class Rendezvous {
   void end(const Key& key);
 
   std::map<std::uint64_t, std::uint64_t> uses_;
-  std::map<Key, std::map<int, std::string>> arrived_;  // the calls of the members that wait
+  std::map<Key, std::map<int, Arrival>> arrived_;  // the members that wait
   std::map<Key, Finding> findings_;
+  Epoch epoch_ = 0;
 };
 
 }  // namespace rankmesh::detail
