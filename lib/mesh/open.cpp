@@ -11,6 +11,7 @@
 
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -28,17 +29,39 @@ struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
+  Deadline::Duration stall{30};
+  Settings settings;
   std::exception_ptr failure;
   std::string message;
 };
 
-LocalPlan plan_locally(int ranks, const MeshOptions& options,
-                       const std::function<MeshSpec()>& parse) {
+// The timeout of a rank whose options or environment may be invalid. The rank has to wait for the
+// others, which also report the failure.
+Deadline::Duration timeout_of_failure(const MeshOptions& options) {
+  if (options.timeout && options.timeout->count() > 0) return *options.timeout;
+  try {
+    return default_timeout();
+  } catch (const UsageError&) {
+    return Deadline::Duration{600};
+  }
+}
+
+// Replaces the options that are empty by the values of the environment.
+void apply_settings(LocalPlan& local, MeshOptions& options) {
+  local.timeout = timeout_of_failure(options);
+  local.settings = Settings::from_environment();  // also where the options replace all of it
+  local.timeout = options.timeout.value_or(local.timeout);
+  require_positive(local.timeout, "MeshOptions::timeout");
+  if (!options.deadline) options.deadline = local.settings.deadline;
+  if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
+  require_positive(local.stall, "MeshOptions::stall");
+}
+
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
   LocalPlan local;
   try {
-    local.timeout = options.timeout ? *options.timeout : default_timeout();
-    require_positive(local.timeout, "MeshOptions::timeout");
-    if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+    apply_settings(local, options);
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
@@ -55,7 +78,7 @@ LocalPlan plan_locally(int ranks, const MeshOptions& options,
     local.failure = std::current_exception();
     local.message = error.what();
   }
-  if (local.failure && !(local.timeout.count() > 0)) local.timeout = Deadline::Duration{600};
+  if (local.failure) local.timeout = timeout_of_failure(options);
   return local;
 }
 
@@ -110,8 +133,9 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
   monitored_barrier(world, monitor,
                     WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
-  return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
-                                        options.log ? options.log : log_sink_from_environment());
+  return std::make_shared<ControlPlane>(
+      mpi::duplicate(world), names, local.timeout,
+      options.log ? options.log : log_sink_for(local.settings.log));
 }
 
 // Runs the splits of the plan. Returns the communicators of this rank's groups; groups

@@ -23,8 +23,8 @@ enum class DeviceUse : std::uint8_t {
              ///< the mesh throws.
 };
 
-/// Holds the options of a mesh. All of them must be the same on every rank, except `log` and
-/// `device`; the constructor of the mesh throws MismatchError if they differ.
+/// Holds the options of a mesh. All of them must be the same on every rank, except `log`, `stall`
+/// and `device`; the constructor of the mesh throws MismatchError if they differ.
 struct MeshOptions {
   /// The time limit of the waits that rankmesh makes itself: opening, closing, dynamic groups,
   /// Work::wait(). If it is empty, default_timeout() applies.
@@ -32,9 +32,13 @@ struct MeshOptions {
   /// The time limit of blocking operations on host memory. If it is empty, these operations call
   /// the blocking functions of MPI, which can wait for ever and are about twice as fast as polling
   /// at small sizes. With a limit, rankmesh polls and throws a TimeoutError that names the missing
-  /// ranks.
+  /// ranks. If it is empty, the variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
-  /// Receives the log messages. If empty, the variable `RANKMESH_LOG` decides.
+  /// A wait that takes longer than this is reported to the log, once, and then at doubled
+  /// intervals. If it is empty, the variable `RANKMESH_STALL` sets it, or else it is 30 s.
+  std::optional<Deadline::Duration> stall{};
+  /// Receives the log messages. If it is empty, the variable `RANKMESH_LOG` decides. If that is not
+  /// set either, only stalls and ranks that end abnormally are reported, to stderr.
   LogSink log{};
   DeviceUse devices = DeviceUse::automatic;
   /// The CUDA device of this rank; it may differ between ranks. If it is empty, the rank uses the
