@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/open_board.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -118,7 +119,11 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  WaitContext context{.board = {},
+                      .log = std::make_shared<const Log>(options.log, local.settings.log),
+                      .stall = local.stall};
   WaitMonitor monitor{world, WaitMonitor::Audience::shared, names};
+  monitor.set_context(std::make_shared<const WaitContext>(context));
   const Deadline deadline{local.timeout};
   try {
     agreement_on(local, world.size(), description, options)
@@ -133,9 +138,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
   monitored_barrier(world, monitor,
                     WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
-  return std::make_shared<ControlPlane>(
-      mpi::duplicate(world), names, local.timeout,
-      options.log ? options.log : log_sink_for(local.settings.log));
+  return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
+                                        std::move(context));
 }
 
 // Runs the splits of the plan. Returns the communicators of this rank's groups; groups
@@ -217,6 +221,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
   runtime->in_flight.abandon();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
@@ -239,6 +244,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                     control->deadline());
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
+  control->open_board(detail::open_board(placement, node, *control),
+                      local.settings.watchdog.value_or(true));
   auto shared =
       std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
 

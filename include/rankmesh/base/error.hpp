@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,7 @@ class RANKMESH_API Error : public std::runtime_error {
  private:
   std::string message_;
   std::string hint_;
+  std::shared_ptr<const std::string> alive_;  // says that the error has not been handled yet
 };
 
 /// A mesh string, a mesh file or a layout is invalid.

@@ -53,11 +53,13 @@ class RANKMESH_API SharedSegment {
   /// @param bytes  The size in bytes. Only member 0's value is used; 0 means 1.
   /// @param point  The wait point of the members; it holds the members' ranks in the monitor's
   ///               communicator.
+  /// @param descriptor  If not null, it receives a descriptor of the file behind the segment, which
+  ///                    this process has opened itself. The caller closes it.
   /// @throws SharedMemoryError  The text is the same on every member.
   /// @throws TimeoutError  The error names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
                 const WaitPoint& point, const Deadline& deadline,
-                Backing backing = Backing::automatic);
+                Backing backing = Backing::automatic, int* descriptor = nullptr);
   ~SharedSegment() { unmap(); }
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}

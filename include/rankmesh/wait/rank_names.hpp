@@ -25,6 +25,11 @@ class RANKMESH_API RankNames {
   /// Names the ranks of a communicator whose rank k is `ranks.at(k)` in the mesh.
   [[nodiscard]] RankNames among(RankSet ranks) const;
 
+  /// Returns the names of the ranks of the whole mesh.
+  [[nodiscard]] RankNames of_mesh() const { return RankNames{plan_}; }
+  /// Returns the number in the mesh of a rank of the communicator.
+  [[nodiscard]] Rank in_mesh(Rank rank) const;
+
   /// Returns the rank's number in the mesh and its coordinates.
   [[nodiscard]] std::string operator()(Rank rank) const;
 

@@ -16,8 +16,15 @@ namespace rankmesh {
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;
-  std::string activity;      ///< For messages; it may differ between members.
-  std::vector<int> members;  ///< Ranks of the monitor's communicator.
+  std::string activity{};      ///< For messages; it may differ between members.
+  std::vector<int> members{};  ///< Ranks of the monitor's communicator.
+  /// If it is not 0, a member that gives up this point also ends all later waits of the other
+  /// members at points of the same scope, for example at later operations of the same group. The
+  /// same on all members.
+  std::uint64_t scope = 0;
+  /// Whether the members may wait under the same key again after a failure. A member that gives up
+  /// then ends only the waits that have begun.
+  bool may_repeat = false;
 
   /// Creates a wait point of a set of ranks.
   /// @param identity  A text that is the same on all members. Its hash is the key.
