@@ -74,7 +74,7 @@ void Mesh::close() {
     state.mark_closed();  // MPI_Finalize frees the communicators
     throw;
   }
-  control.leave(detail::Membership::closed);
+  control.leave(detail::Presence::closed);
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
   std::exception_ptr failure;  // after a failure of a device, MPI's communicators are still closed

@@ -11,10 +11,10 @@ namespace rankmesh::detail {
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
   try {
     if (!context_->board || !context_->board->is_open()) return;
-    if (!is_by_exception) return leave(Membership::destroyed);
+    if (!is_by_exception) return leave(Presence::destroyed);
     // The ranks on other nodes get a message, which nobody waits for.
     if (comm_ && mpi::is_active()) monitor.leave(error_in_flight());
-    leave(Membership::failed, error_in_flight());
+    leave(Presence::failed, error_in_flight());
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.
   }

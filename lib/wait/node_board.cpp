@@ -63,12 +63,12 @@ NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descrip
   const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
   struct flock lock = lock_of(index);
   slot.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
-  slot.membership = Membership::open;
+  slot.presence = Presence::open;
   OpenBoards::instance().add(*this);
 }
 
 NodeBoard::~NodeBoard() {
-  leave(Membership::destroyed);
+  leave(Presence::destroyed);
   OpenBoards::instance().remove(*this);
 }
 
@@ -92,17 +92,17 @@ void NodeBoard::clear(std::uint64_t number) {
   slot_of(self_)->wait.clear();
 }
 
-void NodeBoard::leave(Membership how, const std::string& reason) {
+void NodeBoard::leave(Presence how, const std::string& reason) {
   BoardSlot& slot = *slot_of(self_);
   // A child process after fork() must not speak for this rank.
-  if (slot.membership != Membership::open || ::getpid() != identity_.process) return;
+  if (slot.presence != Presence::open || ::getpid() != identity_.process) return;
   if (!reason.empty()) slot.reason.write(0, now(), reason);
-  slot.membership = how;
+  slot.presence = how;
   OpenBoards::instance().remove(*this);
   close_descriptor();
 }
 
-bool NodeBoard::is_open() const { return slot_of(self_)->membership == Membership::open; }
+bool NodeBoard::is_open() const { return slot_of(self_)->presence == Presence::open; }
 
 void NodeBoard::close_descriptor() noexcept {
   if (const int descriptor = std::exchange(descriptor_, -1); descriptor >= 0) ::close(descriptor);
@@ -129,18 +129,18 @@ bool NodeBoard::is_locked(std::size_t slot) const {
 
 bool NodeBoard::has_ended(std::size_t index) const {
   const BoardSlot& slot = *slot_at(memory_, index);
-  if (slot.has_lock && !is_locked(index)) return slot.membership == Membership::open;
+  if (slot.has_lock && !is_locked(index)) return slot.presence == Presence::open;
   // A child that the rank has forked may hold the lock for it.
   return identity_.pid_namespace != 0 && slot.pid_namespace == identity_.pid_namespace &&
          ::kill(static_cast<pid_t>(slot.process), 0) != 0 && errno == ESRCH &&
-         slot.membership == Membership::open;
+         slot.presence == Presence::open;
 }
 
 bool NodeBoard::has_failed(Rank rank) const {
   const BoardSlot* slot = slot_of(rank);
   if (slot == nullptr || rank == self_) return false;
-  if (slot->membership == Membership::failed) return true;
-  return slot->membership == Membership::open &&
+  if (slot->presence == Presence::failed) return true;
+  return slot->presence == Presence::open &&
          has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0)));
 }
 
@@ -167,18 +167,18 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
   using Kind = RankActivity::Kind;
   const BoardSlot* slot = slot_of(rank);
   if (slot == nullptr) return std::nullopt;
-  switch (slot->membership) {
-    case Membership::none:
+  switch (slot->presence) {
+    case Presence::none:
       return RankActivity{};
-    case Membership::closed:
+    case Presence::closed:
       return RankActivity{.kind = Kind::closed};
-    case Membership::destroyed:
+    case Presence::destroyed:
       return RankActivity{.kind = Kind::destroyed};
-    case Membership::failed: {
+    case Presence::failed: {
       const auto reason = slot->reason.read();
       return RankActivity{.kind = Kind::failed, .text = reason ? reason->text : ""};
     }
-    case Membership::open:
+    case Presence::open:
       break;
   }
   if (rank != self_ && has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0))))

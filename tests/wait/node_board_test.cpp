@@ -16,16 +16,18 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/checks.hpp"
+#include "wait/detail/watchdog.hpp"
 
 using namespace rankmesh;
 using detail::BoardEntry;
-using detail::Membership;
 using detail::NodeBoard;
+using detail::Presence;
 using detail::RankActivity;
 using Kind = RankActivity::Kind;
 
@@ -50,11 +52,32 @@ struct Memory {
   Memory& operator=(const Memory&) = delete;
 
   // Each board opens the file itself, as each process does.
-  [[nodiscard]] NodeBoard board(Rank rank) const {
+  [[nodiscard]] int open_file() const {
     const std::string path = "/proc/self/fd/" + std::to_string(file);
-    return NodeBoard{
-        data, nullptr, open(path.c_str(), O_RDWR | O_CLOEXEC), {Rank{3}, Rank{5}}, rank};
+    return open(path.c_str(), O_RDWR | O_CLOEXEC);
   }
+  [[nodiscard]] NodeBoard board(Rank rank) const {
+    return NodeBoard{data, nullptr, open_file(), {Rank{3}, Rank{5}}, rank};
+  }
+};
+
+// Collects log messages.
+class Messages {
+ public:
+  LogSink sink() {
+    return [this](LogLevel, std::string_view text) {
+      const std::lock_guard lock{mutex_};
+      texts_.emplace_back(text);
+    };
+  }
+  std::vector<std::string> texts() {
+    const std::lock_guard lock{mutex_};
+    return texts_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> texts_;
 };
 
 // A process that holds the board of rank 5 until it is killed.
@@ -148,9 +171,9 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   CHECK(kind_of_peer(board) == Kind::outside);
   peer.publish(1, std::string(1000, 'x'));
   CHECK(board.look(Rank{5})->text == std::string(231, 'x'));
-  peer.leave(Membership::closed);
+  peer.leave(Presence::closed);
   CHECK(kind_of_peer(board) == Kind::closed);
-  peer.leave(Membership::failed, "too late");
+  peer.leave(Presence::failed, "too late");
   CHECK(kind_of_peer(board) == Kind::closed);
   CHECK(!board.has_failed(Rank{5}));
 }
@@ -160,7 +183,7 @@ TEST_CASE("a rank that an exception has thrown out has failed, with the reason")
   const NodeBoard board = memory.board(Rank{3});
   {
     NodeBoard peer = memory.board(Rank{5});
-    peer.leave(Membership::failed, "no disk");
+    peer.leave(Presence::failed, "no disk");
   }
   CHECK(board.has_failed(Rank{5}));
   CHECK(kind_of_peer(board) == Kind::failed);
@@ -217,6 +240,71 @@ TEST_CASE("readers never see parts of two texts") {
                  value->since == static_cast<std::int64_t>(value->key);
   writer.join();
   CHECK(is_whole);
+}
+
+TEST_CASE("the watchdog reports a call that takes long, once, and at doubled intervals") {
+  const Memory memory;
+  const auto board =
+      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  NodeBoard peer = memory.board(Rank{5});
+  peer.publish(1, "dp.barrier, call 2");
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{0.3}};
+  {
+    const detail::WatchedMesh watched{context, {}};
+    const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+    std::this_thread::sleep_for(std::chrono::milliseconds{1300});
+  }
+  const std::vector<std::string> texts = messages.texts();
+  REQUIRE(texts.size() ==
+          2);  // after 0.3 s and 0.6 s, at the next ticks; the next is due after 1.2 s of the call
+  CHECK_CONTAINS(texts[0], "rank 3 (no mesh) is in tp.all_reduce, call 7 for ");
+  CHECK_CONTAINS(texts[0], "others on this node: rank 5 (no mesh) waits in dp.barrier, call 2");
+}
+
+TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
+  const Memory memory;
+  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  Peer peer{memory};
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{30}};
+  const detail::WatchedMesh watched{context, {}};
+  peer.signal(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds{1000});
+  const std::vector<std::string> texts = messages.texts();
+  REQUIRE(texts.size() == 1);
+  CHECK_CONTAINS(texts[0], "rank 5 (no mesh) has ended without closing the mesh; rank 3");
+}
+
+TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
+  const Memory memory;
+  auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                           std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(LogSink{}, LogChoice::off),
+      .stall = Deadline::Duration{30}};
+  auto watched = std::make_unique<detail::WatchedMesh>(context, RankNames{});
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(5);
+      watched.reset();
+      _exit(0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  // The parent is still on the board.
+  CHECK(memory.board(Rank{5}).look(Rank{3})->kind == Kind::outside);
 }
 
 TEST_CASE("a process that is stopped, continued, or killed is told apart") {

@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "rankmesh/base/log.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 
 /// Writes a line to stderr with one call, so that lines of several ranks do not mix.
-void write_to_stderr(LogLevel level, std::string_view message);
+RANKMESH_API void write_to_stderr(LogLevel level, std::string_view message);
 
 /// Passes messages to the sink of the program, or to stderr as `RANKMESH_LOG` chooses.
 ///

@@ -70,7 +70,7 @@ class PublishedText {
 };
 
 /// The state of a rank's part in the mesh.
-enum class Membership : std::uint32_t {
+enum class Presence : std::uint32_t {
   none,       ///< The rank has not published anything yet.
   open,       ///< Its mesh is open.
   closed,     ///< It has closed the mesh.
@@ -93,7 +93,7 @@ struct alignas(128) BoardSlot {
   static constexpr std::size_t labels = 256;
   static constexpr std::size_t label_bytes = 32;
 
-  std::atomic<Membership> membership{Membership::none};
+  std::atomic<Presence> presence{Presence::none};
   std::atomic<bool> has_lock{false};         ///< Whether the rank could take its lock.
   std::atomic<bool> is_end_reported{false};  ///< Whether some rank has reported its abnormal end.
   std::atomic<std::int64_t> process{0};

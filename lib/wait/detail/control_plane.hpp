@@ -51,7 +51,7 @@ class ControlPlane {
     if (has_watchdog) watched_ = std::make_unique<WatchedMesh>(*context_, names);
   }
   /// Tells the other ranks of the node that this rank has closed or destroyed its mesh.
-  void leave(Membership how, const std::string& reason = {}) {
+  void leave(Presence how, const std::string& reason = {}) {
     watched_.reset();
     if (context_->board) context_->board->leave(how, reason);
   }

@@ -67,7 +67,7 @@ class RANKMESH_API NodeBoard {
   std::uint64_t publish(std::uint64_t key, const std::string& activity);
   void clear(std::uint64_t number);
   /// Publishes that this rank has closed or destroyed its mesh, and releases its lock.
-  void leave(Membership how, const std::string& reason = {});
+  void leave(Presence how, const std::string& reason = {});
 
   /// Returns whether leave() has not been called.
   [[nodiscard]] bool is_open() const;

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "rankmesh/export.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "wait_context.hpp"
 
@@ -21,7 +22,7 @@ struct WatchedBoard;
 /// this process that is in one call of MPI for longer than the stall time, and the rank after this
 /// one on the node if its process has ended. All signals are blocked in the thread. A child process
 /// after fork() has no watchdog.
-class WatchedMesh {
+class RANKMESH_API WatchedMesh {
  public:
   WatchedMesh(const WaitContext& context, const RankNames& names);
   ~WatchedMesh();
