@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbol visibility: only symbols with RANKMESH_API are exported.
+// Symbol visibility. The library exports only the symbols that are marked with RANKMESH_API.
 #pragma once
 
 #define RANKMESH_API __attribute__((visibility("default")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Includes the headers that a program with communication usually needs.
+// Includes the headers that most programs need.
 #pragma once
 
 #include "rankmesh/base/error.hpp"

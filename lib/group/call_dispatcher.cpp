@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/call_dispatcher.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/call_descriptor.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -60,6 +62,12 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
 
 CallDispatcher::~CallDispatcher() = default;
 
+std::uint32_t CallDispatcher::family() const {
+  const auto& names = connection_->group.names;
+  const auto own = std::ranges::find(names, name_);
+  return own == names.end() ? 0 : static_cast<std::uint32_t>(own - names.begin());
+}
+
 void CallDispatcher::require_open(const char* hint) const {
   if (runtime_->is_closed || !connection_->comm())
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
@@ -93,7 +101,7 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
-    connection_->mark_broken(error.message());
+    connection_->mark_broken(error);
     throw;
   }
 }
@@ -137,7 +145,22 @@ void CallDispatcher::run(const Call& call) {
   run_checked(call);
 }
 
+// Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
+template <class Action>
+auto CallDispatcher::keeping_failure(Action&& action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    runtime_->last_failure = error.message();
+    throw;
+  }
+}
+
 void CallDispatcher::run_checked(const Call& call) {
+  keeping_failure([&] { route(call); });
+}
+
+void CallDispatcher::route(const Call& call) {
   const bool on_device = is_on_device(call);
   check(call, on_device);
   if (on_device) return run_on_device(call);
@@ -188,7 +211,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   const WaitPoint point = wait_point(call);
   auto pending = transport_for(call).start(call);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
-  const auto give_up = [&](const char* reason) {
+  const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
     leak(pending);
   };
@@ -203,10 +226,10 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   } catch (const UsageError&) {
     throw;  // a message of another length: the operation is complete
   } catch (const Error& error) {
-    give_up(error.message().c_str());
+    give_up(error);
     throw;
   } catch (...) {
-    give_up("an operation ended by an exception");
+    give_up(Error{"an operation ended by an exception"});
     throw;
   }
 }
@@ -214,11 +237,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
 void CallDispatcher::wait(const Call& call, std::uint64_t number,
                           const std::function<bool()>& done) {
   const GroupDescription& group = connection_->group;
-  const WaitPoint point = WaitPoint::of(
-      group.ranks,
-      fmt::format("{}.{} (step {} of its group in shared memory)", name_, to_string(call.operation),
-                  number),
-      fmt::format("{}|{}|polled|{}", group.identity, group.ranks.to_string(), number));
+  const WaitPoint point = collective_point(call, number);
   try {
     runtime_->control->monitor.wait(
         [&] {
@@ -228,7 +247,7 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
         },
         point, Deadline{runtime_->facts.deadline.value_or(group.timeout)});
   } catch (const Error& error) {
-    connection_->mark_broken(error.message());
+    connection_->mark_broken(error);
     throw;
   }
 }
@@ -268,6 +287,10 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
+  return keeping_failure([&] { return start_checked(call, std::move(kept)); });
+}
+
+Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
   const bool on_device = is_on_device(call);
   check(call, on_device);
   const bool is_batched = runtime_->batch.is_open();
@@ -294,16 +317,20 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   return Work{std::move(operation), runtime_};
 }
 
-// All members that wait in this operation compute the same key.
 WaitPoint CallDispatcher::wait_point(const Call& call) {
   const GroupDescription& group = connection_->group;
-  const std::string identity = group.identity + "|" + group.ranks.to_string();
-  if (is_point_to_point(call.operation)) return message_point(name_, group, identity, call, self_);
-  const std::uint64_t number = connection_->next_collective();
+  if (is_point_to_point(call.operation))
+    return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+  return collective_point(call, connection_->next_call());
+}
+
+// All members that wait in this operation compute the same key.
+WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
+  const GroupDescription& group = connection_->group;
+  const CallDescriptor descriptor = describe(call, call.operation);
   return WaitPoint::of(
-      group.ranks,
-      fmt::format("{}.{} (collective {} of its group)", name_, to_string(call.operation), number),
-      fmt::format("{}|{}|{}", identity, to_string(call.operation), number));
+      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

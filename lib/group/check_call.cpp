@@ -15,6 +15,7 @@ class Checker {
 
   void check() const {
     same_kind();
+    memory();
     if (call_.rows != 1) rows();
     if (call_.has_blocks()) return blocks();
     if (is_point_to_point(call_.operation)) return message();
@@ -87,6 +88,30 @@ class Checker {
              "pass the caller's rank for both, or for neither");
     if (to_itself) counts(c.out.count, c.in.count, "out", "as many elements as in");
     overlap(c.in, to_itself ? 0 : -1);
+  }
+
+  // Checks the buffers that this member uses.
+  void memory() const {
+    const Operation operation = call_.operation;
+    const bool is_rooted_in = operation == Operation::scatter;
+    const bool is_rooted_out =
+        operation == Operation::reduce || operation == Operation::gather;
+    const bool at_root = call_.root == self_;
+    const bool uses_in = operation != Operation::barrier && operation != Operation::broadcast &&
+                         operation != Operation::recv && (!is_rooted_in || at_root);
+    const bool uses_out = operation != Operation::barrier && operation != Operation::send &&
+                          (!is_rooted_out || at_root);
+    if (uses_in) exists(call_.in, "in");
+    if (uses_out) exists(call_.out, "out");
+  }
+
+  void exists(const auto& buffer, std::string_view name) const {
+    if (static_cast<std::uint64_t>(buffer.count) > largest_buffer)
+      refuse(fmt::format("{} has {} elements, which is too many", name, buffer.count),
+             "correct the size of the span; the largest is 2^48 elements");
+    if (buffer.data == nullptr && buffer.count != 0)
+      refuse(fmt::format("{} has {} elements, but its address is null", name, buffer.count),
+             "pass memory that exists, or an empty span");
   }
 
   // Operations with one buffer do not use the other one, so its type and kind do not matter.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/connection.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rankmesh::detail {
@@ -22,6 +23,28 @@ Connection::Connection(GroupDescription description, mpi::Communicator owned,
       device_{std::move(device)} {}
 
 Connection::~Connection() = default;
+
+void Connection::mark_broken(const Error& why) {
+  why_unusable_ = why.message();
+  for (const auto& transport : host_.list) transport->give_up(why);
+}
+
+void Connection::leave(std::string_view why) {
+  for (const auto& transport : host_.list) transport->leave(why);
+}
+
+std::uint64_t Connection::next_call() {
+  for (const auto& transport : host_.list) last_call_ = std::max(last_call_, transport->calls());
+  return ++last_call_;
+}
+
+void Connection::stay() {
+  for (const auto& transport : host_.list) transport->stay();
+}
+
+void Connection::compare_at_close() {
+  for (const auto& transport : host_.list) transport->compare_at_close();
+}
 
 void Connection::close() {
   retire("it is closed");

@@ -15,11 +15,14 @@ namespace rankmesh {
 namespace detail {
 
 CallIssuer::CallIssuer(std::unique_ptr<CallDispatcher> dispatcher)
-    : dispatcher_{std::move(dispatcher)}, size_{dispatcher_->size()}, self_{dispatcher_->self()} {}
+    : dispatcher_{std::move(dispatcher)},
+      size_{dispatcher_->size()},
+      self_{dispatcher_->self()},
+      family_{dispatcher_->family()} {}
 CallIssuer::~CallIssuer() = default;
 
-void CallIssuer::run(const Call& call) { dispatcher_->run(call); }
-Work CallIssuer::start(const Call& call, std::shared_ptr<void> kept) {
+void CallIssuer::run_any(const Call& call) { dispatcher_->run(call); }
+Work CallIssuer::start_any(const Call& call, std::shared_ptr<void> kept) {
   return dispatcher_->start(call, std::move(kept));
 }
 

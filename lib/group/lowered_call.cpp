@@ -34,6 +34,7 @@ void for_each_piece(const Call& call, std::int64_t size, Use&& use) {
 
 LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
     : original_{call}, plain_{call}, size_{size}, has_result_{has_result(call, self)} {
+  plain_.original = &original_;
   plain_.rows = 1;
   plain_.in.window = nullptr;  // scratch memory is not symmetric
   plain_.out.window = nullptr;

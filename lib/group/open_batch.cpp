@@ -90,7 +90,7 @@ void OpenBatch::end(const Deadline& deadline) {
       try {
         device_->end(deadline);
       } catch (const Error& error) {
-        for (Connection* connection : in_batch) connection->mark_broken(error.message());
+        for (Connection* connection : in_batch) connection->mark_broken(error);
         throw;
       }
     });

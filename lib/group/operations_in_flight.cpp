@@ -31,8 +31,8 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
   if (removed != 0 && operation.is_polled()) reasons_.remove();
 }
 
-void OperationsInFlight::fail(AsyncOperation& operation, const std::string& why) {
-  operation.failure = why;
+void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
+  operation.failure = why.message();
   operation.connection->mark_broken(why);
   leak_memory(operation);
   forget(operation);
@@ -54,7 +54,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
     end();  // a message of another length: the operation is complete
     throw;
   } catch (const Error& error) {
-    fail(operation, error.message());
+    fail(operation, error);
     throw;
   }
   end();
@@ -76,7 +76,7 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
         },
         operation.point, deadline);
   } catch (const TimeoutError& error) {
-    fail(operation, error.message());
+    fail(operation, error);
     throw;
   }
 }

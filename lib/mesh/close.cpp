@@ -12,6 +12,19 @@
 #include "rankmesh/wait/monitored_barrier.hpp"
 
 namespace rankmesh {
+namespace {
+
+// Compares the calls that the members of a group have made. Keeps the first failure, because the
+// group is closed in any case.
+void compare_calls(detail::Connection& connection, std::exception_ptr& failure) {
+  try {
+    connection.compare_at_close();
+  } catch (const Error&) {
+    if (failure == nullptr) failure = std::current_exception();
+  }
+}
+
+}  // namespace
 
 void Mesh::close(GroupCoordinator& group) {
   detail::MeshState& state = open_state("close of a group");
@@ -28,6 +41,7 @@ void Mesh::close(GroupCoordinator& group) {
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
+  connection.leave();
   if (connection.owns_communicator()) {
     // All members wait for each other before anything is freed, so that no member's operation loses
     // its communicator.
@@ -38,14 +52,17 @@ void Mesh::close(GroupCoordinator& group) {
       monitored_barrier(connection.comm(), control.monitor,
                         WaitPoint::of(group.ranks(), activity, key), state.deadline());
     } catch (const Error& error) {
-      connection.mark_broken(error.message());  // its barrier is still in flight
+      connection.mark_broken(error);  // its barrier is still in flight
       throw;
     }
   }
+  std::exception_ptr failure;
+  if (connection.owns_communicator()) compare_calls(connection, failure);
   if (state.device) state.device->close(connection, state.deadline());
   connection.close();
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void Mesh::close() {
@@ -66,9 +83,11 @@ void Mesh::close() {
   if (state.device)
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       agreement.fail(fmt::format("{}: destroy them first", graphs));
+  for (const auto& connection : state.connections) connection->leave();
   try {
     control.all().verify("close of the mesh", agreement);
   } catch (const MismatchError&) {
+    for (const auto& connection : state.connections) connection->stay();
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
@@ -77,7 +96,8 @@ void Mesh::close() {
   control.leave(detail::Presence::closed);
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
-  std::exception_ptr failure;  // after a failure of a device, MPI's communicators are still closed
+  std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
+  for (const auto& connection : state.connections) compare_calls(*connection, failure);
   try {
     if (state.device) state.device->close(state.connections, state.deadline());
   } catch (...) {
@@ -93,7 +113,7 @@ void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
   if (state.device) state.device->abort(state.connections);
   // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections) connection->mark_broken("the mesh was aborted");
+  for (const auto& connection : state.connections) connection->mark_broken(Error{"the mesh was aborted"});
   state.runtime->in_flight.abort_on_device("the mesh was aborted");
 }
 

@@ -27,6 +27,7 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
                                       const Placement& placement, Deadline::Duration timeout) {
   GroupDescription group;
   group.identity = name;
+  group.names = {name};
   group.name = std::move(name);
   group.families = {family};
   group.ranks = ranks;
@@ -57,7 +58,10 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
     });
     if (same != groups.end()) group = static_cast<std::size_t>(same - groups.begin());
   }
-  if (group) groups[*group].families.push_back(f);
+  if (group) {
+    groups[*group].families.push_back(f);
+    groups[*group].names.push_back(family.name());
+  }
 
   if (plan.needs_creation(f)) {
     const bool is_served = group.has_value() || !place || ranks.size() == 1;

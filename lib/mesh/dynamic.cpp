@@ -18,6 +18,7 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
                                   std::string identity, RankSet ranks) {
   detail::GroupDescription group;
   group.identity = std::move(identity);
+  group.names = {name};
   group.name = std::move(name);
   group.nodes = state.placement.nodes_of(ranks);
   group.ranks = std::move(ranks);
@@ -51,9 +52,11 @@ std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
                                               detail::GroupDescription group,
                                               mpi::Communicator owned,
                                               const mpi::CommunicatorView& comm,
+                                              detail::SharedTransport shared,
                                               std::unique_ptr<DeviceTransport> device) {
   std::string name = group.name;
-  detail::HostTransports host = detail::host_transports(group, comm, state.options, nullptr);
+  detail::HostTransports host =
+      detail::host_transports(group, comm, state.options, std::move(shared));
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
       std::move(group), std::move(owned), comm, std::move(host), std::move(device)));
   return state.dynamic.emplace_back(
@@ -94,8 +97,10 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   }
   detail::GroupDescription group =
       describe(state, std::move(name), std::move(identity), std::move(ranks));
+  auto shared = state.shared->make_dynamic_transport(group, comm);
   auto device = open_device(state, group, comm);
-  return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(device));
+  return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(shared),
+                     std::move(device));
 }
 
 // Returns the members of a communicator as ranks of the mesh.
@@ -161,7 +166,9 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   detail::GroupDescription group = describe(state, std::move(name), std::move(identity),
                                             RankSet::of(members_of(view, state.control->comm())));
   auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
-  return add_dynamic(state, std::move(group), {}, view, std::move(device));
+  // adopt() is local, so the members cannot create shared memory here.
+  detail::SharedTransport shared{nullptr, "it was adopted"};
+  return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device));
 }
 
 }  // namespace rankmesh

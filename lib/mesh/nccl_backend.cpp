@@ -108,7 +108,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
         if (comm.is_owned()) comm.wait_until_ready(deadline);
         comm.destroy();
       } catch (const Error& error) {
-        connection.mark_broken(error.message());
+        connection.mark_broken(error);
         throw;
       }
     }
@@ -126,7 +126,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
       try {
         step(transport->communicator());
       } catch (const Error& error) {
-        connection->mark_broken(error.message());
+        connection->mark_broken(error);
         if (failure == nullptr) failure = std::current_exception();
       }
     }

@@ -81,7 +81,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
     all.verify(activity, failure);
   } catch (const Error& error) {
     // The state of NCCL on the other ranks is unknown.
-    for (const auto& connection : connections) connection->mark_broken(error.message());
+    for (const auto& connection : connections) connection->mark_broken(error);
     throw;
   }
   control_->log(LogLevel::info, fmt::format("rank {} has {} bytes of symmetric device memory{}{}",

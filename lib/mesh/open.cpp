@@ -21,6 +21,7 @@
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
+#include "transport/detail/compared_transport.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -205,27 +206,38 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
 }  // namespace
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, const SharedMemoryBackend* shared) {
+                               const MeshOptions& options, SharedTransport shared) {
   HostTransports transports;
   if (group.ranks.size() == 1) {
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
-  transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
-  if (shared == nullptr) return transports;
-  if (std::string why = shared->why_not(group); !why.empty())
-    transports.absent.emplace("shm", std::move(why));
-  else
-    transports.list.push_back(shared->make_transport(group));
+  if (shared.transport == nullptr) {
+    transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
+    transports.absent.emplace("shm", std::move(shared.why_not));
+    return transports;
+  }
+  transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
+                                                                *shared.transport));
+  transports.list.push_back(std::move(shared.transport));
   return transports;
 }
 
 MeshState::~MeshState() {
   control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
+  if (!runtime->is_closed) tell_peers();
   runtime->in_flight.abandon();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
+}
+
+// The mesh ends without close(), so the operations of other ranks may never be complete.
+void MeshState::tell_peers() const {
+  const std::string& failure = runtime->last_failure;
+  const std::string why = "left the mesh without close()" +
+                          (failure.empty() ? std::string{} : " after an error (" + failure + ")");
+  for (const auto& connection : connections) connection->leave(why);
 }
 
 void MeshState::mark_closed() {
@@ -259,7 +271,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host = host_transports(plan.groups[g], comms[g], options, shared.get());
+    HostTransports host = host_transports(plan.groups[g], comms[g], options,
+                                          shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
                                      std::move(host), std::move(devices.transports[g])));

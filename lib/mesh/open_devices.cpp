@@ -143,7 +143,7 @@ void open_families(detail::MeshState& state, const std::vector<bool>& asked,
     for (const auto& connection : state.connections)
       if (connection->size() > 1 && connection->device() != nullptr &&
           connection->device()->native() == nullptr)
-        connection->mark_broken("a split of its communicator failed");
+        connection->mark_broken(Error{"a split of its communicator failed"});
     throw;
   }
   for (std::size_t i = 0; i < opened.groups.size(); ++i)

@@ -81,25 +81,58 @@ std::string SharedMemoryBackend::why_not(const GroupDescription& group) const {
   return why_not_;
 }
 
-ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t first = number_of(group) * ranks_on_node;
+// The members of a group, without their memory.
+ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& group) const {
   ShmTransport::Place place;
   for (const Rank rank : group.ranks) {
-    const std::int32_t local = placement_.local_rank(rank);
-    if (rank == control_->rank()) place.self = static_cast<int>(place.areas.size());
-    place.areas.push_back(segment_.data() +
-                          (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
-    place.locals.push_back(local);
+    if (rank == control_->rank()) place.self = static_cast<int>(place.locals.size());
+    place.locals.push_back(placement_.local_rank(rank));
   }
-  place.slot_bytes = slot_bytes_;
   place.is_oversubscribed = node_.comm.view().size() > node_.cores;
+  place.names_of_coordinators = group.names;
+  place.ranks = group.ranks;
+  place.names = control_->names;
   return place;
 }
 
-std::unique_ptr<ShmTransport> SharedMemoryBackend::make_transport(
-    const GroupDescription& group) const {
-  return std::make_unique<ShmTransport>(place_of(group), shm::Limits{});
+ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
+  const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
+  const std::size_t first = number_of(group) * ranks_on_node;
+  ShmTransport::Place place = members_of(group);
+  place.slot_bytes = slot_bytes_;
+  for (const std::int32_t local : place.locals)
+    place.areas.push_back(segment_.data() +
+                          (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
+  return place;
+}
+
+SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group) const {
+  if (group.ranks.size() == 1) return {};
+  if (std::string why = why_not(group); !why.empty()) return {nullptr, std::move(why)};
+  return {std::make_unique<ShmTransport>(place_of(group), shm::Limits{}), {}};
+}
+
+SharedTransport SharedMemoryBackend::make_dynamic_transport(
+    const GroupDescription& group, const mpi::CommunicatorView& comm) const {
+  if (group.ranks.size() == 1) return {};
+  if (group.nodes > 1) return {nullptr, "its members are on several nodes"};
+  ShmTransport::Place place = members_of(group);
+  place.slot_bytes = largest_slot;
+  const std::size_t size = shm::Area::size(place.slot_bytes);
+  try {
+    const std::string activity = "the creation of the shared memory of " + group.name;
+    place.memory = std::make_shared<SharedSegment>(
+        comm, size * place.locals.size(), control_->monitor,
+        WaitPoint::of(group.ranks, activity, "shared memory of " + group.identity),
+        control_->deadline());
+  } catch (const SharedMemoryError& error) {
+    control_->log(LogLevel::warning,
+                  fmt::format("'{}' uses MPI inside its node: {}", group.name, error.message()));
+    return {nullptr, error.message()};
+  }
+  for (std::size_t k = 0; k < place.locals.size(); ++k)
+    place.areas.push_back(place.memory->data() + k * size);
+  return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 
 std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(

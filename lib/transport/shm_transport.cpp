@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "rankmesh/base/error.hpp"
+
 namespace rankmesh {
 namespace {
 
@@ -16,39 +18,46 @@ constexpr int pauses_on_shared_core = 8;
 // How often it gives its core away before it waits through the Waiter, which reads clocks, drives
 // MPI's progress and answers questions.
 constexpr int yields = 200;
-
-class ShmPending final : public Pending {
- public:
-  ShmPending(shm::Engine& engine, const Call& call)
-      : engine_{engine}, operation_{std::make_unique<Operation>(call)} {
-    engine_.begin(operation_->progress, operation_->call);
-    engine_.advance();
-  }
-  ~ShmPending() override {
-    // The engine still refers to the record, and other members to its buffers, so it is leaked.
-    if (!operation_->progress.is_complete()) (void)operation_.release();  // NOLINT
-  }
-  bool test() override {
-    if (!operation_->progress.is_complete()) engine_.advance();
-    return operation_->progress.is_complete();
-  }
-
- private:
-  struct Operation {
-    explicit Operation(const Call& c) : call{c} {}
-    Call call;
-    shm::Progress progress;
-  };
-  shm::Engine& engine_;
-  std::unique_ptr<Operation> operation_;
-};
+// How often an unfinished operation is polled between two looks for members that have left.
+constexpr int polls_per_look = 16;
 
 }  // namespace
 
-ShmTransport::ShmTransport(const Place& place, shm::Limits limits)
-    : engine_{place.areas, place.locals, place.self, place.slot_bytes, limits, place.key()},
-      key_{place.key()},
-      pauses_{place.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
+// An operation in flight. It owns the call and its record in the engine.
+class ShmTransport::Operation final : public Pending {
+ public:
+  Operation(ShmTransport& transport, const Call& call)
+      : transport_{transport}, record_{std::make_unique<Record>(call)} {
+    transport_.throw_if_ended();
+    transport_.engine_.begin(record_->progress, record_->call);
+    transport_.engine_.advance();
+  }
+  Operation(ShmTransport& transport, const shm::Meeting& meeting)
+      : transport_{transport}, record_{std::make_unique<Record>(meeting)} {
+    transport_.throw_if_ended();
+    transport_.engine_.begin(record_->progress, meeting, shm::meeting);
+    transport_.engine_.advance();
+  }
+  ~Operation() override {
+    // The engine still refers to the record, and other members to its buffers, so it is leaked.
+    if (!record_->progress.is_complete()) (void)record_.release();  // NOLINT
+  }
+  bool test() override { return transport_.try_to_complete(record_->progress); }
+
+ private:
+  struct Record {
+    explicit Record(const Call& c) : call{c} {}
+    Call call;
+    shm::Progress progress;
+  };
+  ShmTransport& transport_;
+  std::unique_ptr<Record> record_;
+};
+
+ShmTransport::ShmTransport(Place place, shm::Limits limits)
+    : place_{std::move(place)},
+      engine_{place_.areas, place_.locals, place_.self, place_.slot_bytes, limits, place_.key()},
+      pauses_{place_.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
   if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
@@ -60,32 +69,61 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
   shm::Progress progress;
   if (engine_.run_small(progress, call, pauses_)) return;
   if (progress.call == nullptr) {
+    throw_if_ended();
     engine_.begin(progress, call);
+  }
+  poll(progress, call, waiter);
+}
+
+void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
+  shm::Progress progress;
+  if (shm::meeting.run_small(engine_, progress, meeting, pauses_)) return;
+  if (progress.call == nullptr) {
+    throw_if_ended();
+    engine_.begin(progress, meeting, shm::meeting);
+  }
+  poll(progress, meeting, waiter);
+}
+
+// Waits for an operation that has begun: spins, then yields the core, then waits through the waiter.
+void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
+  try {
     engine_.advance();
-    for (int i = 0; i < pauses_ && !progress.is_complete(); ++i) {
+    for (int i = 0; i < pauses_ && !progress.is_complete() && !engine_.is_halted(); ++i) {
       shm::pause();
       engine_.advance();
     }
-  }
-  for (int i = 0; i < yields; ++i) {
-    if (progress.is_complete()) return;
-    sched_yield();
-    engine_.advance();
-  }
-  if (progress.is_complete()) return;
-  try {
-    waiter.wait(call, progress.first, [&] {
-      engine_.advance();
-      return progress.is_complete();
-    });
+    for (int i = 0; i < yields; ++i) {
+      if (try_to_complete(progress)) return;
+      sched_yield();
+    }
+    waiter.wait(call, progress.call_number, [&] { return try_to_complete(progress); });
+  } catch (const Error& error) {
+    give_up(error);
+    engine_.give_up();
+    throw;
   } catch (...) {
     engine_.give_up();  // `progress` goes out of scope, and nothing may follow it
     throw;
   }
 }
 
+// Makes progress, and returns whether the operation is complete. Throws if it never will be.
+bool ShmTransport::try_to_complete(const shm::Progress& progress) {
+  if (progress.is_complete()) return true;
+  if (!engine_.is_halted()) engine_.advance();
+  if (progress.is_complete()) return true;
+  if (++polls_ % polls_per_look == 0) engine_.look_for_closed_members();
+  throw_if_ended();
+  return false;
+}
+
 std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
-  return std::make_unique<ShmPending>(engine_, call);
+  return std::make_unique<Operation>(*this, call);
+}
+
+std::unique_ptr<Pending> ShmTransport::start_meeting(const shm::Meeting& meeting) {
+  return std::make_unique<Operation>(*this, meeting);
 }
 
 }  // namespace rankmesh

@@ -224,7 +224,7 @@ TEST_CASE("the fast check accepts no call that the full check rejects") {
   f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with the caller itself, in place
   CHECK(f.log.size() == sent + 12);
   // All calls on a broken group throw.
-  f.connection->mark_broken("a test broke it");
+  f.connection->mark_broken(Error{"a test broke it"});
   CHECK_THROWS_WITH_AS(f.group->all_reduce(part(0, 4)), doctest::Contains("a test broke it"),
                        ClosedError);
   CHECK_THROWS_AS(f.group->barrier(), ClosedError);

@@ -220,7 +220,7 @@ TEST_CASE(
   } catch (const TimeoutError& error) {
     message = error.message();
   }
-  CHECK_CONTAINS(message, first.name() + ".all_reduce (step 1 of its group in shared memory)");
+  CHECK_CONTAINS(message, first.name() + ".all_reduce(1 x int32, sum, in place), call 1 ");
   // The rank that asks first learns that its partner waits for another operation. Later ones may
   // find that their partner has already left, so it is missing.
   int heard = has_part(message, "waits in") ? 1 : 0;
@@ -367,7 +367,7 @@ TEST_CASE(
       FAIL("no exception");
     } catch (const TimeoutError& error) {
       CHECK(error.missing() == std::vector<Rank>{last()});
-      CHECK_CONTAINS(error.message(), "tp.all_reduce (collective 0 of its group)");
+      CHECK_CONTAINS(error.message(), "tp.all_reduce(1 x int32, sum, in place), call 1 ");
     }
     CHECK_THROWS_AS((void)work.test(), ClosedError);
     CHECK_THROWS_AS(tp.barrier(), ClosedError);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a call: a pointer with a memory kind, an element type and a 64-bit count.
+// Describes the memory that is passed to a call: a pointer, a memory kind, an element type and a
+// 64-bit count.
 #pragma once
 
 #include <concepts>
@@ -17,14 +18,15 @@
 
 namespace rankmesh {
 
-/// Whether memory is on the host or on a device. The type of the argument determines the kind:
-/// std::span and containers are host memory, and DeviceSpan is device memory. rankmesh never
-/// guesses the kind from a pointer.
+/// Says whether memory is on the host or on a device. The C++ type of an argument determines its
+/// memory kind: a std::span or a container is host memory, and a DeviceSpan is device memory.
+/// rankmesh never guesses the kind from a pointer.
 enum class MemoryKind : std::uint8_t { host, device };
 /// Returns "host" or "device".
 RANKMESH_API std::string_view to_string(MemoryKind kind);
 
-/// A view of device memory: a pointer and a number of elements. The view does not own the memory.
+/// A view of device memory, which consists of a pointer and a number of elements. The view does not
+/// own the memory.
 template <Element T>
 class DeviceSpan {
  public:
@@ -34,7 +36,7 @@ class DeviceSpan {
   [[nodiscard]] constexpr T* data() const { return data_; }
   [[nodiscard]] constexpr std::size_t size() const { return count_; }
   /// Returns the `count` elements that begin at element `offset`.
-  /// @throws UsageError if these elements reach past the end.
+  /// @throws UsageError if `offset + count` is greater than size().
   [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"DeviceSpan::subspan reaches past the end",
@@ -47,15 +49,15 @@ class DeviceSpan {
   std::size_t count_ = 0;
 };
 
-/// A view of memory whose element type is a value instead of a template argument. `Byte` is `const
-/// std::byte` for inputs and `std::byte` for outputs. The view does not own the memory.
+/// A view of memory that stores its element type as a value instead of a template argument. `Byte`
+/// is `const std::byte` for inputs and `std::byte` for outputs. The view does not own the memory.
 template <class Byte>
 struct BasicBuffer {
   Byte* data = nullptr;
   std::int64_t count = 0;
   DataType type = DataType::uint8;
   MemoryKind kind = MemoryKind::host;
-  const SymmetricWindow* window = nullptr;  ///< the window if this is a SymmetricSpan, else null
+  const SymmetricWindow* window = nullptr;  ///< the window of symmetric memory, or null
 
   /// Returns the size in bytes.
   [[nodiscard]] std::int64_t bytes() const {
@@ -66,7 +68,7 @@ struct BasicBuffer {
     return {data == nullptr ? nullptr : data + offset * static_cast<std::int64_t>(size_of(type)), n,
             type, kind, window};
   }
-  /// Returns a buffer for input that views the same memory.
+  /// Returns an input buffer over the same memory.
   [[nodiscard]] BasicBuffer<const std::byte> as_input() const {
     return {data, count, type, kind, window};
   }
@@ -74,8 +76,8 @@ struct BasicBuffer {
 using Buffer = BasicBuffer<std::byte>;
 using ConstBuffer = BasicBuffer<const std::byte>;
 
-/// Contiguous host memory whose elements are of a DataType: std::span, std::vector, std::array and
-/// the like.
+/// Contiguous host memory whose element type has a DataType, for example a std::span, a std::vector
+/// or a std::array.
 template <class R>
 concept HostMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
@@ -95,7 +97,7 @@ template <class T>
 inline constexpr bool is_device_span<DeviceSpan<T>> = true;
 }  // namespace detail
 
-/// The memory that a collective accepts: host memory or a DeviceSpan.
+/// Memory that a collective accepts, which is host memory or a DeviceSpan.
 template <class R>
 concept Memory = HostMemory<R> || detail::is_device_span<std::remove_cvref_t<R>>;
 /// The element type of a Memory. The type is const if the memory is read-only.
@@ -106,14 +108,15 @@ using ElementOf = typename detail::MemoryElement<
 /// Memory that a collective may write.
 template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
-/// The input and the output of one call, which have the same element type and the same memory kind.
+/// An input and an output that one call accepts together. They have the same element type and the
+/// same memory kind.
 template <class In, class Out>
 concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
                          std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
                          detail::is_device_span<std::remove_cvref_t<In>> ==
                              detail::is_device_span<std::remove_cvref_t<Out>>;
 
-/// Returns the buffer that describes a Memory.
+/// Returns a buffer that describes the memory.
 template <Memory R>
 auto buffer_of(R&& memory) {
   using T = ElementOf<R>;

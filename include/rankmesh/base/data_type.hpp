@@ -28,14 +28,15 @@ enum class DataType : std::uint8_t {
   float8_e5m2,
 };
 
-/// A float of 16 or 8 bits. rankmesh/base/narrow_float.hpp defines it.
+/// A floating-point number of 16 or 8 bits. This template is defined in
+/// rankmesh/base/narrow_float.hpp.
 template <class Format, class Bits>
 struct NarrowFloat;
 
 namespace detail {
-/// The result of converting a value that is too large for the type. float16 and bfloat16 become
-/// infinity. The 8-bit types become their largest finite value, as CUDA's conversions do by
-/// default.
+/// Says what a conversion returns if the value is too large for the narrow type. Conversions to
+/// float16 and bfloat16 return infinity. Conversions to the 8-bit types return the largest finite
+/// value, which is also the default of CUDA's conversions.
 enum class Overflow : std::uint8_t { infinity, largest };
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat;
@@ -55,8 +56,8 @@ using Float8E5M2 =
                 std::uint8_t>;
 
 /// Calls `f` with std::type_identity<T>, where T is the C++ type of the elements, and returns the
-/// result of `f`. The result must have the same type for all T. Narrow floats are complete types
-/// only where rankmesh/base/narrow_float.hpp is included.
+/// result of `f`. The result must have the same type for all T. The narrow floats are complete
+/// types only if rankmesh/base/narrow_float.hpp is included.
 template <class F>
 constexpr decltype(auto) visit(DataType type, F&& f) {
   switch (type) {
@@ -93,7 +94,8 @@ constexpr decltype(auto) visit(DataType type, F&& f) {
 }
 
 namespace detail {
-// The sizes, in the order of DataType. They are stored in a table, because every call needs a size.
+// The sizes in bytes, in the order of the enumerators of DataType. Every call needs a size, and a
+// table is the fastest way to find it.
 inline constexpr std::uint8_t sizes_of_types[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
 }  // namespace detail
 
@@ -108,11 +110,11 @@ constexpr bool is_narrow_float(DataType type) {
          type == DataType::float8_e5m2;
 }
 
-/// Returns the name of the type in messages and files: "float32", "bfloat16", ...
+/// Returns the name that messages and files use for the type, for example "float32" or "bfloat16".
 RANKMESH_API std::string_view to_string(DataType type);
 
-/// Maps a C++ type to its DataType. Specialise this template for a type of your own, such as a half
-/// type, that has the same representation as one of the DataTypes.
+/// Maps a C++ type to its DataType. A program can specialise this template for its own type, for
+/// example for a half-precision type. The type must have the same representation as the DataType.
 template <class T>
 struct DataTypeOf {};
 

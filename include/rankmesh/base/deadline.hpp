@@ -17,8 +17,8 @@ class Deadline {
   using Duration = std::chrono::duration<double>;
 
   /// Starts a deadline.
-  /// @param after  the seconds from now. With 1e9 seconds (thirty years) or more, the deadline
-  /// never passes.
+  /// @param after  the time from now until the deadline, in seconds. A deadline of 1e9 seconds
+  /// (thirty years) or more never passes.
   explicit Deadline(Duration after)
       : after_{after},
         at_{after.count() < longest
@@ -27,13 +27,13 @@ class Deadline {
 
   /// Returns whether the deadline has passed.
   [[nodiscard]] bool passed() const { return Clock::now() >= at_; }
-  /// Returns the remaining time in seconds. The result is 0 after the deadline, and never more than
+  /// Returns the remaining time in seconds. The result is 0 after the deadline, and it is at most
   /// 1e9.
   [[nodiscard]] Duration left() const {
     return at_ == Clock::time_point::max() ? Duration{longest}
                                            : std::max(Duration{0}, Duration{at_ - Clock::now()});
   }
-  /// Returns the seconds that the deadline was started with, for messages.
+  /// Returns the number of seconds that was passed to the constructor. Messages print this number.
   [[nodiscard]] double seconds() const { return after_.count(); }
 
  private:
@@ -44,13 +44,14 @@ class Deadline {
 };
 
 /// Checks that a duration is positive.
-/// @param name  the option that holds the duration, for the message.
+/// @param name  the name of the option that contains the duration. The error message prints this
+/// name.
 /// @throws UsageError if the duration is zero, negative or NaN.
 RANKMESH_API void require_positive(Deadline::Duration duration, const char* name);
 
-/// Returns the default timeout of waits: the value of the environment variable `RANKMESH_TIMEOUT`
-/// in seconds, or 600 seconds if the variable is not set.
-/// @throws UsageError if the variable is not a positive number up to 1e9.
+/// Returns the default timeout of waits. It is the value of the environment variable
+/// `RANKMESH_TIMEOUT` in seconds, or 600 seconds if the variable is unset or empty.
+/// @throws UsageError if the value of the variable is not a positive number of at most 1e9.
 RANKMESH_API Deadline::Duration default_timeout();
 
 }  // namespace rankmesh

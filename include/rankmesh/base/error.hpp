@@ -15,9 +15,9 @@
 
 namespace rankmesh {
 
-/// The base class of all exceptions of rankmesh. `message()` names the error and its place, and
-/// `hint()` suggests a remedy. The hint may be empty. `what()` returns both, with the hint on a
-/// second line.
+/// The base class of all exceptions of rankmesh. `message()` describes the error and says where it
+/// occurred. `hint()` suggests a remedy and may be empty. `what()` returns the message, followed by
+/// the hint on a second line.
 class RANKMESH_API Error : public std::runtime_error {
  public:
   explicit Error(std::string message, std::string hint = {});
@@ -35,64 +35,66 @@ class RANKMESH_API SpecError : public Error {
  public:
   SpecError(std::string message, std::string hint,
             std::optional<std::size_t> position = std::nullopt);
-  /// Returns the place of the error in the text, in bytes from 0, if the error has one.
+  /// Returns the byte offset of the error in the text, or nothing if the error has no position.
   [[nodiscard]] std::optional<std::size_t> position() const noexcept { return position_; }
 
  private:
   std::optional<std::size_t> position_;
 };
 
-/// A call breaks its contract, for example by wrong sizes, overlapping buffers or a root outside
-/// the group. This exception is thrown before any data is sent, so the coordinator stays usable.
+/// A call violates its contract. For example, a buffer has the wrong size, buffers overlap, or the
+/// root is not in the group. This exception is thrown before any data is sent, so the coordinator
+/// stays usable.
 class RANKMESH_API UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// The mesh has no groups of the requested name. The hint lists the names that exist.
+/// The requested name does not exist. For example, no family of the mesh has this name. The hint
+/// lists the existing names.
 class RANKMESH_API UnknownName : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// This rank is in no group of the requested family.
+/// A rank is in no group of the requested family, or it is outside the requested layout.
 class RANKMESH_API NotMember : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// The object was closed, or an earlier failure left the coordinator broken.
+/// The object was closed, or the coordinator is broken because of an earlier failure.
 class RANKMESH_API ClosedError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A call needs a device transport, and there is none. The message gives the reason. For example,
-/// it names a library that was not found and the places that were searched.
+/// A call needs a device transport, but the mesh has none. The message gives the reason. For
+/// example, it names a library that was not found and the places where rankmesh searched for it.
 class RANKMESH_API NoDeviceError : public Error {
  public:
   using Error::Error;
 };
 
-/// The transport or the data type does not offer the operation.
+/// The operation is not supported by the transport or for the data type.
 class RANKMESH_API UnsupportedError : public Error {
  public:
   using Error::Error;
 };
 
-/// Data from another rank is not the expected data: the data is truncated, is of another kind, or
-/// is not a message of rankmesh. This exception is also thrown if the sender could not create its
-/// message. The exception then holds the reason.
+/// Data from another rank is invalid: it is truncated, it is of an unexpected kind, or it is not a
+/// message of rankmesh. This exception is also thrown if the sender could not create its message.
+/// In this case the exception contains the reason.
 class RANKMESH_API DataError : public Error {
  public:
   using Error::Error;
 };
 
-/// The ranks do not agree, or some of them failed before the first collective. Every rank throws
-/// this exception with the same text.
+/// The ranks passed different values where all values must be equal, or some ranks failed before
+/// the first collective. Every rank throws this exception with the same text.
 class RANKMESH_API MismatchError : public Error {
  public:
-  /// @param is_common  whether every rank failed with the same message.
+  /// @param is_common  true if every rank failed with the same message.
   MismatchError(std::string message, std::string hint, bool is_common)
       : Error{std::move(message), std::move(hint)}, is_common_{is_common} {}
   [[nodiscard]] bool is_common() const noexcept { return is_common_; }
@@ -101,12 +103,19 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
-/// A deadline passed.
+/// Another rank gave up an operation or left the mesh, so the operation of this rank can never be
+/// complete. The message names that rank and its reason.
+class RANKMESH_API PeerError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A wait did not end before its deadline.
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
-  /// Returns the world ranks that did not report. The list is empty if these ranks could not be
-  /// determined.
+  /// Returns the missing ranks, which did not come to the wait. The list is empty if the missing
+  /// ranks could not be determined.
   [[nodiscard]] const std::vector<Rank>& missing() const noexcept { return missing_; }
 
  private:

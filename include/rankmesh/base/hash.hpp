@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 128-bit hashes, for digests and for the comparison of ranks.
+// 128-bit hashes, which are used for digests and to compare values between ranks.
 #pragma once
 
 #include <compare>
@@ -24,10 +24,10 @@ struct Hash128 {
 RANKMESH_API Hash128 hash_bytes(std::string_view bytes);
 
 /// Returns the hash of bytes that the caller supplies in pieces.
-/// @param next  returns the next piece; an empty piece ends the bytes.
+/// @param next  a function that returns the next piece. An empty piece marks the end.
 RANKMESH_API Hash128 hash_pieces(const std::function<std::string_view()>& next);
 
-/// Returns 32 hexadecimal digits, the high half first.
+/// Returns the hash as 32 hexadecimal digits, beginning with the high half.
 RANKMESH_API std::string to_string(const Hash128& hash);
 
 }  // namespace rankmesh

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole numbers with a meaning. A world rank can therefore never be passed as a rank in group.
+// Integers with a separate type for each meaning. For example, a world rank cannot be passed as a
+// rank in group.
 #pragma once
 
 #include <compare>
@@ -8,16 +9,16 @@
 
 namespace rankmesh {
 
-/// A whole number with a meaning. An integer converts to an Index, but an Index of one meaning
-/// never converts to an Index of another meaning. For example, a world rank cannot be passed as a
-/// rank in group.
+/// An integer whose type states its meaning. A plain integer converts to an Index implicitly, but
+/// an Index of one meaning never converts to an Index of another meaning. For example, a world rank
+/// cannot be passed as a rank in group.
 template <class Meaning>
 class Index {
  public:
   constexpr Index() = default;
   template <std::integral I>
   constexpr Index(I value)
-      : value_{static_cast<std::int64_t>(value)} {}  // implicit: literals stay readable
+      : value_{static_cast<std::int64_t>(value)} {}  // implicit, so that literals can be passed
 
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
   friend constexpr auto operator<=>(const Index&, const Index&) = default;
@@ -26,7 +27,8 @@ class Index {
   std::int64_t value_ = 0;
 };
 
-/// The number of a process in the world, which is the communicator that the user passed.
+/// The number of a process in the world. The world is the communicator that the program passes to
+/// the mesh.
 using Rank = Index<struct RankMeaning>;
 /// The number of a process inside one group.
 using RankInGroup = Index<struct RankInGroupMeaning>;

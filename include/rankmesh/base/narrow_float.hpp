@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Floats of 16 and 8 bits. They are converted to float32 for arithmetic.
+// Floating-point numbers of 16 and 8 bits. They are converted to float32 for arithmetic.
 #pragma once
 
 #include <bit>
@@ -16,13 +16,13 @@ namespace rankmesh {
 namespace detail {
 
 /// Converts between float32 and a format that has one sign bit, `exponent` exponent bits and
-/// `mantissa` mantissa bits, as in IEEE 754. The format e4m3 has no infinity. Its highest exponent
-/// stands for numbers, and only the pattern in which all of these bits are 1 is NaN (Micikevicius
-/// et al., FP8 Formats for Deep Learning, arXiv 2209.05433).
+/// `mantissa` mantissa bits, as in IEEE 754. The format e4m3 has no infinity, so values with the
+/// highest exponent are ordinary numbers. The only exception is NaN, whose exponent bits and
+/// mantissa bits are all 1 (Micikevicius et al., FP8 Formats for Deep Learning, arXiv 2209.05433).
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat {
   static constexpr int bias = (1 << (exponent - 1)) - 1;
-  static constexpr int shift = 23 - mantissa;  // from the mantissa of float32
+  static constexpr int shift = 23 - mantissa;  // float32 has 23 mantissa bits
   static constexpr std::uint32_t all_exponents = ((1U << exponent) - 1) << mantissa;
   static constexpr std::uint32_t nan = has_infinity && overflow == Overflow::infinity
                                            ? all_exponents | (1U << (mantissa - 1))
@@ -33,9 +33,9 @@ struct NarrowFormat {
   static constexpr float decode(Bits stored) {
     const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
     const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
-    // The exponent of float32 is larger by a constant. A multiplication adds the constant and
-    // normalises the subnormal numbers of this format. An addition to the bits would not normalise
-    // them.
+    // The stored exponent of float32 is larger by a constant. A multiplication adds this constant
+    // and also normalises the subnormal numbers of the narrow format. Adding the constant to the
+    // bits would not normalise them.
     float value = std::bit_cast<float>(magnitude << shift);
     if constexpr (bias != 127)
       value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
@@ -78,9 +78,9 @@ struct NarrowFormat {
 }  // namespace detail
 
 /// Stores a number in a narrow format. The conversion from float rounds to the nearest value, and
-/// rounds a tie to the even value. The conversion to float is exact. The type has no arithmetic, so
-/// convert to float first. CUDA's __half and __nv_bfloat16 have the same representation as Float16
-/// and BFloat16.
+/// it rounds a tie to the even value. The conversion to float is exact. The type has no arithmetic
+/// operators, so a program converts to float before it computes. CUDA's __half and __nv_bfloat16
+/// have the same representation as Float16 and BFloat16.
 template <class Format, class Bits>
 struct NarrowFloat {
   Bits bits = 0;
@@ -93,7 +93,7 @@ struct NarrowFloat {
     return result;
   }
   constexpr explicit operator float() const { return Format::decode(bits); }
-  /// Compares the bits: a NaN equals itself, and +0 and -0 differ.
+  /// Compares the bits. Therefore a NaN equals itself, and +0 differs from -0.
   friend constexpr bool operator==(NarrowFloat, NarrowFloat) = default;
 };
 
@@ -118,7 +118,7 @@ struct DataTypeOf<Float8E5M2> {
 /// @param type  the narrow type of the elements at `from`.
 RANKMESH_API void widen(DataType type, const std::byte* from, std::span<float> to);
 /// Converts float32 to `from.size()` narrow floats. Each number is rounded to the nearest value,
-/// and a tie to the even value. The function is local and does not throw.
+/// and a tie is rounded to the even value. The function is local and does not throw.
 /// @param type  the narrow type of the elements at `to`.
 RANKMESH_API void narrow(DataType type, std::span<const float> from, std::byte* to);
 

@@ -10,7 +10,7 @@
 
 namespace rankmesh {
 
-/// The operations of a group, with the names of MPI and torch.distributed.
+/// The operations of a group. They have the same names as in MPI and torch.distributed.
 enum class Operation : std::uint8_t {
   barrier,
   broadcast,
@@ -29,12 +29,12 @@ inline constexpr std::size_t operation_count = 12;
 /// Returns the name, for example "all_reduce".
 RANKMESH_API std::string_view to_string(Operation operation);
 
-/// Returns whether the operation computes with the elements.
+/// Returns whether the operation is a reduction.
 constexpr bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::all_reduce ||
          operation == Operation::reduce_scatter;
 }
-/// Returns whether the operation involves two members of the group instead of all members.
+/// Returns whether the operation is point-to-point: send, recv or send_recv.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 
 }  // namespace rankmesh

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A reference to a device stream that needs no device header.
+// A reference to a device stream. It can be used without the headers of CUDA.
 #pragma once
 
 namespace rankmesh {
@@ -11,7 +11,7 @@ class StreamRef {
  public:
   constexpr StreamRef() = default;
   constexpr StreamRef(void* native)
-      : native_{native} {}  // implicit: a cudaStream_t is such a pointer
+      : native_{native} {}  // implicit, because a cudaStream_t is a pointer
   /// Returns the `cudaStream_t`, or null for the default stream.
   [[nodiscard]] constexpr void* native() const { return native_; }
 

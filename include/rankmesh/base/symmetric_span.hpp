@@ -15,10 +15,10 @@
 
 namespace rankmesh {
 
-/// A view of this rank's part of symmetric memory (Mesh::allocate_symmetric), or of a stretch of
-/// that part. The view does not own the memory, which is released when the mesh is closed. The view
-/// converts to std::span, but collectives treat a std::span as ordinary memory. Only SymmetricSpan
-/// marks memory as symmetric.
+/// A view of this rank's part of a symmetric allocation (see Mesh::allocate_symmetric), or of a
+/// range of elements in this part. The view does not own the memory. Closing the mesh releases the
+/// memory. The view converts to std::span, but a collective treats a std::span as ordinary memory.
+/// Only a SymmetricSpan tells the collective that the memory is symmetric.
 template <Element T>
 class SymmetricSpan {
  public:
@@ -26,7 +26,7 @@ class SymmetricSpan {
   using value_type = std::remove_cv_t<T>;
 
   SymmetricSpan() = default;
-  /// Creates a view. The mesh calls this constructor.
+  /// Creates a view. Only the mesh calls this constructor.
   /// @param window  the allocation that contains the memory.
   SymmetricSpan(std::shared_ptr<const SymmetricWindow> window, T* data, std::size_t count)
       : window_{std::move(window)}, data_{data}, count_{count} {}
@@ -37,16 +37,18 @@ class SymmetricSpan {
   [[nodiscard]] T* begin() const { return data_; }
   [[nodiscard]] T* end() const { return data_ + count_; }
   [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
-  /// Returns the `count` elements that begin at element `offset`, as symmetric memory. Members of a
-  /// group may pass different stretches to one call.
-  /// @throws UsageError if these elements reach past the end.
+  /// Returns a view of the `count` elements that begin at element `offset`. These elements are
+  /// symmetric memory too. The members of a group may pass different ranges of elements to the same
+  /// call.
+  /// @throws UsageError if `offset + count` is greater than size().
   [[nodiscard]] SymmetricSpan subspan(std::size_t offset, std::size_t count) const {
     if (offset > count_ || count > count_ - offset)
       throw UsageError{"SymmetricSpan::subspan reaches past the end",
                        "keep offset + count within size()"};
     return {window_, data_ + offset, count};
   }
-  operator std::span<T>() const { return {data_, count_}; }  // implicit: it is one
+  // Implicit, so that functions that take a std::span accept this view.
+  operator std::span<T>() const { return {data_, count_}; }
   [[nodiscard]] const SymmetricWindow* window() const { return window_.get(); }
 
  private:

@@ -12,28 +12,30 @@
 
 namespace rankmesh::device {
 
-/// Knows which CUDA graphs contain operations of which communicators. A communicator must not be
-/// destroyed before such a graph.
+/// Records which CUDA graphs contain operations of which communicators. A communicator must not be
+/// destroyed while a CUDA graph contains its operations.
 ///
-/// The program may capture graphs, clone and instantiate them without rankmesh. Each capture
-/// therefore gets a CUDA user object (cudaGraphRetainUserObject). CUDA destroys this object
-/// together with the last graph, clone or executable graph that was made from the capture.
+/// The program may capture, clone and instantiate graphs without calling rankmesh. To find out when
+/// a graph is destroyed, this class attaches a CUDA user object to each capture
+/// (cudaGraphRetainUserObject). CUDA destroys the user object together with the last graph, clone
+/// or executable graph that was made from the capture.
 class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
-  /// If the stream is being captured, remembers the capture with the name. Call it with each
-  /// operation. Costs one call of cudaStreamIsCapturing.
+  /// If the stream is being captured, records the capture under `name`. Call note() once for each
+  /// operation. Cost without a capture: one call of cudaStreamIsCapturing.
   void note(StreamRef stream, const std::string& name);
-  /// Returns the names that have captures in existing graphs, with the number of captures for each
-  /// name. CUDA reports the destruction of a graph a moment after it has happened. So if there are
-  /// captures, this function waits for such a report for up to half a second.
-  /// @param only  A name. If it is not empty, the result leaves out all other names.
+  /// Returns the names whose captures are still part of a graph, with the number of captures for
+  /// each name. CUDA reports the destruction of a graph with a short delay. If there are captures,
+  /// this function therefore waits up to half a second for the report that the graphs are
+  /// destroyed.
+  /// @param only  If `only` is not empty, the result contains no other names.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
 
  private:
   struct State;
   std::shared_ptr<State> state_;
-  std::map<std::string, std::uint64_t> last_capture_;  // per name
+  std::map<std::string, std::uint64_t> last_capture_;  // the last capture of each name
 };
 
 }  // namespace rankmesh::device

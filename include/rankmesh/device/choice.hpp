@@ -22,22 +22,22 @@ struct ClaimedDevice {
 };
 }  // namespace detail
 
-/// Reserves a device for this process. One rank uses at most one device, so all meshes of a process
-/// must reserve the same one. Copies share the reservation; the reservation ends when the last copy
-/// is destroyed.
+/// Reserves a device for this process. A rank uses at most one device, so all meshes of a process
+/// must reserve the same device. Copies of a Claim share the reservation, which ends when the last
+/// copy is destroyed.
 class RANKMESH_API Claim {
  public:
   Claim() = default;
-  /// @throws UsageError  Another device is already reserved.
+  /// @throws UsageError if this process has already reserved another device.
   explicit Claim(int device);
   [[nodiscard]] int device() const { return device_->number; }
 
-  /// While an object of this class exists, only the thread that created it may issue work for the
-  /// device. NCCL does not support several threads that use communicators of one device, even if
+  /// While an Issuing object exists, only the thread that created the object may issue work for the
+  /// device. NCCL does not allow several threads to use communicators of the same device, even if
   /// the communicators belong to different meshes.
   class RANKMESH_API Issuing {
    public:
-    /// @throws UsageError  Another thread is issuing work.
+    /// @throws UsageError if another thread is issuing work for the device.
     explicit Issuing(const Claim& claim);
     ~Issuing() { device_->issuing.clear(std::memory_order_release); }
     Issuing(const Issuing&) = delete;
@@ -54,31 +54,36 @@ class RANKMESH_API Claim {
 /// Returns the device that this process has reserved.
 RANKMESH_API std::optional<int> claimed();
 
-/// Throws UsageError if the calling thread's current device is another device, because NCCL would
-/// use the current device.
+/// Throws UsageError unless `device` is the current device of the calling thread. NCCL always uses
+/// the current device.
 RANKMESH_API void require_current(int device);
 
-/// Identifies a device among all devices. MIG instances have their own UUIDs.
+/// Identifies a physical device or a MIG instance. Each MIG instance has its own UUID.
 struct Identity {
   unsigned char uuid[16] = {};
   char bus_id[16] = {};
 };
 
-/// Chooses the device of this rank, makes it current and reserves it. Local. The choice is the
-/// first of these that exists: `wanted`; the device that the process has reserved; the current
-/// device, unless it is number 0, which is current even if the program has chosen no device;
-/// `local_rank` modulo `visible`.
-/// @param local_rank  The node-local rank.
+/// Chooses the device of this rank, makes it current and reserves it. Local. The function takes the
+/// first of these devices that applies:
+/// 1. `wanted`, if it is set;
+/// 2. the device that the process has already reserved;
+/// 3. the current device, unless it is device 0, which CUDA makes current by default;
+/// 4. `local_rank` modulo `visible`.
+///
+/// @param local_rank  This rank's number among the ranks on its node.
 /// @param visible     The number of visible devices.
-/// @throws UsageError  `wanted` is not visible, or another mesh of the process uses another device.
+/// @throws UsageError if `wanted` is not visible, or if another mesh of this process uses a
+/// different device.
 RANKMESH_API Claim choose(std::optional<int> wanted, int local_rank, int visible);
 
-/// Returns the identity of a visible device. @throws CudaError.
+/// Returns the identity of a visible device.
+/// @throws CudaError if CUDA reports an error.
 RANKMESH_API Identity identity_of(int device);
 
-/// Looks for two ranks that use the same device. Returns an error text that names the first two
-/// such ranks and the launch options that give each rank its own device. Returns an empty text if
-/// no two ranks use the same device.
+/// Looks for two ranks that use the same device. If two ranks do, returns an error text that names
+/// the first two ranks found and the launch options that give each rank its own device. Otherwise
+/// returns an empty text.
 /// @param nodes       The node of each rank.
 /// @param identities  The device of each rank.
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,

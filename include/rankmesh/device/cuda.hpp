@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors and versions of CUDA's runtime.
+// Errors and versions of the CUDA runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,22 +29,21 @@ namespace detail {
 }  // namespace detail
 
 /// Checks the return value of a function of the CUDA runtime.
-/// @throws CudaError  The error holds CUDA's own text, the function and the source location of the
-///                    call.
+/// @throws CudaError unless `code` is cudaSuccess. The error holds CUDA's own text, the name of the
+/// function, and the source location of the call.
 inline void check(cudaError_t code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != cudaSuccess) [[unlikely]]
     detail::fail(code, function, where);
 }
 
-/// Holds the versions of CUDA in CUDA's own numbers (12040 means 12.4).
+/// Holds the versions of CUDA, encoded as in CUDA itself: 12040 means 12.4.
 struct CudaVersions {
-  int runtime = 0;  ///< The runtime that is linked into rankmesh.
-  int driver = 0;   ///< The newest CUDA that the driver supports; 0 without a driver.
+  int runtime = 0;  ///< The version of the runtime that is linked into rankmesh.
+  int driver = 0;   ///< The newest version that the driver supports; 0 without a driver.
   int devices = 0;  ///< The number of devices that this process sees.
 };
-/// Returns the versions. Local. Without a driver, the driver's version and the number of devices
-/// are 0.
+/// Returns the versions of CUDA and the number of devices. Local.
 RANKMESH_API CudaVersions cuda_versions() noexcept;
 
 }  // namespace rankmesh::device

@@ -6,13 +6,14 @@
 
 namespace rankmesh {
 
-/// Defers the device operations between begin() and end().
+/// Defers device operations: the operations that are added after begin() are issued by end().
 class DeviceBatch {
  public:
   virtual ~DeviceBatch() = default;
-  /// Opens the batch. @throws UsageError  A batch is already open in this thread.
+  /// Opens the batch.
+  /// @throws UsageError if a batch is already open in this thread.
   virtual void begin() = 0;
-  /// Issues the operations. The batch is closed afterwards, also after an exception.
+  /// Issues the operations. The batch is closed afterwards, even after an exception.
   virtual void end(const Deadline& deadline) = 0;
 };
 

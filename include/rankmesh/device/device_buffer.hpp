@@ -20,15 +20,16 @@ RANKMESH_API void release(void* memory) noexcept;
 enum class Direction { to_device, to_host };
 RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction direction,
                        StreamRef stream);
-/// Copies within device memory, in stream order; the host does not wait.
+/// Copies within device memory, in stream order. The host does not wait for the copy.
 RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream);
 }  // namespace detail
 
 /// Owns memory of the current device. The elements are not initialised. Move-only.
 ///
-/// This header includes no headers of CUDA, so programs that use it compile without CUDA; in such a
-/// build, the constructors throw NoDeviceError. Allocating and freeing may wait for all work on the
-/// device, so avoid both while operations on the device wait for other ranks.
+/// This header includes no CUDA headers, so programs that use it also compile without CUDA. If
+/// rankmesh was built without CUDA, the constructors throw NoDeviceError. Allocating and freeing
+/// may wait for all work on the device. Do not allocate or free a DeviceBuffer while operations on
+/// the device wait for other ranks.
 template <Element T>
 class DeviceBuffer {
  public:
@@ -55,15 +56,16 @@ class DeviceBuffer {
   [[nodiscard]] DeviceSpan<T> span() const noexcept { return {data_, count_}; }
 
   /// Copies `values` into the first elements, in stream order. Blocks until the copy is complete.
-  /// @throws UsageError  There are more than size() values.
-  /// @throws TimeoutError  The copy did not end within default_timeout().
+  /// @throws UsageError if there are more than size() values.
+  /// @throws TimeoutError if the copy does not end within default_timeout().
   void upload(std::span<const T> values, StreamRef stream) {
     if (values.size() > count_) throw UsageError{"the upload has more elements than the buffer"};
     detail::copy(data_, values.data(), values.size() * sizeof(T), detail::Direction::to_device,
                  stream);
   }
-  /// Waits for all work that is now on the stream, and then returns the elements. Blocks.
-  /// @throws TimeoutError  The work did not end within default_timeout().
+  /// Blocks until the work that is already on the stream is complete, and then returns the
+  /// elements.
+  /// @throws TimeoutError if the work does not end within default_timeout().
   [[nodiscard]] std::vector<T> download(StreamRef stream) const {
     std::vector<T> values(count_);
     detail::copy(values.data(), data_, count_ * sizeof(T), detail::Direction::to_host, stream);

@@ -10,15 +10,18 @@
 
 namespace rankmesh::device {
 
-/// Holds a CUDA stream. The destructor destroys a created stream, but not an adopted stream.
-/// Move-only. The destructor does not wait for the work on the stream.
+/// Holds a CUDA stream. Move-only. The destructor destroys a stream that create() has made, and
+/// leaves a stream that was passed to adopt() as it is. The destructor does not wait for the work
+/// on the stream.
 class RANKMESH_API Stream {
  public:
   Stream() = default;
-  /// Creates a stream of the current device that does not wait for the default stream.
-  /// @param priority  Lower numbers run first. CUDA limits it to the range of the device.
+  /// Creates a stream on the current device. The stream does not synchronise with the default
+  /// stream (cudaStreamNonBlocking).
+  /// @param priority  Lower numbers mean higher priority. CUDA clamps the number to the range that
+  ///                  the device supports.
   static Stream create(int priority = 0);
-  /// Refers to a stream of the program.
+  /// Refers to a stream that the program owns.
   static Stream adopt(cudaStream_t native) { return Stream{native, false}; }
   ~Stream();
   Stream(Stream&& other) noexcept
@@ -35,10 +38,11 @@ class RANKMESH_API Stream {
   [[nodiscard]] cudaStream_t native() const noexcept { return native_; }
   operator StreamRef() const noexcept {
     return StreamRef{native_};
-  }  // implicit: a stream is its reference
+  }  // implicit: a Stream can be passed wherever a StreamRef is expected
   /// Returns whether all work on the stream has ended.
   [[nodiscard]] bool query() const;
-  /// Polls until all work on the stream has ended. @throws TimeoutError.
+  /// Polls until all work on the stream has ended.
+  /// @throws TimeoutError if the deadline passes.
   void wait(const Deadline& deadline) const;
 
  private:
@@ -49,12 +53,12 @@ class RANKMESH_API Stream {
 
 /// Waits until all work on the current device has ended, including the work of other libraries.
 ///
-/// cudaDeviceSynchronize has no deadline, so another thread calls it. When the deadline passes,
-/// that thread keeps waiting.
-/// @throws TimeoutError, CudaError.
+/// cudaDeviceSynchronize has no deadline, so a helper thread calls it. If the deadline passes, the
+/// helper thread keeps waiting.
+/// @throws TimeoutError if the deadline passes; CudaError if CUDA reports an error.
 RANKMESH_API void drain(const Deadline& deadline);
 
-/// A CUDA event without timing. Move-only.
+/// Holds a CUDA event that records no times. Move-only.
 class RANKMESH_API Event {
  public:
   Event();
@@ -68,7 +72,7 @@ class RANKMESH_API Event {
   Event& operator=(const Event&) = delete;
 
   [[nodiscard]] cudaEvent_t native() const noexcept { return native_; }
-  /// Records the work that is now on the stream.
+  /// Records the work that is on the stream when record() is called.
   void record(StreamRef stream);
   /// Returns whether the recorded work has ended.
   [[nodiscard]] bool query() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduces many small buffers with few collectives.
+// Reduces many small buffers in a few collectives.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +17,46 @@
 namespace rankmesh::exchange {
 
 struct BucketOptions {
-  /// The size of one collective. The default is 25 MiB, as in torch's DDP.
+  /// The size of a full collective, in bytes. The default is 25 MiB, as in torch's DDP.
   std::int64_t bytes = std::int64_t{25} << 20;
   ReduceOp op = ReduceOp::avg;
-  StreamRef stream{};  ///< Writes the device buffers before, and reads them afterwards.
+  StreamRef stream{};  ///< The stream on which the program uses device buffers.
 };
 
 /// Collects buffers, such as gradients, and reduces them over a group in collectives of about equal
-/// size, which run while the program continues:
+/// size. The collectives run while the program continues:
 ///
 ///     Bucket bucket{mesh["dp"]};
 ///     for (layer : backwards(layers)) { layer.backward(); bucket.add(layer.gradient); }
 ///     bucket.wait();    // all gradients are averages now
 ///
-/// All members must add the same buffers (count, type, kind of memory) in the same order. The add()
-/// that fills a collective issues it, so all ranks issue it at the same place among their other
-/// operations. In the first round, which ends with the first wait(), the members compare what each
-/// collective holds. Later rounds must be the same as the first.
+/// All members must add buffers of the same counts, types and kinds of memory in the same order. A
+/// collective is issued by the call of add() that fills it. So all ranks issue the collective at
+/// the same place among their other operations. A round ends with wait(). In the first round, the
+/// members compare the buffers of each collective. In later rounds, every member must add the same
+/// buffers as in the first round.
 ///
-/// Cost: one asynchronous all_reduce per `bytes` bytes, and another all_reduce when the type or the
-/// kind of memory changes. In the first round, each of these costs an additional blocking
-/// all_reduce of 16 bytes. Buffers are copied in and out; only a buffer that fills a collective
-/// alone is not copied. The memory for the copies is kept for the next round.
+/// Cost: one asynchronous all_reduce per `bytes` bytes. A change of the type or of the kind of
+/// memory also begins a new all_reduce. In the first round, each all_reduce is preceded by a
+/// blocking all_reduce of 16 bytes. Buffers are copied into the memory of the collective, and the
+/// results are copied back. A buffer that is alone in its collective is reduced in place and not
+/// copied. The memory of the collectives is reused in the next round.
 ///
-/// On host memory, the operations make progress in Mesh::progress(). On device memory, the copies
-/// run on `BucketOptions::stream` and the all_reduce runs on the group's own stream, so the stream
-/// of the program can compute at the same time. Thread safety: the rules of the group apply.
+/// On host memory, the operations make progress in Mesh::progress() (see Work). On device memory,
+/// the copies run on `BucketOptions::stream`, and the all_reduce runs on the group's own stream.
+/// The program's stream can therefore compute at the same time. Thread safety: the rules of the
+/// group apply.
 class RANKMESH_API Bucket {
  public:
-  /// Creates a bucket. Local. @throws UsageError  `bytes` is below 1.
+  /// Creates a bucket. Local.
+  /// @throws UsageError if `bytes` is less than 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
 
-  /// Adds a buffer. After wait() the buffer holds the result. Until then the memory must stay valid
-  /// and the program must not use it. May issue one or two collectives, so it is collective over
-  /// the group.
-  /// @throws MismatchError  In the first round, the members added different buffers. All members
-  ///                        throw it.
-  /// @throws UsageError  A later round differs from the first.
+  /// Adds a buffer. After wait(), the buffer holds the result. Until then, the memory must stay
+  /// valid, and the program must not use it. A call may issue up to two collectives, so add() is
+  /// collective over the group.
+  /// @throws MismatchError on all members if the members add different buffers in the first round.
+  /// @throws UsageError if a later round differs from the first round.
   template <WritableMemory M>
   void add(M&& values) {
     static_assert(rankmesh::detail::is_borrowed<M>,
@@ -61,12 +64,14 @@ class RANKMESH_API Bucket {
     add_buffer(buffer_of(values));
   }
   void add_buffer(const Buffer& buffer);
-  /// Issues the buffers that were added since the last collective. Collective over the group.
+  /// Issues a collective with the buffers that were added since the last collective. Collective
+  /// over the group.
   void flush();
-  /// Issues the remaining buffers and copies the results back. On host memory, it blocks until the
-  /// collectives are complete; on device memory, the stream waits for them. The next add() begins
-  /// another round.
-  /// @throws UsageError  The round differs from the first. @throws TimeoutError
+  /// Ends the round: issues the remaining buffers and copies the results back. On host memory,
+  /// blocks until the collectives are complete. On device memory, makes the stream wait for the
+  /// collectives. The next add() begins a new round.
+  /// @throws UsageError if the round differs from the first round; TimeoutError if the mesh's
+  /// timeout passes.
   void wait();
 
   /// Returns the number of collectives that were issued in this round.
@@ -76,7 +81,7 @@ class RANKMESH_API Bucket {
 
  private:
   struct Issued {
-    std::vector<Buffer> parts;  // the results are copied here; empty if they are in place
+    std::vector<Buffer> parts;  // the results are copied here; empty if reduced in place
     Work work;
   };
   [[nodiscard]] bool fits(const Buffer& buffer) const;
@@ -88,7 +93,7 @@ class RANKMESH_API Bucket {
   std::vector<Buffer> added_;  // not issued yet
   std::int64_t added_count_ = 0;
   std::vector<Issued> issued_;
-  // The memory of each collective of a round; null if it is a single buffer.
+  // The memory of each collective of a round; null for a collective of a single buffer.
   std::vector<std::shared_ptr<Tensor>> flat_;
   std::vector<Hash128> first_round_;  // the contents of each collective
   bool is_first_round_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends small messages from one rank to all others of a group without collective calls.
+// Sends small messages from one member to all other members of a group without collective calls.
 #pragma once
 
 #include <cstddef>
@@ -15,68 +15,75 @@
 
 namespace rankmesh::exchange {
 
-/// Holds the options of a control queue. They must be the same on every member.
+/// Holds the options of a control queue. The options must be the same on every member.
 struct ControlQueueOptions {
-  /// The number of chunks that the writer can be ahead of the slowest reader. If ranks share cores,
-  /// each wait of the writer costs a context switch.
+  /// The number of chunks by which the writer can be ahead of the slowest reader. Choose a large
+  /// number if ranks share cores, because each wait of the writer then costs a context switch.
   std::int64_t slots = 256;
-  /// The bytes of a chunk. A longer message is several chunks; it may have more chunks than there
-  /// are slots.
+  /// The size of a slot in bytes. A message that does not fit into one slot is written in several
+  /// chunks. It may have more chunks than the queue has slots.
   std::int64_t slot_bytes = 4096;
 };
 
-/// A queue with one writer. All other members read each message once and in order. A serving engine
-/// can use it to send each step to its workers. Unlike a broadcast, write() does not wait while the
-/// queue has free slots, and a reader can check for a message without waiting (try_read()).
+/// A queue with one writer. Every other member reads each message once and in order. For example, a
+/// serving engine can send each step to its workers through a control queue. Unlike a broadcast,
+/// write() does not wait for the readers while the queue has free slots. A reader can check for a
+/// message without waiting (try_read()).
 ///
-/// Readers on the writer's node read a ring in shared memory; readers on other nodes receive each
-/// message by MPI. Long messages to other nodes (above MPI's eager limit of some KiB) make progress
-/// only while the writer calls rankmesh or MPI.
+/// Readers on the writer's node read the messages from a ring in shared memory. Readers on other
+/// nodes, called remote readers, receive each message through MPI. Messages to other nodes that
+/// exceed MPI's eager limit (some KiB) make progress only while the writer calls rankmesh or MPI.
 ///
-/// Cost in shared memory: one copy by the writer and one by each reader, without system calls.
-/// Between nodes: one message per reader, and a copy at the writer that is kept until all readers
-/// have received it. The writer sends to each remote reader, as vLLM's message queue does. If a
-/// reader forwarded messages to other readers, these would have to wait until the forwarding reader
-/// reads. Memory: one segment of about slots x slot_bytes, without a name in /dev/shm (see
-/// SharedSegment).
+/// Cost in shared memory: the writer copies each message once, and each reader copies it once,
+/// without system calls. Cost between nodes: the writer sends one message to each remote reader,
+/// and keeps a copy of the message until all readers have received it. vLLM's message queue also
+/// sends to each remote reader. Readers do not forward messages, because other readers would then
+/// have to wait until the forwarding reader reads. Memory: one segment of about `slots` times
+/// `slot_bytes` bytes (see SharedSegment).
 ///
-/// A wait spins briefly, then yields the core, then sleeps for 50 us at a time. It does not spin if
-/// the node has fewer cores than members of the queue. Meanwhile asynchronous operations of the
-/// mesh make progress. Move-only. Thread safety: the rules of the mesh apply.
+/// While a rank waits for a message or a free slot, it first spins briefly, then yields its core,
+/// and then sleeps for 50 us at a time. It does not spin if the writer's node has fewer cores than
+/// members of the queue. Asynchronous operations of the mesh make progress during the wait.
+/// Move-only. Thread safety: the rules of the mesh apply.
 class RANKMESH_API ControlQueue {
  public:
-  /// Opens the queue. Collective over the group; blocks. Cost: a node discovery, one
+  /// Opens the queue. Collective over the group; blocks. Cost: one discovery of the nodes, one
   /// MPI_Comm_split, one segment, and two reductions of a few bytes.
-  /// @throws UsageError  The writer is outside the group, or an option is not positive.
-  /// @throws MismatchError  The members passed different arguments, or shared memory cannot be
-  /// created. All members throw it.
-  /// @throws TimeoutError
+  /// @throws UsageError if the writer is outside the group, or if an option is not positive.
+  /// @throws MismatchError on all members if they passed different arguments, or if the segment
+  /// cannot be created.
+  /// @throws TimeoutError if the mesh's timeout passes.
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();
   ControlQueue(ControlQueue&&) noexcept;
   ControlQueue& operator=(ControlQueue&&) noexcept;
 
   [[nodiscard]] bool is_writer() const noexcept;
-  /// Return the number of readers on the writer's node and on other nodes.
+  /// Returns the number of readers on the writer's node.
   [[nodiscard]] std::int64_t local_readers() const noexcept;
+  /// Returns the number of readers on other nodes.
   [[nodiscard]] std::int64_t remote_readers() const noexcept;
 
-  /// Writes a message. Only the writer may call it. Blocks while the slowest reader is too
-  /// far behind.
-  /// @param timeout  The time limit. If it is empty, the mesh's timeout applies.
-  /// @throws TimeoutError  The error names the late readers. If a part of the message has been
-  /// written, the queue is broken; otherwise it can still be used.
-  /// @throws UsageError  This rank is a reader. @throws ClosedError
+  /// Writes a message. Only the writer may call write(). Blocks while the slowest reader is too far
+  /// behind.
+  /// @param timeout  The time limit. If `timeout` is empty, the mesh's timeout applies.
+  /// @throws TimeoutError if the time limit passes. The error names the late readers. If a part of
+  /// the message has already been written, the queue is broken. Otherwise the queue can still be
+  /// used.
+  /// @throws UsageError if this rank is a reader, or if the queue has remote readers and the
+  /// message is longer than 2^31-1 bytes; ClosedError if the mesh is closed or the queue is broken.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
-  /// Reads the next message. Only readers may call it. Blocks until a message arrives.
-  /// @throws TimeoutError  The error names the writer.
-  /// @throws UsageError  This rank is the writer. @throws ClosedError
+  /// Reads the next message. Only readers may call read(). Blocks until a message arrives.
+  /// @throws TimeoutError if the time limit passes. The error names the writer.
+  /// @throws UsageError if this rank is the writer; ClosedError if the mesh is closed or the queue
+  /// is broken.
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});
   /// Reads the next message into `message`, whose memory can be reused for each message.
   void read(Bytes& message, std::optional<Deadline::Duration> timeout = {});
-  /// Reads the next message if its first chunk has arrived, and returns whether it has read a
-  /// message. It waits only for the other chunks of this message.
+  /// If the first chunk of the next message has arrived, reads this message and returns true.
+  /// Otherwise returns false without waiting. The function waits only for the remaining chunks of a
+  /// message that has begun to arrive.
   [[nodiscard]] bool try_read(Bytes& message);
 
  private:

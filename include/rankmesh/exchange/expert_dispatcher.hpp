@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends tokens to their experts and the results back.
+// Sends tokens to the ranks of their experts, and returns the results of the experts.
 #pragma once
 
 #include <concepts>
@@ -24,38 +24,41 @@ class RoutePlanner;
 }
 
 struct ExpertDispatcherOptions {
-  /// The block of rows of each local expert is padded with zeros to a multiple of this number, as
-  /// grouped matrix products need it.
+  /// The number of rows in each local slot's block is rounded up to a multiple of `alignment`. The
+  /// additional rows are zeros. Grouped matrix products need aligned blocks.
   std::int64_t alignment = 1;
-  /// The number of rows that each rank sends to each slot. All shapes are then fixed: every block
-  /// has size() x capacity rows plus padding. Missing rows are zeros. Choices beyond the capacity
-  /// are dropped, the last tokens first, as in GShard (arXiv 2006.16668). If it is empty, there is
-  /// no limit, and no choice is dropped.
+  /// If `capacity` is set, each rank sends exactly this number of rows to each slot. All shapes are
+  /// then fixed: every slot's block has size() x capacity rows plus padding. If a rank has fewer
+  /// tokens for a slot, the remaining rows are zeros. If a rank has more tokens for a slot, the
+  /// choices of the last tokens are dropped, as in GShard (arXiv 2006.16668). If `capacity` is
+  /// empty, there is no limit, and no choice is dropped.
   std::optional<std::int64_t> capacity;
 };
 
-/// Describes the route of one step's tokens: it lists the rows that this rank sends to each rank,
-/// and the rows that this rank receives. dispatch() and combine() use it, any number of times
-/// (forward and backward pass). A route is a value and does not change when the dispatcher gets
-/// another map.
+/// Describes the route of one step's tokens: the rows that this rank sends to each other rank, and
+/// the rows that it receives. A route can be passed to dispatch() and combine() any number of
+/// times, for example in the forward and the backward pass. A route is a value and does not change
+/// if the dispatcher gets another map.
 class RANKMESH_API ExpertRoute {
  public:
-  /// Return the numbers T and k of the ids that route() received.
+  /// Returns the number of tokens of this rank, T.
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
+  /// Returns the number of choices per token, k.
   [[nodiscard]] std::int64_t top_k() const { return top_k_; }
-  /// Returns the number of rows on this rank, which are the blocks of its slots, including padding.
+  /// Returns the number of rows in the blocks of this rank's slots, including padding.
   [[nodiscard]] std::int64_t rows() const { return offsets_.back(); }
-  /// Returns the first row of each local slot's block, and the end: slots_per_rank() + 1 numbers.
+  /// Returns slots_per_rank() + 1 numbers: the first row of each local slot's block, and the end of
+  /// the last block.
   [[nodiscard]] std::span<const std::int64_t> offsets() const { return offsets_; }
-  /// Returns the number of rows of each local slot without padding. With a capacity, each number is
-  /// size() x capacity. Rows in a block are ordered by sending rank, then by token.
+  /// Returns the number of rows of each local slot without padding. If a capacity is set, each
+  /// number is size() x capacity. The rows of a block are ordered by sending rank, then by token.
   [[nodiscard]] std::span<const std::int64_t> counts() const { return counts_; }
   /// Returns the logical expert of each local slot, or ExpertMap::empty.
   [[nodiscard]] std::span<const std::int32_t> experts() const { return experts_; }
-  /// Returns how many of this rank's T x k choices are not sent. These are the choices with the id
-  /// -1 and the choices beyond the capacity.
+  /// Returns how many of this rank's T x k choices are not sent. A choice is not sent if its id is
+  /// -1, or if it exceeds the capacity.
   [[nodiscard]] std::int64_t dropped() const { return dropped_; }
-  /// Returns whether a choice of a token is sent.
+  /// Returns whether the given choice of a token is sent to an expert.
   [[nodiscard]] bool is_sent(std::int64_t token, std::int64_t choice) const {
     return sum_[static_cast<std::size_t>(token * top_k_ + choice)] >= 0;
   }
@@ -69,30 +72,31 @@ class RANKMESH_API ExpertRoute {
   std::vector<std::int64_t> offsets_{0};
   std::vector<std::int64_t> counts_;
   std::vector<std::int32_t> experts_;
-  // The rows that are exchanged with each rank. It is 0 for the rank itself, whose rows are
-  // copied directly.
+  // The number of rows that are sent to and received from each rank. The entry of this rank itself
+  // is 0, because its rows are copied directly.
   std::vector<std::int64_t> sent_, received_;
-  // Each list has an entry per row that a kernel writes (device/kernels/expert_rows.hpp). The entry
-  // is the row to copy from.
-  // - pack: writes the rows to send; an entry is a choice.
-  // - place: writes the rows of this rank's experts; an entry is a received row, or a choice of
-  //   this rank plus all_received_.
-  // - unplace: writes the rows to send back; an entry is a row of this rank's experts.
-  // - sum: adds up the results; an entry is a row that came back, or a row of this rank's experts
-  //   plus all_sent_.
+  // Each list has one entry for each row that a kernel writes (device/kernels/expert_rows.hpp). The
+  // entry is the number of the row that the kernel reads.
+  // - pack_: for the rows to send. An entry is a choice.
+  // - place_: for the rows of this rank's experts. An entry is a received row, or all_received_
+  //   plus a choice of this rank.
+  // - unplace_: for the results to send back. An entry is a row of this rank's experts.
+  // - sum_: for the results to add up. An entry is a returned row, or all_sent_ plus a row of this
+  //   rank's experts.
   std::vector<std::int64_t> pack_, place_, unplace_, sum_;
   std::int64_t all_sent_ = 0, all_received_ = 0;
-  bool is_direct_ = false;  // one slot per rank: rows are received in their final place
+  bool is_direct_ = false;  // with one slot per rank, rows are received in their final place
   std::shared_ptr<const OnDevice> on_device_;
 };
 
-/// Expert parallelism of one group: sends each token's row to the ranks of the experts that a
-/// router chose for it, and returns the experts' results, weighted and summed.
+/// Implements expert parallelism in one group. The dispatcher sends the row of each token to the
+/// ranks of the experts that a router has chosen for the token. Afterwards, combine() returns the
+/// weighted sum of the experts' results to the rank of the token.
 ///
-/// Tokens are rows of H elements (float32, float16, bfloat16 or float64). This rank has T tokens; T
-/// may differ between ranks and may be 0. Each token has k choices. Rows for the rank itself are
-/// not sent. The other rows are copied once by the sender and once by the receiver; with one slot
-/// per rank, the receiver does not copy.
+/// Tokens are rows of H elements (float32, float16, bfloat16 or float64). This rank has T tokens. T
+/// may differ between ranks and may be 0. Each token has k choices of an expert. Rows for experts
+/// on the same rank are copied directly. All other rows are copied once by the sender and once by
+/// the receiver. With one slot per rank, the receiver does not copy.
 ///
 /// ```
 /// ExpertDispatcher experts{mesh["ep"], ExpertMap::contiguous(64, mesh["ep"].size())};
@@ -103,52 +107,53 @@ class RANKMESH_API ExpertRoute {
 /// experts.combine(route, rows, weights, out);       // weights: T x 2; out: T x H
 /// ```
 ///
-/// All functions except map() and reserve() are collective over the group. On host memory they
-/// block. On device memory, route() waits for the stream, because the host sorts the choices, while
-/// dispatch() and combine() are queued on the stream. Use one stream, or order the streams by
-/// events. The kernels need nvcc when rankmesh is built.
+/// All functions except map() and reserve() are collective over the group. On host memory, they
+/// block. On device memory, dispatch() and combine() are queued on the stream, but route() waits
+/// for the stream, because the host sorts the choices. Use the same stream for all calls, or order
+/// the streams by events. Device memory is supported only if rankmesh was built with nvcc.
 ///
 /// Memory: one row of scratch memory for each row that is sent or received. The dispatcher keeps
-/// this memory and enlarges it when necessary; reserve() allocates it in advance. Thread safety:
-/// the rules of the group apply.
+/// the scratch memory and enlarges it when necessary. reserve() allocates it in advance. Thread
+/// safety: the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
   /// which compares the arguments of all ranks.
   /// @param group  A group that must outlive the dispatcher.
-  /// @throws UsageError  The map is for another number of ranks, or the alignment or the capacity
-  /// is below 1.
-  /// @throws MismatchError  The ranks pass different maps or options. Every rank throws it.
+  /// @throws UsageError if the map is for a different number of ranks, or if the alignment or the
+  /// capacity is less than 1.
+  /// @throws MismatchError on every rank if the ranks pass different maps or options.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
   ExpertDispatcher& operator=(ExpertDispatcher&&) noexcept;
 
   [[nodiscard]] const ExpertMap& map() const;
-  /// Sets the map for the next route(), for example after experts have moved or popular experts
-  /// have got more slots. Existing routes keep their map. The caller must move the experts'
-  /// weights. Collective over the group; blocks. Cost: one all-reduce of 32 bytes.
-  /// @throws MismatchError  The ranks pass different maps. Every rank throws it, and the dispatcher
-  ///                        keeps its previous map.
+  /// Sets the map for later calls of route(), for example after experts have been moved, or after
+  /// popular experts have been given more slots. Existing routes keep their map. The caller must
+  /// move the weights of the experts. Collective over the group; blocks. Cost: one all-reduce of 32
+  /// bytes.
+  /// @throws UsageError if the map is for a different number of ranks; MismatchError on every rank
+  /// if the ranks pass different maps. After an exception, the dispatcher keeps its previous map.
   void set_map(ExpertMap map);
 
-  /// Plans the rows that each rank sends to each other rank. The tokens of an expert with several
+  /// Plans the rows that each rank sends to every other rank. The tokens of an expert with several
   /// slots use these slots in turn, and different ranks begin with different slots. Cost: one
-  /// all-to-all of 8 bytes per slot. With a capacity, there is no communication.
+  /// all-to-all of 8 bytes per slot, or no communication if a capacity is set.
   /// @param ids  T x k logical experts, row-major; the id -1 means no choice.
-  /// @throws UsageError  An id is outside -1 .. experts-1, or top_k does not divide the number
-  /// of ids.
+  /// @throws UsageError if an id is outside -1 .. experts-1, or if `top_k` does not divide the
+  /// number of ids.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
-  /// Plans a route of ids in device memory. The host waits for the stream, with the
-  /// default timeout.
+  /// Plans a route for ids in device memory. The host waits for the stream, at most for
+  /// default_timeout().
   [[nodiscard]] ExpertRoute route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                   StreamRef stream);
 
-  /// Sends the rows of `tokens` (T x H) to their experts. Each rank receives its rows in `rows`
-  /// (route.rows() x H), where padding is set to zero. `tokens` and `rows` must not overlap. Cost:
-  /// one all_to_all_v, or no communication in a group of one rank.
-  /// @throws UsageError  A size does not fit the route. @throws UnsupportedError  The type of the
-  ///                     elements is not supported.
+  /// Sends the rows of `tokens` (T x H) to the ranks of their experts. `rows` (route.rows() x H)
+  /// receives the rows for this rank's experts; padding is set to zero. `tokens` and `rows` must
+  /// not overlap. Cost: one all_to_all_v, or no communication in a group of one rank.
+  /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
+  /// not supported.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
@@ -156,8 +161,9 @@ class RANKMESH_API ExpertDispatcher {
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
              Buffer{buffer_of(rows)}, stream);
   }
-  /// Sends a separate row for each choice: `choices` is T x k x H. Use it for the gradients of the
-  /// experts' results (weight x gradient of out), or for the weights (H = 1).
+  /// Sends a separate row for each choice. The shape of `choices` is T x k x H. Use this function
+  /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
+  /// weights (H = 1).
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
@@ -165,11 +171,12 @@ class RANKMESH_API ExpertDispatcher {
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
              stream);
   }
-  /// Returns the experts' results: out[t] (T x H) becomes the sum over the choices j of weights[t,
-  /// j] x the row of that choice in `rows` (route.rows() x H). The sum is computed in the order of
-  /// j, in float32 (in float64 for float64 rows). Dropped choices add nothing, and the other
-  /// weights are not scaled up. Padding is not read. Cost: one all_to_all_v.
-  /// @param weights  T x k, in the same kind of memory as rows.
+  /// Returns the experts' results from `rows` (route.rows() x H) to the ranks of the tokens, and
+  /// sums them in `out` (T x H). The row out[t] is the sum of weights[t, j] times the result of
+  /// choice j, for all choices j of token t. The sum is computed in the order of j in float32, or
+  /// in float64 if the rows are float64. Dropped choices add nothing, and the weights of the other
+  /// choices are not scaled up. Padding is not read. Cost: one all_to_all_v.
+  /// @param weights  The weights of the choices (T x k), in the same kind of memory as `rows`.
   template <Memory In, WritableMemory Out, Memory Weights>
     requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
@@ -182,8 +189,8 @@ class RANKMESH_API ExpertDispatcher {
             ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
   }
 
-  /// Allocates enough scratch memory for a route and rows of `row_bytes` bytes, so that dispatch()
-  /// and combine() allocate nothing. Local.
+  /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch() and
+  /// combine() then allocate nothing. Local.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:

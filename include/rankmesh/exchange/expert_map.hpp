@@ -10,23 +10,25 @@
 
 namespace rankmesh::exchange {
 
-/// Places experts on the ranks of an expert-parallel group. Local: no function communicates.
+/// Places experts on the ranks of an expert-parallel group. All functions are local.
 ///
 /// The router chooses *logical* experts. A *physical* expert is a slot that holds a copy of a
-/// logical expert. Slot p is on rank p / slots_per_rank() in the group; all ranks have the same
-/// number of slots. An expert with several slots is *redundant*: its tokens are distributed among
-/// these slots. The vector `physical_to_logical` has the same meaning as in DeepSeek's EPLB.
+/// logical expert. All ranks have the same number of slots. Slot p is on the rank p /
+/// slots_per_rank() of the group. An expert with several slots is *redundant*: the tokens of this
+/// expert are distributed among its slots. The vector `physical_to_logical` has the same meaning as
+/// in DeepSeek's EPLB.
 class RANKMESH_API ExpertMap {
  public:
   static constexpr std::int32_t empty = -1;  ///< Marks a slot without an expert.
 
-  /// Creates a map that gives each expert one slot, in order: rank 0 has the first ceil(experts /
-  /// ranks) experts, and so on. The last slots may be empty.
-  /// @throws UsageError  There is no expert or no rank.
+  /// Creates a map that gives each expert one slot. The first ceil(experts / ranks) experts are on
+  /// rank 0, the next ones on rank 1, and so on. The last slots may be empty.
+  /// @throws UsageError if `experts` or `ranks` is less than 1.
   static ExpertMap contiguous(std::int64_t experts, std::int64_t ranks);
+  /// Creates a map from the expert of each slot.
   /// @param physical_to_logical  The logical expert of each slot, or `empty`.
-  /// @throws UsageError  The number of slots cannot be divided by the number of ranks, an expert is
-  /// not in 0 .. experts-1, or an expert has no slot.
+  /// @throws UsageError if the number of slots is not a multiple of the number of ranks, if an
+  /// expert is not in 0 .. experts-1, or if an expert has no slot.
   ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts,
             std::int64_t ranks);
 
@@ -36,9 +38,9 @@ class RANKMESH_API ExpertMap {
   [[nodiscard]] std::int64_t ranks() const { return ranks_; }
   [[nodiscard]] std::int64_t slots() const { return static_cast<std::int64_t>(logical_.size()); }
   [[nodiscard]] std::int64_t slots_per_rank() const { return slots() / ranks_; }
-  /// Returns the logical expert of each slot.
+  /// Returns the logical expert of each slot, or `empty`.
   [[nodiscard]] std::span<const std::int32_t> physical_to_logical() const { return logical_; }
-  /// Returns the logical experts in the slots of a rank.
+  /// Returns the logical expert of each slot of a rank, or `empty`.
   [[nodiscard]] std::span<const std::int32_t> experts_of(std::int64_t rank) const {
     return std::span{logical_}.subspan(static_cast<std::size_t>(rank * slots_per_rank()),
                                        static_cast<std::size_t>(slots_per_rank()));
@@ -51,8 +53,8 @@ class RANKMESH_API ExpertMap {
   friend bool operator==(const ExpertMap&, const ExpertMap&) = default;
 
  private:
-  std::vector<std::int32_t> logical_;   // by slot
-  std::vector<std::int32_t> replicas_;  // slots, by expert
+  std::vector<std::int32_t> logical_;   // the logical expert of each slot
+  std::vector<std::int32_t> replicas_;  // the slots of each expert, expert by expert
   std::vector<std::size_t> first_;      // where each expert's replicas begin
   std::int64_t ranks_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets ranks with different amounts of work make the same steps.
+// Lets ranks with different amounts of work run the same steps.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@ namespace rankmesh::exchange {
 
 /// Holds the proposal of one rank for a step.
 struct StepProposal {
-  std::int64_t tokens = 0;  ///< The rank's tokens; 0 means that it has no work in this step.
-  /// The best execution mode that this rank can use, 0 to 255. The step uses the lowest mode of the
-  /// ranks that have tokens. The program defines the modes, for example 0 eager, 1 piecewise
-  /// graphs, 2 full graphs.
+  std::int64_t tokens = 0;  ///< The tokens of this rank; 0 if it has no work.
+  /// The highest execution mode that this rank can use in the step, from 0 to 255. The step uses
+  /// the lowest mode that any rank with tokens proposes. The program defines the modes, for example
+  /// 0 for eager execution, 1 for piecewise graphs and 2 for full graphs.
   std::int32_t mode = 0;
-  bool is_done = false;  ///< The rank will have no more tokens.
+  bool is_done = false;  ///< The rank will have no tokens after this step.
 };
 
-/// Describes a step that all ranks make together. All members except `is_dummy` have the same
-/// values on all ranks.
+/// Describes a step that all ranks run together. All fields except `is_dummy` have the same values
+/// on all ranks.
 struct Step {
-  std::vector<std::int64_t> tokens;  ///< Of each rank, in group order, before padding.
-  std::int64_t padded = 0;  ///< Tokens per rank with padding; 0: no rank has tokens, skip the step.
+  std::vector<std::int64_t> tokens;  ///< The tokens of each rank, in group order, before padding.
+  std::int64_t padded = 0;  ///< The tokens per rank with padding. If 0, no rank has tokens.
   std::int32_t mode = 0;    ///< The execution mode of all ranks.
-  bool is_dummy = false;    ///< Only other ranks have tokens: run the step with padding alone.
-  bool is_last = false;     ///< All ranks are done: there is no step after this one.
+  bool is_dummy = false;    ///< True if only other ranks have tokens; run the step on dummy tokens.
+  bool is_last = false;     ///< True if all ranks are done and have no tokens.
 };
 
-/// Holds the options of a Lockstep. They must be the same on every rank.
+/// Holds the options of a Lockstep. The options must be the same on every rank.
 struct LockstepOptions {
-  /// The padded sizes of a step, ascending, for example the sizes of captured graphs. A step uses
-  /// the first size that is large enough. If no size is large enough, the step is padded to a
-  /// multiple of `multiple`.
+  /// The padded sizes that a step may have, in ascending order. For example, these can be the sizes
+  /// of captured graphs. A step uses the smallest size that is large enough. If no size is large
+  /// enough, the step is padded to a multiple of `multiple`.
   std::vector<std::int64_t> sizes{};
   std::int64_t multiple = 1;  ///< See `sizes`.
 };
 
-/// Lets data-parallel ranks agree on each step. Such ranks share collectives, for example the
-/// collectives of expert parallelism. All ranks must issue these collectives equally often and with
-/// the same sizes, even if they have different amounts of work. Before each step the ranks agree by
-/// one small all_reduce. A rank without tokens then runs the step on dummy tokens, so that no other
-/// rank waits for the collectives of this rank.
+/// Lets data-parallel ranks agree on each step. Data-parallel ranks can share collectives, for
+/// example the collectives of expert parallelism. All ranks must issue the shared collectives
+/// equally often and with the same sizes, even if the ranks have different amounts of work. Before
+/// each step, the ranks agree on the step with one small all_reduce. A rank without tokens then
+/// runs the step on dummy tokens, so that the other ranks do not wait for it in a collective.
 ///
 /// ```
 /// Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
@@ -54,28 +54,28 @@ struct LockstepOptions {
 /// }
 /// ```
 ///
-/// The all_reduce (max, host memory) has n + 7 64-bit integers for n ranks:
+/// For n ranks, the all_reduce takes the maximum of n + 7 64-bit integers in host memory:
 ///
 /// | word     | value of a rank                        | maximum over the ranks              |
 /// |----------|----------------------------------------|-------------------------------------|
-/// | 0 .. n-1 | its tokens at its own place, else 0    | the tokens of each rank             |
+/// | 0 .. n-1 | rank r: its tokens in word r; else 0   | the tokens of each rank             |
 /// | n        | 255 - mode; 0 without tokens           | 255 - lowest mode                   |
-/// | n+1      | 1: the rank is not done                | 1: a rank is not done               |
-/// | n+2, n+3 | number of the step, and its negative   | whether all are in the same step    |
-/// | n+4, n+5 | hash of the options, and its negative  | whether all options are equal       |
-/// | n+6      | 1: the proposal is invalid             | 1: a proposal is invalid            |
+/// | n+1      | 0 if done and without tokens, else 1   | 0 if this is the last step          |
+/// | n+2, n+3 | number of the step, and its negative   | shows if all are in the same step   |
+/// | n+4, n+5 | hash of the options, and its negative  | shows if all options are equal      |
+/// | n+6      | 1 if the proposal is invalid, else 0   | 1 if any proposal is invalid        |
 ///
 /// Thread safety: the rules of the group apply.
 class RANKMESH_API Lockstep {
  public:
-  /// Creates the object. Local; the first step compares the options of all ranks.
-  /// @throws UsageError  The sizes are not ascending or not positive.
+  /// Creates the object. Local. The first call of agree() compares the options of all ranks.
+  /// @throws UsageError if the sizes are not ascending, or if a size or `multiple` is less than 1.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
-  /// Agrees on the next step. Collective over the group; blocks. Cost: one all_reduce of n + 7
-  /// words of 8 bytes.
-  /// @throws MismatchError  The ranks are in different steps or have different options, or a
-  /// proposal is invalid (tokens below 0, a mode out of range, or tokens of a rank that was done).
-  /// All ranks throw it.
+  /// Agrees on the next step with the other ranks. Collective over the group; blocks. Cost: one
+  /// all_reduce of n + 7 words of 8 bytes.
+  /// @throws MismatchError on all ranks if they are in different steps or have different options,
+  /// or if a proposal is invalid. A proposal is invalid if `tokens` is negative, if `mode` is out
+  /// of range, or if a rank that was done has tokens or is no longer done.
   Step agree(const StepProposal& proposal);
 
  private:

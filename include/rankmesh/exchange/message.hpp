@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of any length: the receiver need not know the length.
+// Messages of any length. The receiver need not know the length in advance.
 #pragma once
 
 #include <cstddef>
@@ -20,43 +20,44 @@ using Bytes = std::vector<std::byte>;
 /// length, the kind) and the first bytes of the message. A longer message has a second part, which
 /// holds the remaining bytes.
 inline constexpr std::size_t first_part = 1024;
-/// The length of the longest message without a second part.
+/// The largest length of a message without a second part.
 inline constexpr std::size_t short_message = first_part - 24;
 
-/// A sender that could not create its message sends a Failure instead. Every receiver then throws a
-/// DataError with the text, so that no receiver waits for ever.
+/// Replaces a message that the sender could not create. Every receiver of a Failure throws a
+/// DataError with the text. Without a Failure, the receivers would wait for ever.
 struct Failure {
   std::string text;
 };
 
 /// Broadcasts the root's message to all members. Collective over the group; blocks.
 ///
-/// Cost: one broadcast of 1 KiB. A message of more than 1,000 bytes costs a second broadcast, of
+/// Cost: one broadcast of 1 KiB. A message of more than 1,000 bytes needs a second broadcast for
 /// the remaining bytes.
-/// @param limit  The largest length in bytes. If the message is longer, receivers throw before they
-///               allocate memory for it.
-/// @throws DataError  The received bytes are not a message, or the root sent a Failure.
+/// @param limit  The largest length in bytes that receivers accept. If the message is longer,
+///               receivers throw before they allocate memory for the message.
+/// @throws DataError if the received bytes are not a message, if the message is longer than
+/// `limit`, or if the root sent a Failure.
 RANKMESH_API void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root,
                                     const Failure* failure = nullptr,
                                     std::uint64_t limit = std::uint64_t{1} << 40);
-/// Sends a message to one member; blocks. Cost: one message of 1 KiB, and for longer messages a
-/// second one with the remaining bytes.
+/// Sends a message to one member; blocks. Cost: one MPI message of 1 KiB. A message of more than
+/// 1,000 bytes needs a second MPI message for the remaining bytes.
 RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byte> message, Peer to,
                                int tag = 0, const Failure* failure = nullptr);
-/// Receives a message from one member; blocks. @throws DataError  The conditions are the same as
-/// for broadcast_message().
+/// Receives a message from one member; blocks.
+/// @throws DataError under the same conditions as broadcast_message().
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);
 /// Gathers the messages of all members at the root, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
-/// @return The messages at the root; an empty vector on other members.
-/// @throws DataError  A member passed a Failure. All members throw it.
+/// @return At the root, the messages of all members; on other members, an empty vector.
+/// @throws DataError on all members if a member passed a Failure.
 RANKMESH_API std::vector<Bytes> gather_messages(GroupCoordinator& group,
                                                 std::span<const std::byte> message,
                                                 RankInGroup root, const Failure* failure = nullptr);
 /// Gathers the messages of all members on all members, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, then one all_gather_v of the messages.
-/// @throws DataError  A member passed a Failure. All members throw it.
+/// @throws DataError on all members if a member passed a Failure.
 RANKMESH_API std::vector<Bytes> all_gather_messages(GroupCoordinator& group,
                                                     std::span<const std::byte> message,
                                                     const Failure* failure = nullptr);

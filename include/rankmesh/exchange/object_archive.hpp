@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Converts objects to bytes in cereal's portable binary format, and validates the bytes when it
-// reads them.
+// Converts objects to bytes in cereal's portable binary format, and converts bytes to objects after
+// validating them.
 //
-// This header and objects.hpp need cereal (libcereal-dev); no other header of rankmesh does.
+// Only this header and objects.hpp need cereal (libcereal-dev).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@
 
 namespace rankmesh::exchange::detail {
 
-/// A stream buffer that appends to bytes.
+/// A stream buffer that appends its output to a vector of bytes.
 class ByteSink final : public std::streambuf {
  public:
   explicit ByteSink(Bytes& bytes) : bytes_{bytes} {}
@@ -50,10 +50,10 @@ class ByteSink final : public std::streambuf {
   Bytes& bytes_;
 };
 
-/// Reads the output of cereal::PortableBinaryOutputArchive. Before it resizes a container, it
-/// compares the length with the number of bytes that are left; cereal's input archive does not. So
-/// invalid bytes cannot make it allocate more than sizeof(element) bytes per byte that it reads. It
-/// also rejects a bool that is neither 0 nor 1.
+/// Reads the output of cereal::PortableBinaryOutputArchive. Unlike cereal's input archive, the
+/// reader checks the length of a container against the number of remaining bytes before it resizes
+/// the container. Invalid bytes can therefore make it allocate at most sizeof(element) bytes per
+/// byte of input. The reader also rejects a bool that is neither 0 nor 1.
 class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
  public:
   explicit ObjectReader(std::span<const std::byte> bytes)
@@ -65,7 +65,8 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
   }
   [[nodiscard]] std::size_t left() const { return bytes_.size(); }
 
-  /// Copies `size` bytes, swapping the bytes of each element if the byte order differs.
+  /// Copies `size` bytes to `to`. Swaps the bytes of each element if the writer has the other byte
+  /// order.
   /// @tparam element  The size of an element in bytes.
   template <std::size_t element>
   void take(void* to, std::size_t size) {
@@ -77,8 +78,8 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
       cereal::portable_binary_detail::swap_bytes<element>(static_cast<std::uint8_t*>(to) + i);
   }
 
-  /// Throws if the container cannot have so many elements. Each element takes at least one byte,
-  /// except elements of empty classes.
+  /// Throws if the remaining bytes cannot hold a container of `length` elements. Each element takes
+  /// at least one byte, unless its class is empty.
   void check_length(cereal::size_type length) const {
     constexpr std::size_t empty_elements = 4096;
     if (length > bytes_.size() + empty_elements) throw cereal::Exception{"the bytes end too early"};
@@ -119,7 +120,7 @@ void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, cereal::BinaryData<T>& dat
 }  // namespace rankmesh::exchange::detail
 
 CEREAL_REGISTER_ARCHIVE(rankmesh::exchange::detail::ObjectReader)
-// cereal asks for the output archive that belongs to an input archive.
+// cereal requires each input archive to name its output archive.
 template <>
 struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail::ObjectReader> {
   using type = cereal::PortableBinaryOutputArchive;
@@ -128,7 +129,7 @@ struct cereal::traits::detail::get_output_from_input<rankmesh::exchange::detail:
 namespace rankmesh::exchange {
 
 /// Returns the object in cereal's portable binary format.
-/// @throws  It throws every exception that the object's save function throws.
+/// @throws all exceptions that the object's save function throws.
 template <class T>
 Bytes to_bytes(const T& object) {
   Bytes bytes;
@@ -140,8 +141,8 @@ Bytes to_bytes(const T& object) {
 }
 
 /// Reads an object from bytes.
-/// @throws DataError  The bytes are not a T: they are truncated or too long, or T's load
-/// function throws.
+/// @throws DataError if the bytes are not a T, if there are too few or too many bytes, or if T's
+/// load function throws.
 template <class T>
 void from_bytes(std::span<const std::byte> bytes, T& object) {
   const auto refuse = [&](const std::string& why) {

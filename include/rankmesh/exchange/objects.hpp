@@ -2,8 +2,8 @@
 // Sends values of any type that cereal can serialise.
 //
 // Programs that include this header need cereal (libcereal-dev); rankmesh.hpp does not include it.
-// Strings, vectors, arrays, maps, optionals, pairs and tuples work; for other types of the standard
-// library include <cereal/types/...>.
+// This header supports strings, vectors, arrays, maps, optionals, pairs and tuples. For other types
+// of the standard library, also include <cereal/types/...>.
 #pragma once
 
 #include <exception>
@@ -35,10 +35,10 @@ Serialised serialised(const T& object) {
 
 /// Broadcasts the root's object to all members. Collective over the group; blocks.
 ///
-/// Cost: one broadcast of 1 KiB. An object of more than 1,000 bytes costs a second broadcast, of
+/// Cost: one broadcast of 1 KiB. An object of more than 1,000 bytes needs a second broadcast for
 /// the remaining bytes.
-/// @throws DataError  The received bytes are not a T, or the root could not serialise its object.
-/// In the second case every member throws it.
+/// @throws DataError if the received bytes are not a T. If the root cannot serialise its object,
+/// all members throw DataError.
 template <class T>
 void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
   const bool at_root = group.rank_in_group() == root;
@@ -49,11 +49,11 @@ void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
 
 /// Sends an object to another member. Blocks until the object may be changed.
 ///
-/// Cost: one message of 1 KiB. An object of more than 1,000 bytes costs a second message with the
+/// Cost: one message of 1 KiB. An object of more than 1,000 bytes needs a second message for the
 /// remaining bytes.
-/// @param tag  The tag has the same meaning as in GroupCoordinator::send. Plain sends to the same
-///             peer must use another tag.
-/// @throws DataError  The object could not be serialised. Both ends throw it.
+/// @param tag  The tag has the same meaning as in GroupCoordinator::send. Calls of
+///             GroupCoordinator::send for the same peer must use a different tag.
+/// @throws DataError on both members if the object cannot be serialised.
 template <class T>
 void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0) {
   const auto mine = detail::serialised(object);
@@ -61,8 +61,9 @@ void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0)
   if (mine.failure) throw DataError{"an object could not be serialised: " + mine.failure->text, {}};
 }
 
-/// Receives an object from another member; blocks. @throws DataError  The received bytes are not
-/// a T.
+/// Receives an object from another member; blocks.
+/// @throws DataError if the received bytes are not a T, or if the sender cannot serialise its
+/// object.
 template <class T>
 [[nodiscard]] T recv_object(GroupCoordinator& group, Peer from, int tag = 0) {
   return from_bytes<T>(recv_message(group, from, tag));
@@ -70,9 +71,9 @@ template <class T>
 
 /// Gathers the objects of all members at the root, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
-/// @return The objects at the root; an empty vector on other members.
-/// @throws DataError  The received bytes are not a T, or a member could not serialise its object.
-/// In the second case every member throws it.
+/// @return At the root, the objects of all members; on other members, an empty vector.
+/// @throws DataError if the received bytes are not a T. If any member cannot serialise its object,
+/// all members throw DataError.
 template <class T>
 [[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object,
                                             RankInGroup root) {
@@ -85,7 +86,7 @@ template <class T>
 
 /// Gathers the objects of all members on all members, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, and one all_gather_v of the objects.
-/// @throws DataError  The conditions are the same as for gather_objects().
+/// @throws DataError under the same conditions as gather_objects().
 template <class T>
 [[nodiscard]] std::vector<T> all_gather_objects(GroupCoordinator& group, const T& object) {
   const auto mine = detail::serialised(object);
@@ -96,16 +97,15 @@ template <class T>
 }
 
 /// Writes an object to a control queue.
-/// @throws  It throws every exception that ControlQueue::write() or the object's save function
-/// throws. If the save function throws, nothing is written.
+/// @throws all exceptions that ControlQueue::write() and the object's save function throw. If the
+/// save function throws, nothing is written.
 template <class T>
 void write_object(ControlQueue& queue, const T& object,
                   std::optional<Deadline::Duration> timeout = {}) {
   queue.write(to_bytes(object), timeout);
 }
 /// Reads the next message of a control queue as an object.
-/// @throws  It throws every exception that ControlQueue::read() throws, and DataError if the
-/// message is not a T.
+/// @throws all exceptions that ControlQueue::read() throws; DataError if the message is not a T.
 template <class T>
 [[nodiscard]] T read_object(ControlQueue& queue, std::optional<Deadline::Duration> timeout = {}) {
   return from_bytes<T>(queue.read(timeout));

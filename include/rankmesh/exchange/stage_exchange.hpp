@@ -16,17 +16,17 @@ namespace rankmesh::exchange {
 
 /// Describes a buffer that is sent or received between neighbouring stages.
 struct StageMove {
-  bool is_forward = true;  ///< True if the buffer moves to the next stage, false if it moves to the
+  bool is_forward = true;  ///< True if the data moves to the next stage, false if it moves to the
                            ///< previous stage.
-  bool is_sent = true;     ///< True if this rank sends the buffer, false if it receives.
+  bool is_sent = true;     ///< True if this rank sends the buffer, false if it receives the buffer.
   ConstBuffer in{};        ///< The buffer to send.
   Buffer out{};            ///< The buffer to receive into.
 };
 
-// Activations are sent to the next stage and received from the previous one; gradients are sent in
-// the other direction.
+// Activations are sent to the next stage and received from the previous stage. Gradients are sent
+// to the previous stage and received from the next stage.
 
-/// Creates one move of StageExchange::start().
+/// Creates a move for StageExchange::start(), like the three functions below.
 template <Memory In>
 StageMove to_next(In&& values) {
   return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
@@ -45,44 +45,47 @@ StageMove from_next(Out&& values) {
 }
 
 struct StageExchangeOptions {
-  /// If true, the first stage follows the last stage, as interleaved schedules (virtual stages)
-  /// require. If false, the first and the last stage skip the moves that would leave the pipeline.
+  /// If true, the last stage is followed by the first stage, as interleaved schedules (virtual
+  /// stages) require. If false, the first and the last stage skip the moves that would leave the
+  /// pipeline.
   bool ring = false;
-  /// The tag of forward moves on host memory; backward moves use the next larger tag.
+  /// The tag of forward moves on host memory. Backward moves use the tag `tag` + 1.
   int tag = 0;
 };
 
-/// Runs the sends and receives of one step at the same time. No order of the moves can deadlock,
-/// because no move waits for another move of the same call.
+/// Runs all sends and receives of one step between neighbouring pipeline stages at the same time.
+/// The moves cannot deadlock in any order, because no move waits for another move of the same call.
 ///
-/// Neighbours must issue matching moves in the same order in each direction: the k-th buffer that a
-/// stage sends forward is the k-th buffer that the next stage receives, with the same type and
-/// count. On host memory, the moves are asynchronous operations, and receives are started before
-/// sends. On device memory, the moves are one batch on the stream, or part of an open NcclGroup;
-/// the host does not wait for them.
+/// In each direction, neighbouring stages must issue matching moves in the same order. The k-th
+/// buffer that a stage sends forward is received into the k-th buffer of the next stage, which must
+/// have the same type and count. On host memory, the moves are asynchronous operations, and
+/// receives are started before sends. On device memory, the moves are one batch on the stream, or
+/// part of an open NcclGroup. The host does not wait for moves on device memory.
 ///
-/// Cost: one message per move. The functions are not collective: each stage makes the calls of its
-/// own schedule. Thread safety: the rules of the group apply.
+/// Cost: one message per move. The functions are not collective. Each stage calls the functions
+/// that its own schedule needs. Thread safety: the rules of the group apply.
 class RANKMESH_API StageExchange {
  public:
-  /// Creates the exchange. Local. @throws UsageError  `ring` is set in a pipeline of one stage, or
-  /// a tag is out of range.
+  /// Creates the exchange. Local.
+  /// @throws UsageError if `ring` is set in a pipeline of one stage, or if `tag` is not in 0 ..
+  /// 16382.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
 
-  /// Starts the moves; does not block. Buffers in host memory must stay valid until the result is
-  /// complete; buffers in device memory must stay valid until the stream has run the moves.
-  /// @throws UsageError, TimeoutError, mpi::MpiError, nccl::NcclError.
+  /// Starts the moves; does not block. Buffers in host memory must stay valid until the returned
+  /// WorkList is complete. Buffers in device memory must stay valid until the stream has run the
+  /// moves.
+  /// @throws the exceptions of all operations; see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
-  /// Starts the moves, and waits for the moves on host memory, with the mesh's timeout.
+  /// Starts the moves. Then waits for the moves on host memory, at most for the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
 
-  // The steps of the usual schedules, with the names of Megatron-LM.
+  // The steps of the usual schedules. The names are those that Megatron-LM uses.
 
   template <WritableMemory Out>
   void recv_forward(Out&& activations, StreamRef stream = {}) {

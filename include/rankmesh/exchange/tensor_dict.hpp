@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends tensors by name; the receivers need not know their names, shapes and types.
+// Sends named tensors. The receivers need not know the names, shapes and types in advance.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@
 
 namespace rankmesh::exchange {
 
-/// Holds a contiguous array in host or device memory, with an element type and a row-major shape.
-/// An empty shape means one element. The tensor owns its memory or refers to memory of the caller.
-/// Move-only; a moved-from tensor has no elements.
+/// Holds a contiguous row-major array in host or device memory, with its element type and its
+/// shape. An empty shape means one element. The tensor owns its memory or refers to memory of the
+/// caller. Move-only. After a move, the moved-from tensor has no elements.
 class RANKMESH_API Tensor {
  public:
   Tensor() = default;
   /// Allocates a tensor. Host memory is zeroed; device memory is not initialised.
-  /// @throws UsageError  A size is negative or too large. @throws NoDeviceError
+  /// @throws UsageError if a size is negative or too large; NoDeviceError if device memory is
+  /// requested and rankmesh was built without CUDA.
   static Tensor allocate(DataType type, std::vector<std::int64_t> shape,
                          MemoryKind kind = MemoryKind::host);
   /// Creates a tensor that refers to memory of the caller. The memory must outlive the tensor. The
-  /// product of the shape must be the number of elements.
+  /// product of the sizes in `shape` must be the number of elements.
   template <WritableMemory M>
   static Tensor refer(M&& memory, std::vector<std::int64_t> shape) {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
@@ -44,13 +45,15 @@ class RANKMESH_API Tensor {
   [[nodiscard]] MemoryKind kind() const noexcept { return buffer_.kind; }
   [[nodiscard]] std::int64_t count() const noexcept { return buffer_.count; }
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
-  /// Return the elements in host memory or in device memory.
-  /// @throws UsageError  The tensor has another type or another kind of memory.
+  /// Returns the elements of a tensor in host memory.
+  /// @throws UsageError if the element type is not T, or if the tensor is in device memory.
   template <Element T>
   [[nodiscard]] std::span<T> host() const {
     require(DataTypeOf<T>::value, MemoryKind::host);
     return {reinterpret_cast<T*>(buffer_.data), static_cast<std::size_t>(buffer_.count)};
   }
+  /// Returns the elements of a tensor in device memory.
+  /// @throws UsageError if the element type is not T, or if the tensor is in host memory.
   template <Element T>
   [[nodiscard]] DeviceSpan<T> device() const {
     require(DataTypeOf<T>::value, MemoryKind::device);
@@ -75,18 +78,20 @@ class RANKMESH_API Tensor {
   std::shared_ptr<void> owned_{};
 };
 
-/// Holds tensors with names, in the order in which the tensors were added.
+/// Holds named tensors in the order in which they were added.
 class RANKMESH_API TensorDict {
  public:
   struct Entry {
     std::string name;
     Tensor tensor;
   };
-  /// Adds a tensor. @throws UsageError  The dictionary already has the name.
+  /// Adds a tensor.
+  /// @throws UsageError if the dictionary already has a tensor of this name.
   Tensor& add(std::string name, Tensor tensor);
-  /// Returns the tensor of that name, or null.
+  /// Returns the tensor of this name, or null if there is none.
   [[nodiscard]] Tensor* find(std::string_view name) noexcept;
-  /// Returns the tensor of that name. @throws UnknownName  The hint lists the names.
+  /// Returns the tensor of this name.
+  /// @throws UnknownName if no tensor has this name. The hint lists the names.
   [[nodiscard]] Tensor& operator[](std::string_view name);
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
@@ -100,41 +105,44 @@ class RANKMESH_API TensorDict {
 /// Broadcasts the root's tensors to all members. Collective over the group.
 ///
 /// If the receiver's dictionary already has a tensor with the same name, type, shape and kind of
-/// memory, the elements are received into that tensor, so steps with equal shapes allocate nothing.
-/// All other tensors of the receiver are replaced. New device memory is allocated before the first
-/// operation is issued.
+/// memory, the elements are received into that tensor. Steps with equal shapes therefore allocate
+/// nothing. All other tensors of the receiver are replaced. All new device memory is allocated
+/// before the first operation on tensors is issued.
 ///
-/// The function blocks until host tensors are complete. Device tensors are broadcast on the stream,
-/// in one batch; the host does not wait for them. Cost: the metadata as one message (see
-/// broadcast_message(); 1 KiB for about 20 tensors), then one broadcast per tensor with elements.
-/// @throws DataError  The received bytes do not describe tensors.
+/// The function blocks until all tensors in host memory have arrived. Tensors in device memory are
+/// broadcast on the stream in one batch, and the host does not wait for them. Cost: one
+/// broadcast_message() with the metadata (1 KiB for about 20 tensors), and one broadcast for each
+/// tensor that has elements.
+/// @throws DataError if the received bytes do not describe tensors, or if there is not enough
+/// memory.
 RANKMESH_API void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors,
                                         RankInGroup root, StreamRef stream = {});
 
 struct TensorDictOptions {
-  /// A tensor-parallel group whose members hold the same tensors. Each member sends only its slice
-  /// of each tensor (1/size of the elements), and the receivers all-gather the slices over their
-  /// own group. Sender and receiver must both set this option, and their groups must have the same
-  /// size. Tensors that cannot be divided evenly are sent whole.
+  /// A tensor-parallel group whose members all hold the same tensors. Each member sends only its
+  /// slice of each tensor, which has 1/size() of the elements. The receivers all-gather the slices
+  /// over their own group. The sender and the receiver must both set this option, and the two
+  /// groups must have the same size. Tensors that cannot be divided evenly are sent whole.
   GroupCoordinator* all_gather = nullptr;
-  /// The names of the tensors that are always sent whole, because their values differ between the
+  /// The names of the tensors that must be sent whole, because their values differ between the
   /// members of `all_gather`. Only the sender uses this list.
   std::vector<std::string> whole{};
-  int tag = 0;  ///< Must be the same at both ends.
+  int tag = 0;  ///< Must be the same on the sender and the receiver.
   StreamRef stream{};
 };
 
-/// Sends tensors to another member. Blocks until host tensors may be changed. Device tensors are
-/// sent on the stream, as one batch, and must stay valid until the stream has run the batch. Cost:
-/// the metadata as one message (see send_message()), then one message per tensor.
+/// Sends tensors to another member. Blocks until the caller may change the tensors in host memory.
+/// Tensors in device memory are sent on the stream in one batch, and must stay valid until the
+/// stream has run the batch. Cost: one send_message() with the metadata, and one message for each
+/// tensor that has elements.
 RANKMESH_API void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer to,
                                    const TensorDictOptions& options = {});
 
-/// Receives tensors from another member, into the memory of the dictionary if it fits (see
-/// broadcast_tensor_dict()). With `options.all_gather`, the function is collective over that group
-/// and costs an additional all_gather per divided tensor.
-/// @throws DataError  The received bytes do not describe tensors, or the sender divides tensors
-/// into another number of slices.
+/// Receives tensors from another member. Tensors of the dictionary are reused as in
+/// broadcast_tensor_dict(). If `options.all_gather` is set, the function is collective over that
+/// group and needs an additional all_gather for each divided tensor.
+/// @throws DataError if the received bytes do not describe tensors, if there is not enough memory,
+/// or if the sender divides tensors into a different number of slices than this rank expects.
 RANKMESH_API void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
                                    const TensorDictOptions& options = {});
 

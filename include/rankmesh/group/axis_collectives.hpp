@@ -10,7 +10,7 @@
 namespace rankmesh {
 
 /// Adds the collectives whose blocks lie along an axis of an array; see Axis. These collectives
-/// take host and device memory. They do not work in place.
+/// accept host and device memory. They do not support in-place operation.
 class AxisCollectives : public Collectives {
  public:
   using Collectives::all_gather;
@@ -22,7 +22,7 @@ class AxisCollectives : public Collectives {
   using Collectives::scatter;
   using Collectives::scatter_async;
 
-  /// Concatenates the members' blocks along the axis, on all members.
+  /// Concatenates the members' blocks along the axis. All members get the whole array.
   /// @param in   This member's block, with the shape of the axis.
   /// @param out  The whole array, which has size() times as many elements as a block.
   template <Memory In, WritableMemory Out>
@@ -38,7 +38,8 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Reduces the members' arrays element by element, and gives block k along the axis to member k.
+  /// Reduces the members' arrays element by element. Member k gets block k of the result along the
+  /// axis.
   /// @param in   A whole array, which has size() times as many elements as a block.
   /// @param out  This member's block, with the shape of the axis.
   template <Memory In, WritableMemory Out>
@@ -56,8 +57,8 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Concatenates the members' blocks along the axis at the root. `out` is
-  /// ignored on other members.
+  /// Concatenates the members' blocks along the axis at the root. `out` is ignored on all other
+  /// members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
@@ -72,8 +73,8 @@ class AxisCollectives : public Collectives {
     });
   }
 
-  /// Sends block k along the axis of the root's array to member k. `in` is
-  /// ignored on other members.
+  /// Divides the root's array into blocks along the axis, and sends block k to member k. `in` is
+  /// ignored on all other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives with blocks of different sizes: MPI's v-forms.
+// Collectives with blocks of different sizes, like the v-forms of MPI.
 #pragma once
 
 #include <utility>
@@ -10,12 +10,12 @@
 namespace rankmesh {
 
 /// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member passes
-/// the sizes of all blocks, and all members pass the same sizes. Only all_to_all_v is different: a
-/// member passes the sizes of its own blocks. If member a expects a block from member b, a must
-/// pass the size that b passes for this block.
+/// the sizes of all blocks, and all members must pass the same sizes. all_to_all_v is an exception:
+/// a member passes only the sizes of the blocks that it sends and receives. For the block that
+/// member a sends to member b, both must pass the same size.
 class BlockCollectives : public AxisCollectives {
  public:
-  /// Copies member k's `in` to block k of `out`, on all members.
+  /// Copies `in` of member k to block k of `out` on all members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
@@ -30,7 +30,8 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Reduces block k of all members, and gives the result to member k.
+  /// Reduces the `in` of all members element by element, and gives block k of the result to member
+  /// k.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter_v(In&& in, const Blocks& blocks, Out&& out, ReduceOp op = ReduceOp::sum,
@@ -46,7 +47,7 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Copies member k's `in` to block k of the root's `out`. `out` is ignored on other members.
+  /// Copies `in` of member k to block k of the root's `out`. `out` is ignored on all other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather_v(In&& in, Out&& out, const Blocks& blocks, RankInGroup root, StreamRef stream = {}) {
@@ -61,7 +62,7 @@ class BlockCollectives : public AxisCollectives {
     });
   }
 
-  /// Sends block k of the root's `in` to member k. `in` is ignored on other members.
+  /// Sends block k of the root's `in` to member k. `in` is ignored on all other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
@@ -78,8 +79,8 @@ class BlockCollectives : public AxisCollectives {
   }
 
   /// Sends block k of `in` to member k, and receives block k of `out` from member k.
-  /// @param in_blocks   Block k is sent to member k.
-  /// @param out_blocks  Block k is received from member k.
+  /// @param in_blocks   The blocks to send; block k is sent to member k.
+  /// @param out_blocks  The blocks to receive; block k is received from member k.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,

@@ -9,15 +9,15 @@
 
 namespace rankmesh {
 
-/// Adds the collectives whose blocks have equal sizes. All of them are collective over the group;
-/// see GroupCoordinator for the rules that all operations follow. In the descriptions, n is size().
+/// Adds the collectives whose blocks have equal sizes. All functions are collective over the group.
+/// GroupCoordinator describes the rules for all operations. In the descriptions below, n is size().
 class Collectives : public detail::CallIssuer {
  public:
   /// Blocks until all members have called barrier().
-  void barrier() { run_fast<Operation::barrier>({.operation = Operation::barrier}); }
+  void barrier() { run_typed<Operation::barrier>({.operation = Operation::barrier}); }
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
-  /// Copies the root's values to all members. All members pass the same number of elements.
+  /// Copies the root's values to all members. All members must pass the same number of elements.
   template <WritableMemory M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
@@ -33,14 +33,15 @@ class Collectives : public detail::CallIssuer {
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
   }
-  /// Reduces element by element over the members. `out` has as many elements as `in`.
+  /// Reduces element by element over the members. All members get the result in `out`, which has as
+  /// many elements as `in`.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
-  /// Reduces device memory in place, ordered after the work that the stream holds.
-  /// The host does not wait.
+  /// Reduces device memory in place. The operation runs after the work that is already on the
+  /// stream. The host does not wait.
   template <WritableMemory M>
     requires detail::is_device_span<std::remove_cvref_t<M>>
   void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
@@ -70,8 +71,8 @@ class Collectives : public detail::CallIssuer {
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
-  /// Reduces element by element over the members. At the root, `out` has as many elements as `in`;
-  /// on other members, `out` does not change.
+  /// Reduces element by element over the members. At the root, `out` gets the result and has as
+  /// many elements as `in`. On other members, `out` does not change.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
@@ -86,7 +87,8 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& i, auto& o) { return calls::reduce(i, o, root, op, stream); });
   }
 
-  /// Concatenates every member's `in` in group order. `out` has n times as many elements as `in`.
+  /// Concatenates the `in` of all members in group order. All members get the result in `out`,
+  /// which has n times as many elements as `in`.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
@@ -100,8 +102,8 @@ class Collectives : public detail::CallIssuer {
     });
   }
 
-  /// Reduces every member's `in`, and gives block k of the result to member k. `in` has n times as
-  /// many elements as `out`.
+  /// Reduces the `in` of all members element by element, and gives block k of the result to member
+  /// k. `in` has n times as many elements as `out`.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
@@ -115,8 +117,8 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& i, auto& o) { return calls::reduce_scatter(i, o, op, stream); });
   }
 
-  /// Concatenates every member's `in` at the root, in group order. The root's `out` has n times as
-  /// many elements as `in`; on other members, `out` is ignored.
+  /// Concatenates the `in` of all members at the root, in group order. The root's `out` has n times
+  /// as many elements as `in`. On other members, `out` is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -131,7 +133,7 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Sends block k of the root's `in` to member k. The root's `in` has n times as many elements as
-  /// `out`; on other members, `in` is ignored.
+  /// `out`. On other members, `in` is ignored.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {

@@ -11,23 +11,23 @@ namespace rankmesh {
 
 struct Next {};
 struct Previous {};
-/// Names the next member of the group. For the last member, the next member is the first one.
+/// Names the next member of the group. The last member is followed by the first member.
 inline constexpr Next next{};
-/// Names the previous member of the group. For the first member, the previous member is the last
-/// one.
+/// Names the previous member of the group. The first member is preceded by the last member.
 inline constexpr Previous prev{};
 
-/// Names a member of a group, either by its rank in the group, or relative to the caller by
+/// Names a member of a group by its rank in the group, or relative to the calling member with
 /// `rankmesh::next` or `rankmesh::prev`.
 class Peer {
  public:
-  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: reads as a rank
+  constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: a rank can be passed as a Peer
   template <std::integral I>
   constexpr Peer(I rank) : rank_{rank} {}
   constexpr Peer(Next) : relative_{true}, rank_{1} {}
   constexpr Peer(Previous) : relative_{true}, rank_{-1} {}
 
-  /// Returns the rank in the group, as seen from member `self` of a group of `size` ranks.
+  /// Returns the peer's rank in the group if the caller is member `self` of a group of `size`
+  /// ranks.
   [[nodiscard]] constexpr RankInGroup resolve(RankInGroup self, std::int64_t size) const {
     if (!relative_) return rank_;
     if (rank_.value() > 0) return RankInGroup{self.value() + 1 < size ? self.value() + 1 : 0};

@@ -9,13 +9,13 @@
 
 namespace rankmesh {
 
-/// Adds the operations between two members. Sender and receiver pass the same number of elements of
-/// the same type, and the same tag from 0 to 16383. Messages between the same two members with the
-/// same tag arrive in order.
+/// Adds the operations between two members. The sender and the receiver must pass the same number
+/// of elements, the same element type and the same tag. Tags are numbers from 0 to 16383. Messages
+/// with the same tag between the same two members arrive in the order in which they were sent.
 class PointToPoint : public UserReductions {
  public:
-  /// Sends values to another member. Returns when the caller may change the values, which can be
-  /// before the other member has received them.
+  /// Sends values to another member. Returns once the caller may change the values, even if the
+  /// other member has not received them yet.
   template <Memory In>
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::send, In>(calls::send(values, resolved(to), tag, stream));
@@ -26,7 +26,7 @@ class PointToPoint : public UserReductions {
                      [&](auto& v) { return calls::send(v, resolved(to), tag, stream); });
   }
 
-  /// Receives values from another member; blocks until they have arrived.
+  /// Receives values from another member. On host memory, blocks until the values have arrived.
   /// @param values  A buffer with as many elements as the other member sends.
   template <WritableMemory Out>
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
@@ -38,8 +38,9 @@ class PointToPoint : public UserReductions {
                      [&](auto& v) { return calls::recv(v, resolved(from), tag, stream); });
   }
 
-  /// Sends and receives at the same time, so members that call it in a ring cannot deadlock. `in`
-  /// and `out` may have different numbers of elements. Both peers can be the caller itself.
+  /// Sends `in` and receives `out` at the same time. If all members of a ring call send_recv(),
+  /// they cannot deadlock. `in` and `out` may have different numbers of elements. A member can send
+  /// to itself and receive from itself.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {

@@ -15,14 +15,14 @@ namespace rankmesh {
 
 /// Adds the reductions that take a function `T combine(const T& left, const T& right)` on values of
 /// any trivially copyable type T in host memory. The function must be associative. Values are
-/// combined in group order, or in any order with Commutative::yes. The function runs on every
-/// member; where and how often is unspecified.
+/// combined in group order. With Commutative::yes, they may be combined in any order. Every member
+/// may call the function; it is unspecified for which elements and how often.
 ///
-/// If the function throws, the operation still ends on all members. The members on which it threw
-/// then throw a UsageError, in which the exception is nested. The results of all members are then
-/// invalid, and the other members do not report the failure.
+/// If the function throws on some members, the operation still ends on all members. Each member on
+/// which the function threw then throws a UsageError, in which the exception is nested. The other
+/// members do not report the failure, but the results of all members are invalid.
 ///
-/// Cost: one MPI_Op and one datatype per call.
+/// Cost: each call creates one MPI_Op and one MPI datatype.
 class UserReductions : public BlockCollectives {
  public:
   using BlockCollectives::all_reduce;
@@ -39,7 +39,8 @@ class UserReductions : public BlockCollectives {
     auto reduction = reduction_of<M>(combine, commutative);
     run(calls::user(Operation::all_reduce, values, values, {}, reduction));
   }
-  /// Reduces element by element over the members. `out` has as many elements as `in`.
+  /// Reduces element by element over the members. All members get the result in `out`, which has as
+  /// many elements as `in`.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void all_reduce(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
@@ -64,8 +65,8 @@ class UserReductions : public BlockCollectives {
                            combine, commutative);
   }
 
-  /// Reduces element by element over the members. At the root, `out` has as many elements as `in`;
-  /// on other members, `out` does not change.
+  /// Reduces element by element over the members. At the root, `out` gets the result and has as
+  /// many elements as `in`. On other members, `out` does not change.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
@@ -81,8 +82,8 @@ class UserReductions : public BlockCollectives {
                            combine, commutative);
   }
 
-  /// Reduces every member's `in`, and gives block k of the result to member k. `in` has size()
-  /// times as many elements as `out`.
+  /// Reduces the `in` of all members element by element, and gives block k of the result to member
+  /// k. `in` has size() times as many elements as `out`.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {

@@ -17,43 +17,45 @@ struct MeshRuntime;
 }  // namespace detail
 
 /// Refers to an operation that an `_async` function has started. The buffers must stay valid until
-/// the operation is complete, even if the Work is destroyed: the operation continues, and close()
-/// of the mesh waits for it. Copies refer to the same operation.
+/// the operation is complete. If the program destroys the Work earlier, the operation continues,
+/// and Mesh::close() waits for it. Copies of a Work refer to the same operation.
 ///
 /// Host memory: rankmesh has no helper threads, so an operation makes progress only inside test(),
-/// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries also
-/// makes progress inside other calls of MPI. If a program itself calls blocking functions of MPI
-/// between the start and the wait, route its asynchronous operations to MPI (docs/routes.md).
-/// Otherwise the members that wait for the operation earlier may wait for ever.
+/// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries out
+/// also makes progress inside calls of MPI. A program that calls blocking MPI functions itself
+/// before it waits for an operation should route its asynchronous operations to MPI
+/// (docs/routes.md). Otherwise other members may wait for the operation for ever.
 ///
-/// Device memory: the operation runs on the group's own stream, ordered after the work that the
-/// caller's stream held when the operation was issued.
+/// Device memory: the operation runs on the group's own stream. It runs after the work that was on
+/// the caller's stream when the operation was issued.
 ///
 /// Thread safety: only the thread that uses the mesh may use the Work.
 class RANKMESH_API Work {
  public:
-  /// Creates a Work that is complete.
+  /// Creates a Work that is already complete.
   Work() = default;
-  /// Refers to an operation. For use by rankmesh only.
+  /// Creates a Work that refers to `operation`. For use by rankmesh only.
   Work(std::shared_ptr<detail::AsyncOperation> operation,
        std::shared_ptr<detail::MeshRuntime> runtime)
       : operation_{std::move(operation)}, runtime_{std::move(runtime)} {}
 
   /// Makes progress. Returns true once the operation is complete. Never blocks.
-  /// @throws  It throws the exception with which the operation failed.
+  /// @throws the exception with which the operation failed.
   [[nodiscard]] bool test();
-  /// Waits for the operation. On host memory, it blocks until the operation is complete, at most
-  /// for the mesh's timeout. On device memory, it makes the stream that was passed to the operation
-  /// wait for the operation; the host does not wait.
-  /// @throws TimeoutError  The error names the missing ranks. The group is broken afterwards.
+  /// Waits for the operation. On host memory, blocks until the operation is complete, at most for
+  /// the mesh's timeout. On device memory, makes the stream that was passed to the operation wait
+  /// for the operation; the host does not wait.
+  /// @throws TimeoutError if the mesh's timeout passes. The error names the missing ranks, and the
+  /// group is broken afterwards.
   void wait();
-  /// Blocks the host until the operation is complete, on host and on device memory.
-  /// @param timeout  In seconds.
-  /// @throws TimeoutError  The error names the missing ranks. The group is broken afterwards.
+  /// Blocks the host until the operation is complete, even if the operation is on device memory.
+  /// @param timeout  The time limit in seconds.
+  /// @throws TimeoutError if `timeout` passes. The error names the missing ranks, and the group is
+  /// broken afterwards.
   void wait(Deadline::Duration timeout);
 
  private:
-  std::shared_ptr<detail::AsyncOperation> operation_;  // null: complete
+  std::shared_ptr<detail::AsyncOperation> operation_;  // null if the operation is complete
   std::shared_ptr<detail::MeshRuntime> runtime_;
 };
 
@@ -63,8 +65,7 @@ class OwningWork : public Work {
  public:
   OwningWork(Work work, std::shared_ptr<Memory> memory)
       : Work{std::move(work)}, memory_{std::move(memory)} {}
-  /// Waits until the operation is complete, at most for the mesh's timeout, and returns the
-  /// container. Call take() only once.
+  /// Waits for the operation as wait() does, and then returns the container. Call take() only once.
   [[nodiscard]] Memory take() {
     wait();
     return std::move(*memory_);

@@ -6,14 +6,15 @@
 
 namespace rankmesh {
 
-/// Orders the operations of different families in a batch: the operation with the lower place is
-/// issued first. The place depends only on the plan, so all ranks issue the operations in the same
-/// order. Operations with equal places keep the order of their calls.
+/// Orders the operations of different families in a batch. An operation with a lower place is
+/// issued before an operation with a higher place. The place depends only on the plan, so all ranks
+/// issue the operations in the same order. Operations with equal places are issued in the order of
+/// their calls.
 struct BatchPlace {
-  int priority = 0;  ///< GroupOptions::priority of the family; a lower number is issued first
-  /// The turn is 0 for tp and for every family that has no other turn, 1 for pp, and 2 for dp. A
-  /// family of a grid has the turn of its name without the grid's prefix: `encoder.dp` has the turn
-  /// of `dp`.
+  int priority = 0;  ///< GroupOptions::priority of the family, which is compared first
+  /// The turn decides between operations of equal priority. It is 1 for pp, 2 for dp, and 0 for tp
+  /// and all other families. The prefix of a grid has no influence: `encoder.dp` has the same turn
+  /// as `dp`.
   int turn = 0;
   friend auto operator<=>(const BatchPlace&, const BatchPlace&) = default;
 };

@@ -9,40 +9,43 @@
 
 namespace rankmesh {
 
-/// The numbers of groups, communicators and creation steps of a plan. If a sum overflows 64 bits,
-/// the largest 64-bit number takes its place.
+/// The numbers of groups, communicators and creation steps of a plan. A number that would overflow
+/// 64 bits is replaced by the largest 64-bit number.
 struct PlanCounts {
-  /// The least and the greatest value of a number that differs between ranks.
+  /// A number that can differ between ranks. This struct holds its least and its greatest value.
   struct PerRank {
     std::int64_t least = 0;
     std::int64_t most = 0;
-    /// False if the world is too large to visit every rank. Both values are then the value of rank
-    /// 0.
+    /// False if the plan has too many ranks to visit them all. In this case, `least` and `most` are
+    /// both the value of rank 0.
     bool covers_all = true;
     friend bool operator==(const PerRank&, const PerRank&) = default;
   };
 
   std::int64_t world_size = 0;
   std::int64_t names = 0;          ///< number of families
-  std::int64_t groups = 0;         ///< number of groups of all families
-  std::int64_t groups_of_one = 0;  ///< groups of one rank
-  /// The number of groups that differ in their ranks or in the order of their ranks. Groups of one
-  /// rank are included.
+  std::int64_t groups = 0;         ///< total number of groups in all families
+  std::int64_t groups_of_one = 0;  ///< number of groups that have only one rank
+  /// The number of groups, where groups that have the same ranks in the same order are counted
+  /// once. Groups of one rank are included.
   std::int64_t distinct_groups = 0;
-  /// The number of groups of overlapping families. These groups are printed but never executed.
+  /// The number of groups in overlapping families. Such groups can be printed, but not executed.
   std::int64_t overlapping_groups = 0;
-  /// The number of communicators. Each distinct group of two or more ranks that is executed has one
-  /// communicator, and one more for each key in GroupOptions::duplicates.
+  /// The number of communicators. Each distinct group of two or more ranks has one communicator,
+  /// except the groups of overlapping families. Each key in GroupOptions::duplicates adds one
+  /// communicator per group. Equal groups of two families have separate communicators if the
+  /// options of the families differ (GroupOptions::can_share).
   std::int64_t communicators = 0;
-  /// The number of collective MPI calls that create communicators. Every rank takes part in them.
+  /// The number of collective MPI calls that create communicators. Every rank takes part in each of
+  /// these calls.
   std::int64_t splits = 0;
-  /// The number of NCCL unique IDs on all ranks together. A communicator needs one or more IDs, or
-  /// none if it is split from another communicator.
+  /// The total number of NCCL unique IDs that the ranks create. A communicator that is split from
+  /// another communicator needs no ID. Every other communicator needs at least one ID.
   std::int64_t unique_ids = 0;
   PerRank groups_per_rank;
   PerRank communicators_per_rank;
 
-  /// Returns the number of broadcasts of unique IDs. Each ID is broadcast once, in its group.
+  /// Returns the number of broadcasts of unique IDs. Each ID is broadcast once within its group.
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
   /// Returns the number of groups that have the same ranks in the same order as an earlier group.
   [[nodiscard]] std::int64_t repeated_groups() const { return groups - distinct_groups; }
@@ -56,11 +59,13 @@ struct PlanCounts {
 };
 
 /// Counts the groups and communicators of a plan. The result is exact. The function is local and
-/// does not call MPI. The cost is O(families^2 x dimensions) for families that partition the world
-/// by strides. Other families (lists, partial families and overlapping families) are enumerated
-/// where arithmetic does not suffice. For the figures per rank, up to 16,777,216 ranks are
-/// enumerated, which takes 4 bytes per rank of the world. Above this limit the figures per rank are
-/// the figures of rank 0.
+/// does not call MPI. The cost is O(families^2 x dimensions) if every family is a strided partition
+/// of the world.
+///
+/// Other families (lists, partial families and overlapping families) are enumerated group by group
+/// if arithmetic cannot count their groups. The figures per rank always need this enumeration. It
+/// takes 4 bytes of memory per rank of the world, and is limited to 16,777,216 ranks. For larger
+/// worlds with such families, the figures per rank are the values of rank 0.
 RANKMESH_API PlanCounts count(const MeshPlan& plan);
 
 }  // namespace rankmesh

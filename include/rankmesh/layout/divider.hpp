@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fast division by a divisor that is known in advance.
+// Fast division by a divisor that is used many times.
 #pragma once
 
 #include <bit>
@@ -7,17 +7,18 @@
 
 namespace rankmesh {
 
-/// Divides by one multiplication and one shift. This is several times faster than the division of
-/// the processor, because the reciprocal of the divisor is computed in advance. The result is exact
-/// for every dividend that is not negative.
+/// Divides by means of one multiplication and one shift. The constructor computes the reciprocal of
+/// the divisor, so this is several times faster than the division instruction of the processor. The
+/// result is exact for every dividend that is not negative.
 class Divider {
  public:
   Divider() = default;
-  /// @param divisor  must be 1 or more. This is not checked.
+  /// @param divisor  the divisor, which must be at least 1. The constructor does not check this.
   explicit Divider(std::int64_t divisor)
       : shift_{static_cast<int>(std::bit_width(static_cast<std::uint64_t>(divisor - 1)))} {
-    // The reciprocal has 63 + shift bits and is rounded up. It fits in 64 bits, and its error never
-    // changes a quotient, because 2^(shift-1) < divisor <= 2^shift and dividends are below 2^63.
+    // The reciprocal is scaled by 2^(63 + shift) and rounded up. The result fits in 64 bits,
+    // because divisor > 2^(shift-1). The rounding never changes a quotient, because divisor <=
+    // 2^shift and every dividend is less than 2^63.
     const auto d = static_cast<std::uint64_t>(divisor);
     magic_ = static_cast<std::uint64_t>(((Wide{1} << (63 + shift_)) + (d - 1)) / d);
   }
@@ -31,7 +32,7 @@ class Divider {
  private:
   __extension__ using Wide = unsigned __int128;
 
-  std::uint64_t magic_ = std::uint64_t{1} << 63;  // of 1
+  std::uint64_t magic_ = std::uint64_t{1} << 63;  // reciprocal of the divisor 1
   int shift_ = 0;
 };
 

@@ -21,69 +21,76 @@ namespace rankmesh {
 enum class Coverage : std::uint8_t {
   partition,    ///< every rank is in exactly one group
   partial,      ///< some ranks are in no group
-  overlapping,  ///< a rank is in several groups; these can be printed, but never executed
+  overlapping,  ///< some ranks are in several groups; the groups can only be printed, not executed
 };
 
-/// The place of a rank in a family.
+/// The place of a rank in a family: the number of the group, and the number of the rank in this
+/// group.
 struct GroupIndex {
   std::int64_t group = 0;       ///< number of the group in listing order
   RankInGroup rank_in_group{};  ///< number of the rank in the group
   friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
 };
 
-/// The set of all groups of one kind: the groups along a dimension, the groups along a product of
-/// dimensions, or groups that are given as lists. The order of the groups is called the listing
-/// order.
-/// A family has one of three representations. A strided family has any number of groups, which all
-/// have the same size. It needs O(dimensions) memory, and each query takes O(dimensions) time. A
-/// ring has the same costs as a strided family. Explicit lists need memory for each listed rank.
+/// The set of all groups of one kind. These are the groups along a dimension, the groups along a
+/// product of dimensions, or groups that are given as lists. The order of the groups is called the
+/// listing order.
+///
+/// A family has one of three representations:
+/// - A strided family has groups of equal size, which are described by strides. For any number of
+///   groups, the family needs O(dimensions) memory, and each query takes O(dimensions) time.
+/// - A ring has pairs of neighbours along a dimension. It costs as much as a strided family.
+/// - A family of explicit lists needs memory for each listed rank.
+///
 /// A family is immutable after construction, and several threads can use it safely.
 class RANKMESH_API GroupFamily {
  public:
-  /// Creates the groups of ranks that share every coordinate except those along `members`.
+  /// Creates the groups along `members`. Two ranks are in the same group if all their coordinates
+  /// are equal, except those along `members`.
   /// @param name  the name of the family.
-  /// @param members  the indices of the dimensions along which the groups run. They give the order
-  /// of the ranks in a group, where the last dimension varies fastest.
-  /// @param listing  the indices of all other dimensions. They give the order of the groups, where
-  /// the last dimension varies fastest.
+  /// @param members  the indices of the dimensions along which the groups run. In a group, the
+  /// coordinate along the last of these dimensions varies fastest.
+  /// @param listing  the indices of all other dimensions. In the list of groups, the coordinate
+  /// along the last of these dimensions varies fastest.
   /// @throws UsageError unless `members` and `listing` together contain each dimension once.
   static GroupFamily of(std::string name, const Layout& layout,
                         std::span<const std::size_t> members, std::span<const std::size_t> listing);
-  /// Creates the same groups as the function above, but takes both orders from the layout. The
-  /// order of the ranks then does not depend on the order in which a product is written.
+  /// Creates the groups along `members`. The groups and the ranks in each group are in the order of
+  /// the layout. The order of `members` has no influence.
   static GroupFamily of(std::string name, const Layout& layout,
                         std::span<const std::size_t> members);
-  /// Creates a group for each rank, which is the pair of the rank and its successor along the
-  /// dimension. The successor of the last rank is the first rank. The number of groups is the
-  /// number of ranks, and the groups are in the order of the layout. The groups overlap.
+  /// Creates one group for each rank of the layout. The group contains the rank and its successor
+  /// along the dimension. The last rank along the dimension has the first rank as its successor.
+  /// The groups are in the order of the layout, and they overlap.
   static GroupFamily ring(std::string name, const Layout& layout, std::size_t dimension);
-  /// Creates a family of explicit lists, in the given order. The family takes O(number of listed
-  /// ranks) memory.
+  /// Creates a family of explicit lists. The groups stay in the given order. The family takes
+  /// O(number of listed ranks) memory.
   /// @throws SpecError if a group is empty.
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Returns the dimensions along which the groups run, in the order of the ranks. The result is
-  /// empty for explicit lists.
+  /// Returns the names of the dimensions along which the groups run. In a group, the coordinate
+  /// along the last of these dimensions varies fastest. The result is empty for explicit lists.
   [[nodiscard]] const std::vector<std::string>& dimensions() const { return dimensions_; }
   /// Returns the number of groups.
   [[nodiscard]] std::int64_t group_count() const;
-  /// Returns the number of ranks of the largest group. Only explicit lists can have groups of
+  /// Returns the number of ranks in the largest group. Only explicit lists can have groups of
   /// different sizes.
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
   /// Returns whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
-  /// Returns whether the family is strided, which means that it has neither explicit lists nor a
-  /// ring. In a strided family, every group is the first group moved by an offset.
+  /// Returns whether the family is strided, which means that it is neither a ring nor given as
+  /// lists. In a strided family, adding an offset to the positions of the first group gives any
+  /// other group.
   [[nodiscard]] bool is_strided() const { return explicit_ == nullptr && !ring_; }
   /// Returns group i in listing order.
   /// @throws UsageError unless 0 <= i < group_count().
   [[nodiscard]] RankSet group(std::int64_t i) const;
 
-  /// Returns the place of the rank. Returns the first place if the rank is in several groups, and
-  /// nothing if the rank is in no group.
+  /// Returns the place of the rank. If the rank is in several groups, the result is its place in
+  /// the first of these groups. The result is empty if the rank is in no group.
   [[nodiscard]] std::optional<GroupIndex> find(Rank rank) const;
-  /// Returns all places of the rank.
+  /// Returns the places of the rank in all groups that contain it.
   [[nodiscard]] std::vector<GroupIndex> find_all(Rank rank) const;
   /// Returns the number of the group that has exactly these ranks in this order, or nothing if
   /// there is no such group.
@@ -98,21 +105,22 @@ class RANKMESH_API GroupFamily {
     return is_strided() && !all_.table() ? &starts_ : nullptr;
   }
 
-  /// Returns the highest rank of all groups. Takes O(1) time, or O(listed ranks) time for explicit
-  /// lists.
+  /// Returns the highest rank in any group. Takes O(1) time, or O(ranks) time if the family is a
+  /// part of a layout that has a table.
   [[nodiscard]] Rank highest() const;
   /// Returns how the groups cover the ranks 0 .. world_size-1.
   [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
-  /// Returns the distance between neighbours in a group. Returns nothing if the distances differ,
-  /// or if groups have one member.
+  /// Returns the distance between neighbours in a group. The result is empty if the distances
+  /// differ or the groups have only one member. It is also empty for a ring, for explicit lists,
+  /// and for layouts that have a table.
   [[nodiscard]] std::optional<std::int64_t> stride() const;
 
-  /// Returns whether both families have the same groups in any listing order, as far as arithmetic
-  /// can tell. If the result is true, the groups are the same. The result is also false if the
-  /// answer is not known, because a family is not strided or the tables differ.
+  /// Returns true if arithmetic shows that both families have the same groups in any listing order.
+  /// If the result is false, either the groups differ or arithmetic cannot compare them. Arithmetic
+  /// cannot compare families that are not strided or that have different tables.
   [[nodiscard]] bool has_same_groups(const GroupFamily& other) const;
 
-  /// Returns the family as text, for digests. See MeshPlan::digest().
+  /// Returns the text that represents the family in MeshPlan::digest().
   [[nodiscard]] std::string canonical() const;
 
  private:
@@ -120,11 +128,11 @@ class RANKMESH_API GroupFamily {
 
   struct Explicit {
     std::vector<RankSet> groups;
-    std::vector<std::pair<std::int64_t, GroupIndex>> places;  // by rank, then by group
+    std::vector<std::pair<std::int64_t, GroupIndex>> places;  // sorted by rank, then by group
   };
 
-  // The size and stride of the ring's dimension. `weight` is the difference between the indices of
-  // a rank and its successor in the order of the layout.
+  // `size` and `stride` belong to the dimension of the ring. `weight` is the distance between a
+  // rank and its successor in the order of the layout.
   struct Ring {
     std::int64_t size, stride, weight;
   };
@@ -136,11 +144,11 @@ class RANKMESH_API GroupFamily {
   std::string name_;
   std::vector<std::string> dimensions_;
   std::int64_t group_size_ = 0;
-  Divider by_group_size_;  // if the family is strided
+  Divider by_group_size_;  // used only if the family is strided
   bool uniform_ = true;
   // If the family is strided, element g * group_size + k of `all_` is rank k of group g. `starts_`
-  // holds the positions of the first ranks of the groups, and `members_` holds the modes of each
-  // group.
+  // holds the positions of the first ranks of the groups, and `members_` holds the modes, which are
+  // the same for all groups.
   RankSet all_;
   RankSet starts_;
   std::vector<Mode> members_;

@@ -12,49 +12,54 @@
 
 namespace rankmesh {
 
-/// Options for the communicators of one family. They must be the same on every rank. All except
-/// `duplicates`, `priority` and `timeout` concern device memory and have no effect without devices.
-/// NCCL chooses the value of an option that is not set, and ignores options that the loaded version
-/// does not know.
+/// Options for the communicators of one family. They must be the same on every rank. All options
+/// except `duplicates`, `priority` and `timeout` concern operations on device memory. They have no
+/// effect if there are no devices. If an option is not set, NCCL chooses its value. Options that
+/// the loaded version of NCCL does not know are ignored.
 struct GroupOptions {
-  /// The parent family: its NCCL communicators are split (`ncclCommSplit`) to create the
-  /// communicators of this family without unique IDs. Every group must lie inside one group of the
-  /// parent family. A split costs a ring all-gather over the parent. If the name is empty, unique
-  /// IDs are made.
+  /// The name of the parent family. If it is set, the NCCL communicators of this family are split
+  /// from the communicators of the parent family (`ncclCommSplit`), which needs no unique IDs.
+  /// Every group must lie inside one group of the parent family. A split costs one ring all-gather
+  /// over the communicator of the parent. If the name is empty, the communicators are created with
+  /// unique IDs.
   std::string split_from{};
-  /// With `split_from`, the communicators share the buffers and channels of the parent, which saves
-  /// memory. Communicators that share resources run one at a time, and an abort of one communicator
-  /// can end all of them. NCCL reads this option from the parent: if one child shares resources,
-  /// all children of that parent share them.
+  /// If true, the communicators share the buffers and channels of the parent communicators, which
+  /// saves memory. This option needs `split_from`. Communicators that share resources cannot run
+  /// operations at the same time, and an abort of one communicator can end all of them. NCCL reads
+  /// this option from the parent communicator. Therefore, if one child of a parent shares its
+  /// resources, all children of this parent share them.
   bool share_resources = false;
-  /// The number of ranks per unique ID. A group of more ranks is created with several unique IDs
-  /// (`ncclCommInitRankScalable`, NCCL 2.23; older versions use one ID). The value 0 means that
-  /// every group uses one ID.
+  /// The number of ranks per unique ID. A group that has more ranks uses several unique IDs
+  /// (`ncclCommInitRankScalable` in NCCL 2.23; older versions use one ID). If the value is 0, every
+  /// group uses one ID.
   std::int64_t ranks_per_id = 128;
   /// If true, the NCCL communicators are created in Mesh::open() instead of together with the mesh.
   bool lazy = false;
-  /// If true, NCCL calls block. If false, NCCL calls are polled with a deadline.
+  /// If true, calls of NCCL block. If false, calls of NCCL return at once, and rankmesh polls them
+  /// until they complete or a deadline passes.
   bool blocking = false;
-  /// The CUDA priority of the stream of the group (GroupCoordinator::stream()). Streams with lower
-  /// numbers run first. In an NcclGroup, operations of families with lower numbers are issued
-  /// first.
+  /// The CUDA priority of the stream of the group (GroupCoordinator::stream()). Work in streams
+  /// with lower numbers runs first. In an NcclGroup, the operations of families with lower numbers
+  /// are issued first.
   int priority = 0;
-  std::optional<int> min_ctas{};  ///< fewest thread blocks per operation
-  /// The most thread blocks per operation. Fewer blocks need less memory.
+  std::optional<int> min_ctas{};  ///< minimum number of thread blocks per operation
+  /// The maximum number of thread blocks per operation. Fewer blocks need less memory.
   std::optional<int> max_ctas{};
-  std::optional<int> cga_cluster_size{};  ///< 0 to 8; see NCCL
+  std::optional<int> cga_cluster_size{};  ///< 0 to 8; see cgaClusterSize in NCCL's manual
   std::optional<int> traffic_class{};     ///< traffic class of the network (NCCL 2.26)
-  /// The timeout, in seconds, of waits for operations of this family. It applies to Work::wait, to
-  /// waits for streams, and to NCCL calls that are in progress. If it is not set, the timeout of
-  /// the mesh applies.
+  /// The timeout of waits for operations of this family, in seconds. It applies to Work::wait, to
+  /// waits for streams, and to NCCL calls that are in progress. If this option is not set, the
+  /// timeout of the mesh applies.
   std::optional<int> timeout{};
-  /// The keys of further communicators of the same groups, for work on other streams. See
-  /// Mesh::duplicate().
+  /// The keys of additional communicators for the same groups. A program uses them for work on
+  /// other streams (see Mesh::duplicate()).
   std::vector<std::string> duplicates{};
 
-  /// Returns whether equal groups of two families with these options can share one communicator.
+  /// Returns whether two families can share the communicators of their equal groups, if one family
+  /// has these options and the other family has the options `other`.
   [[nodiscard]] RANKMESH_API bool can_share(const GroupOptions& other) const;
-  /// Returns the options that differ from the default, for example `ranks_per_id=4,lazy`.
+  /// Returns the options that differ from their default values as text, for example
+  /// `ranks_per_id=4,lazy`.
   [[nodiscard]] RANKMESH_API std::string to_string() const;
   friend bool operator==(const GroupOptions&, const GroupOptions&) = default;
 };

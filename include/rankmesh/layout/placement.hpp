@@ -11,8 +11,8 @@
 
 namespace rankmesh {
 
-/// The node of each rank. Nodes are numbered in the order of their lowest rank. A placement takes 8
-/// bytes of memory per rank and is immutable.
+/// The node of each rank. Nodes are numbered in the order of their lowest ranks. A placement takes
+/// 8 bytes of memory per rank and is immutable.
 class RANKMESH_API Placement {
  public:
   /// @param node_keys  one value per rank. Ranks with the same value are on the same node.
@@ -26,12 +26,11 @@ class RANKMESH_API Placement {
   [[nodiscard]] std::int32_t node(Rank rank) const {
     return node_.at(static_cast<std::size_t>(rank.value()));
   }
-  /// Returns the number of a rank among the ranks of its node, which are numbered in ascending
-  /// order.
+  /// Returns the local rank of a rank. The ranks of a node are numbered from 0 in ascending order.
   [[nodiscard]] std::int32_t local_rank(Rank rank) const {
     return local_rank_.at(static_cast<std::size_t>(rank.value()));
   }
-  /// Returns the number of nodes that have ranks of the group. O(size of the group).
+  /// Returns the number of nodes that host ranks of the group. Takes O(size of the group) time.
   [[nodiscard]] std::int32_t nodes_of(const RankSet& group) const;
 
  private:

@@ -15,17 +15,18 @@
 
 namespace rankmesh {
 
-/// Maps rank r to `ranks[r]`. This moves a mesh that was planned on the ranks 0, 1, ... to a part
-/// of the world or to permuted ranks. Ranks with one constant step (`8-31`, `0-120:8`) are mapped
-/// by arithmetic. Other ranks need a table of all ranks, which is made once and which all mapped
-/// objects share. Several threads must not use one RankMap, because map() may create a table.
+/// Maps rank r to `ranks[r]`. A RankMap moves a mesh that was planned on the ranks 0, 1, ... to a
+/// part of the world or to permuted ranks. If `ranks` has one constant step, as in `8-31` or
+/// `0-120:8`, the mapping is arithmetic. Otherwise, the mapping needs a table of all ranks. The
+/// table is created once, and all mapped objects share it. Only one thread at a time may use a
+/// RankMap, because map() may create a table.
 class RANKMESH_API RankMap {
  public:
-  /// @throws SpecError if a table would be needed for more than `max_table` ranks.
+  /// @throws SpecError if the mapping needs a table of more than `max_table` ranks.
   explicit RankMap(RankSet ranks);
 
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
-  /// Returns the set in which each rank of `set` is mapped. The order stays the same.
+  /// Returns the mapped ranks of `set`, in the same order.
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] RankSet map(const RankSet& set);
   /// Returns the layout on the mapped ranks.
@@ -38,11 +39,12 @@ class RANKMESH_API RankMap {
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.
   [[nodiscard]] GroupFamily map(const GroupFamily& family, std::string_view prefix = {});
 
-  /// The largest number of ranks in a table.
+  /// The maximum number of ranks in a table.
   static constexpr std::int64_t max_table = std::int64_t{1} << 24;
 
  private:
-  // Maps positions: the new position is start + step x position, in the new table.
+  // Maps positions. The new position is start + step * position. It is an index into `table`, or a
+  // rank if `table` is null.
   struct Positions {
     std::int64_t start, step;
     std::shared_ptr<const RankTable> table;

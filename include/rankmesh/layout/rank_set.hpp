@@ -27,41 +27,45 @@ struct Mode {
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// An ordered set of ranks, which is described by nested strided positions. A position is a rank.
-/// If the layout has a table of ranks, a position is an index into that table.
+/// An ordered set of ranks, which is described by a start position and nested modes. If the set has
+/// no table, a position is a rank. Otherwise, a position is an index into the table of ranks.
 ///
-/// To find element i, the index i is written in a mixed radix with one digit per mode, where the
-/// last mode varies fastest. The position of element i is `start` plus the sum of digit x stride.
-/// Strides may be negative. Each stride must be greater than the span of all smaller strides
-/// together, so that every element has one index. The functions size, at, index_of and contains
-/// take O(number of modes) time. With a table, index_of takes O(log n) more time. The set stores
-/// nothing per rank. It is immutable, so several threads can use the same set.
+/// To find element i, the index i is written as a mixed-radix number with one digit per mode, where
+/// the digit of the last mode varies fastest. The position of element i is `start` plus the sum of
+/// the products digit * stride.
+///
+/// Strides may be negative. The absolute value of each stride must be greater than the span of all
+/// modes that have smaller strides. Different indices therefore have different positions.
+///
+/// The functions size, at, index_of and contains take O(number of modes) time. With a table of n
+/// ranks, index_of and contains take O(log n) additional time. The set itself stores nothing per
+/// rank. It is immutable, so several threads can use the same set.
 class RANKMESH_API RankSet {
  public:
   /// Creates the empty set.
   RankSet() = default;
-  /// Returns the ranks first, first+1, ... .
+  /// Returns `count` consecutive ranks that begin with `first`.
   static RankSet range(Rank first, std::int64_t count);
   /// Returns the set that the modes describe.
   /// @param start  the position of element 0.
   /// @param modes  the modes, outermost first.
-  /// @param table  the ranks by position, or null if a position is a rank.
-  /// @throws UsageError if a size is below 1, a position is negative or outside the table, or if
-  /// strides overlap.
+  /// @param table  the rank at each position, or null if a position is a rank.
+  /// @throws UsageError if a size is less than 1, if a position is negative or outside the table,
+  /// or if two elements could have the same position.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,
                          std::shared_ptr<const RankTable> table = nullptr);
-  /// Reads the compact form that to_string() writes, for example `0-3,8,16-120:8`. The order is
-  /// kept, and blanks are ignored.
-  /// @param most  the largest number of ranks if the text has several items. A single item is
-  /// arithmetic, so the number of its ranks has no limit.
-  /// @throws SpecError if the text is invalid. The error has the position in the text.
+  /// Reads the compact form that to_string() writes, for example `0-3,8,16-120:8`. The set has the
+  /// order of the text, and blanks are ignored.
+  /// @param most  the maximum number of ranks if the text has several items. There is no limit for
+  /// a single item, because its ranks are not stored.
+  /// @throws SpecError if the text is invalid. The error contains the position in the text.
   static RankSet parse(std::string_view text, std::int64_t most = std::int64_t{1} << 22);
-  /// Returns a list that contains the same rank several times. In a ring of one rank, such a list
-  /// is the pair of the rank and its neighbour. The list can be printed, and its index_of returns
-  /// 0.
+  /// Returns a list that contains the same rank `count` times. For example, in a ring of one rank,
+  /// the pair of neighbours contains this rank twice. The list can be printed, and index_of()
+  /// returns 0 for the rank.
   static RankSet repeated(Rank rank, std::int64_t count);
-  /// Returns the given ranks in the given order. The set stores strides if the ranks have regular
-  /// strides, and otherwise a table of its own.
+  /// Returns the given ranks in the given order. If the ranks have regular strides, the set stores
+  /// these strides. Otherwise, the set has a table of its own.
   /// @throws SpecError if a rank is negative or repeated.
   static RankSet of(std::span<const Rank> ranks);
 
@@ -77,11 +81,11 @@ class RANKMESH_API RankSet {
   }
   [[nodiscard]] Rank front() const { return at(0); }
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
-  /// Returns the highest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time with a
-  /// table.
+  /// Returns the highest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time if the
+  /// set has a table.
   [[nodiscard]] Rank highest() const;
-  /// Returns the lowest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time with a
-  /// table.
+  /// Returns the lowest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time if the
+  /// set has a table.
   [[nodiscard]] Rank lowest() const;
   /// Returns the index of a rank, or nothing if the set does not contain the rank.
   [[nodiscard]] std::optional<RankInGroup> index_of(Rank rank) const {
@@ -96,22 +100,25 @@ class RANKMESH_API RankSet {
 
   /// Returns the position of element 0.
   [[nodiscard]] std::int64_t start() const { return start_; }
-  /// Returns the modes in their shortest form: no mode has size 1, and no mode continues the next
-  /// one. Two sets over the same table are equal if and only if their starts and modes are equal.
+  /// Returns the modes in their shortest form: no mode has size 1, and no two neighbouring modes
+  /// can be merged into one. Two sets that have the same table are equal if and only if their
+  /// starts and modes are equal.
   [[nodiscard]] const std::vector<Mode>& modes() const { return modes_; }
   /// Returns the table of ranks, or null.
   [[nodiscard]] const std::shared_ptr<const RankTable>& table() const { return table_; }
 
-  /// Returns the modes of the same ranks in ascending order of position, in their shortest form.
+  /// Returns the modes that describe the same ranks in ascending order of their positions. The
+  /// modes are in their shortest form.
   [[nodiscard]] std::vector<Mode> ascending_modes() const;
-  /// Returns whether both sets have the same ranks in any order, as far as arithmetic can tell. The
-  /// result is also false if the answer is not known because the tables differ.
+  /// Returns true if arithmetic shows that both sets have the same ranks in any order. If the
+  /// result is false, either the ranks differ or the sets cannot be compared because their tables
+  /// differ.
   [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
   /// Returns all ranks in order. Takes O(size) time.
   [[nodiscard]] std::vector<Rank> to_vector() const;
   /// Calls `take(Rank)` for every rank in order. This function is faster than the iterator, because
-  /// it increments digits and does not divide.
+  /// it increments digits instead of dividing.
   template <class Take>
   void for_each(Take&& take) const;
 
@@ -120,13 +127,14 @@ class RANKMESH_API RankSet {
   struct Item {
     std::int64_t first, last, step;
   };
-  /// Calls `take` for the items in order, until `take` returns false. Needs constant memory.
+  /// Calls `take` for each item of the compact form in order, until `take` returns false. This
+  /// function needs constant memory.
   void items(const std::function<bool(const Item&)>& take) const;
-  /// Calls `take` for the pieces of the compact form `0-3,8,16-120:8`, until `take` returns false.
-  /// Needs constant memory.
+  /// Passes the compact form, for example `0-3,8,16-120:8`, to `take` piece by piece, until `take`
+  /// returns false. This function needs constant memory.
   void write(const std::function<bool(std::string_view)>& take) const;
   /// Returns the compact form.
-  /// @param limit  the largest number of characters; a longer text ends in ",...".
+  /// @param limit  the maximum number of characters. A longer text is cut and ends in ",...".
   [[nodiscard]] std::string to_string(std::size_t limit = SIZE_MAX) const;
 
   /// Returns whether both sets have the same ranks in the same order. Their representations may
@@ -156,8 +164,9 @@ class RANKMESH_API RankSet {
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:
-  // A mode in the form that find() needs, counted from the lowest position. `weight` is the change
-  // of the index for one step upwards. The weight is negative if the stride is negative.
+  // A mode in the form that find() needs. Positions are counted from the lowest position, so `step`
+  // is positive. `weight` is the change of the index if the position increases by one step. The
+  // weight is negative if the stride is negative.
   struct Digit {
     std::int64_t size, step, weight;
     Divider by_step;
@@ -193,7 +202,7 @@ void RankSet::for_each(Take&& take) const {
   }
 }
 
-/// Returns the shortest list of modes with the same elements in the same order.
+/// Returns the shortest list of modes that describes the same elements in the same order.
 RANKMESH_API std::vector<Mode> coalesced(std::span<const Mode> modes);
 
 }  // namespace rankmesh

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A table of ranks by position, for layouts that arithmetic cannot describe.
+// A table of the rank at each position, for ranks that strides cannot describe.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,13 @@
 
 namespace rankmesh {
 
-/// A table that gives the rank at each position. All parts of a plan that need the table share it.
-/// The table is immutable, and several threads can use it safely. It takes 12 to 16 bytes of memory
-/// per position if the ranks are dense (the highest rank is below twice the number of ranks), and
-/// 24 bytes otherwise. Only layouts that a user or a preset permutes have a table.
+/// A table that gives the rank at each position. It exists only if a program, a mesh file or a
+/// preset permutes the ranks, or if strides cannot describe a list or a reshape. The layouts and
+/// families that need the same table share it. The table is immutable, and several threads can use
+/// it safely.
+///
+/// The ranks are called dense if the highest rank is less than twice the number of ranks. The table
+/// takes 12 to 16 bytes of memory per position if the ranks are dense, and 24 bytes otherwise.
 class RANKMESH_API RankTable {
  public:
   /// Creates the table in which position i holds `ranks[i]`.
@@ -36,16 +39,17 @@ class RANKMESH_API RankTable {
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
   /// Returns the highest rank, or -1 if the table is empty.
   [[nodiscard]] std::int64_t highest() const { return highest_; }
-  /// Returns the hash of the ranks as decimal text, each followed by a comma. The first call takes
-  /// O(size) time and stores the hash, because every family of a plan asks for it.
+  /// Returns the hash of a text that contains each rank as a decimal number, followed by a comma.
+  /// The digest of a plan needs this hash for every family. Therefore the first call, which takes
+  /// O(size) time, stores the hash for later calls.
   [[nodiscard]] Hash128 hash() const;
 
  private:
   std::vector<std::int64_t> ranks_;
   std::int64_t highest_ = -1;
-  // If the ranks are dense: the position of each rank, or -1 if the rank has no position.
+  // The position of each rank, or -1 if the rank has no position. Used only if the ranks are dense.
   std::vector<std::int32_t> dense_;
-  // If the ranks are not dense: the pairs (rank, position), sorted by rank.
+  // The pairs (rank, position), sorted by rank. Used only if the ranks are not dense.
   std::vector<std::pair<std::int64_t, std::int64_t>> positions_;
   mutable std::once_flag hashed_;
   mutable Hash128 hash_;

@@ -11,10 +11,11 @@
 
 namespace rankmesh {
 
-/// Distributes the layers 0 .. layers()-1 over a pipeline. Without virtual stages every stage has
-/// one run of consecutive layers. With V virtual stages (the interleaved schedule of Megatron-LM)
-/// every stage has V chunks, and the layers pass through all stages V times: chunk v of stage s is
-/// run v * stages + s. A StageLayers object is immutable.
+/// Distributes the layers 0 .. layers()-1 of a model over the stages of a pipeline. Without virtual
+/// stages, every stage has one run of consecutive layers. With V virtual stages, as in the
+/// interleaved schedule of Megatron-LM, every stage has V chunks. Each chunk is a run of
+/// consecutive layers: chunk v of stage s is run number v * stages() + s. A StageLayers object is
+/// immutable.
 class RANKMESH_API StageLayers {
  public:
   /// A run of consecutive layers. `count` may be 0.
@@ -33,13 +34,14 @@ class RANKMESH_API StageLayers {
   };
 
   /// Creates chunks of equal size.
-  /// @throws UsageError if a number is below 1, or if stages x chunks does not divide the layers.
+  /// @throws UsageError if an argument is less than 1, or if `layers` is not a multiple of stages *
+  /// chunks.
   static StageLayers even(std::int64_t layers, std::int64_t stages, std::int64_t chunks = 1);
   /// Creates chunks with the given numbers of layers.
-  /// @param counts  the numbers of layers, in the order of the layers: first for all stages of the
-  /// first chunk, then for all stages of the next chunk, and so on.
-  /// @throws UsageError if `counts` is empty, if a count is negative, or if `chunks` does not
-  /// divide the number of counts.
+  /// @param counts  the number of layers of each chunk. The list begins with the first chunk of
+  /// every stage, followed by the second chunk of every stage, and so on.
+  /// @throws UsageError if `counts` is empty, if a count is negative, or if the length of `counts`
+  /// is not a multiple of `chunks`.
   static StageLayers given(std::span<const std::int64_t> counts, std::int64_t chunks = 1);
 
   /// Returns the number of layers.
@@ -61,8 +63,8 @@ class RANKMESH_API StageLayers {
   StageLayers() = default;
   std::int64_t stages_ = 1;
   std::int64_t chunks_ = 1;
-  std::int64_t each_ = 0;           // number of layers in every chunk, if all are equal
-  std::vector<std::int64_t> ends_;  // if the chunks differ: the end of each run
+  std::int64_t each_ = 0;           // number of layers per chunk, if all chunks are equal
+  std::vector<std::int64_t> ends_;  // end of each run, if the chunks differ
 };
 
 }  // namespace rankmesh

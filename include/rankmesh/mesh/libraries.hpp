@@ -9,8 +9,8 @@
 
 namespace rankmesh {
 
-/// Describes a library that rankmesh uses. If it was not found, version and path are empty, and
-/// `why_not` gives the reason.
+/// Describes a library that rankmesh uses. If the library was not found, `version` and `path` are
+/// empty, and `why_not` gives the reason.
 struct LibraryInfo {
   std::string name;
   std::string version;
@@ -18,8 +18,8 @@ struct LibraryInfo {
   std::string why_not;
 };
 
-/// Returns MPI, the CUDA runtime, the CUDA driver and NCCL, in this order. Local. Loads NCCL if it
-/// is installed; needs neither MPI_Init nor a device.
+/// Returns the descriptions of MPI, the CUDA runtime, the CUDA driver and NCCL, in this order.
+/// Loads NCCL if it is installed. Local. Neither MPI_Init nor a device is needed.
 RANKMESH_API std::vector<LibraryInfo> libraries();
 
 }  // namespace rankmesh

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A batch: operations that are issued together.
+// A batch of operations that are issued together.
 #pragma once
 
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
 
-/// Collects operations from its construction to end(), and then issues them together. Operations
-/// on device memory become one NCCL group, so sends and receives that depend on each other cannot
-/// deadlock, and many small operations cost one launch. On host memory, a batch takes the
-/// `_async` forms and issues them one after the other. All members of a group must add the same
-/// operations of that group.
+/// Collects operations from its construction to end(), and then issues them together. Operations on
+/// device memory become one NCCL group. Therefore sends and receives that depend on each other
+/// cannot deadlock, and many small operations need only one launch. On host memory, a batch accepts
+/// only the `_async` forms, and end() issues them one after the other. All members of a group must
+/// add the same operations of that group.
 ///
 ///     {
 ///       NcclGroup batch{mesh};
@@ -21,35 +21,36 @@ namespace rankmesh {
 ///       batch.end();    // issues tp, pp, pp, dp
 ///     }
 ///
-/// The operations are issued by priority: first those of the family with the lowest
-/// GroupOptions::priority. Among families of equal priority, pp comes after all others except dp,
-/// and dp comes last. In a file with grids, the last part of the name decides (`encoder.dp` is a
-/// dp). Operations of one group keep the order of the calls. So all ranks issue the operations in
-/// the same order.
+/// end() issues the operations in ascending order of GroupOptions::priority. Among families of
+/// equal priority, dp comes last, and pp comes immediately before dp. In a file with grids, the
+/// last part of the name decides; for example, `encoder.dp` is treated as dp. Operations of the
+/// same group keep the order of the calls. The order of the operations is therefore the same on all
+/// ranks.
 ///
-/// The operations are ordered after the work that the streams hold when end() is called, even if
-/// that work was added after the operation was. The buffers must stay valid until the operations
-/// are complete. Wait for a Work of the batch after end(). Until end(), the following calls throw
-/// UsageError: blocking operations on host memory, `_async` forms on device memory, and functions
-/// of the mesh that open, create or close groups.
+/// An operation runs after all work that is on its stream when end() is called, even if the work
+/// was added after the operation. The buffers must stay valid until the operations are complete. Do
+/// not wait for a Work of the batch before end() has returned. Until end(), the following calls
+/// throw UsageError: blocking operations on host memory, `_async` forms on device memory, and
+/// functions of the mesh that open, create or close groups.
 ///
-/// Thread safety: one thread may use the batch. A mesh has at most one open batch.
+/// Thread safety: only one thread may use a batch. At most one batch of a mesh can be open.
 class RANKMESH_API NcclGroup {
  public:
   /// Opens a batch. Local.
-  /// @throws UsageError   Another batch of the mesh is open.
-  /// @throws ClosedError  The mesh is closed.
+  /// @throws UsageError if another batch of the mesh is open.
+  /// @throws ClosedError if the mesh is closed.
   explicit NcclGroup(Mesh& mesh);
-  /// Calls end() if the program has not called it. If end() fails, the next operation of the groups
-  /// reports the failure.
+  /// Calls end() if the program has not called it. If this call fails, the groups are broken, and
+  /// their next operation reports the failure.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  /// Issues all operations of the batch. Returns once NCCL and MPI have accepted them; does not
-  /// wait until they are complete.
-  /// @throws nccl::NcclError, TimeoutError  The groups are broken afterwards, and the operations
-  ///                                        that were not issued yet are dropped.
+  /// Issues all operations of the batch. Returns once NCCL and MPI have accepted the operations;
+  /// does not wait until the operations are complete.
+  /// @throws nccl::NcclError if NCCL reports an error; TimeoutError if NCCL does not accept the
+  /// operations in time. After either exception, the groups are broken, and operations that were
+  /// not issued yet are dropped.
   void end();
 
  private:

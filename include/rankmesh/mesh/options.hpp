@@ -16,46 +16,58 @@ namespace rankmesh {
 
 /// Says whether a mesh opens NCCL communicators.
 enum class DeviceUse : std::uint8_t {
-  automatic,  ///< The mesh opens them if every rank has a device and NCCL. If only some ranks have
-              ///< both, the constructor of the mesh throws.
-  off,        ///< The mesh never opens them.
-  required,  ///< The mesh always opens them. If a rank has no device or no NCCL, the constructor of
-             ///< the mesh throws.
+  /// The mesh opens NCCL communicators if every rank has a device and NCCL. If only some ranks have
+  /// both, the constructor of the mesh throws.
+  automatic,
+  /// The mesh opens no NCCL communicators.
+  off,
+  /// The mesh opens NCCL communicators. If a rank has no device or no NCCL, the constructor of the
+  /// mesh throws.
+  required,
 };
 
-/// Holds the options of a mesh. All of them must be the same on every rank, except `log`, `stall`
-/// and `device`; the constructor of the mesh throws MismatchError if they differ.
+/// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
+/// every rank. If they differ, the constructor of the mesh throws MismatchError.
 struct MeshOptions {
-  /// The time limit of the waits that rankmesh makes itself: opening, closing, dynamic groups,
-  /// Work::wait(). If it is empty, default_timeout() applies.
+  /// The time limit for opening and closing the mesh, for creating and closing dynamic groups, and
+  /// for Work::wait(). If `timeout` is empty, default_timeout() applies.
   std::optional<Deadline::Duration> timeout{};
-  /// The time limit of blocking operations on host memory. If it is empty, these operations call
-  /// the blocking functions of MPI, which can wait for ever and are about twice as fast as polling
-  /// at small sizes. With a limit, rankmesh polls and throws a TimeoutError that names the missing
-  /// ranks. If it is empty, the variable `RANKMESH_DEADLINE` (in seconds) sets it.
+  /// The time limit for blocking operations on host memory. If `deadline` is empty, these
+  /// operations call the blocking functions of MPI, which can wait for ever. If `deadline` is set,
+  /// rankmesh polls instead, and throws a TimeoutError that names the missing ranks. For small
+  /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
+  /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
-  /// A wait that takes longer than this is reported to the log, once, and then at doubled
-  /// intervals. If it is empty, the variable `RANKMESH_STALL` sets it, or else it is 30 s.
+  /// The length of a wait that is reported to the log: once, and again at doubled intervals. If
+  /// `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets it. The default
+  /// is 30 s.
   std::optional<Deadline::Duration> stall{};
-  /// Receives the log messages. If it is empty, the variable `RANKMESH_LOG` decides. If that is not
-  /// set either, only stalls and ranks that end abnormally are reported, to stderr.
+  /// The function that receives the log messages. If `log` is empty, the environment variable
+  /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh
+  /// only writes reports of stalls and of ranks that ended abnormally, to stderr.
   LogSink log{};
+  /// Says whether the mesh opens NCCL communicators.
   DeviceUse devices = DeviceUse::automatic;
-  /// The CUDA device of this rank; it may differ between ranks. If it is empty, the rank uses the
-  /// device that is already current, or else the device whose number is the node-local rank modulo
-  /// the number of visible devices. The launcher gives the node-local rank; without a launcher, the
-  /// mesh computes this rank.
+  /// The number of the CUDA device of this rank, which may differ between ranks. If `device` is
+  /// empty, the rank uses the first of the following devices that applies:
+  /// 1. the device that another mesh of this process uses;
+  /// 2. the current device, unless it is device 0, which CUDA makes current by default;
+  /// 3. the device whose number is the node-local rank modulo the number of visible devices.
+  ///
+  /// The node-local rank is the number of this process among the processes of the job on its node.
+  /// The launcher sets it in the environment. Without a launcher, the mesh uses the number of this
+  /// rank among the ranks of the mesh on the node.
   std::optional<int> device{};
   /// Allows several ranks to use the same device.
   bool share_devices = false;
-  /// The options of families, by name. They replace the options of the same family in a mesh file.
+  /// The options of families, by the name of the family. They replace the options of the same
+  /// family in a mesh file.
   std::map<std::string, GroupOptions> names{};
-  /// Rules that choose the transport of operations (see RouteTable), or `@PATH` of a file with
-  /// rules. These rules come before the rules of the variable RANKMESH_ROUTES, the rules of the
-  /// mesh file, and the default rules.
+  /// Rules that choose the transport of each operation (see RouteTable). To read the rules from a
+  /// file, set `routes` to `@` and the path of the file. These rules come before the rules in the
+  /// environment variable RANKMESH_ROUTES, in the mesh file, and in the defaults, in this order.
   std::string routes{};
-  /// The largest number of elements that is passed to MPI in one count. Tests
-  /// set it to small values.
+  /// The largest count that is passed to an MPI function. Tests set a small value.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };
 

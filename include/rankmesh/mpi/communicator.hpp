@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Communicators: a view that does not own, and an owner that frees.
+// Classes for MPI communicators: CommunicatorView, which does not own a communicator, and
+// Communicator, which owns one.
 #pragma once
 
 #include <span>
@@ -11,12 +12,13 @@
 
 namespace rankmesh::mpi {
 
-/// Refers to a communicator without owning it. A view is cheap to copy, because it reads rank and
-/// size only once.
+/// Refers to a communicator without owning it. A view is cheap to copy, because it stores the rank
+/// and the size.
 class RANKMESH_API CommunicatorView {
  public:
   CommunicatorView() = default;
-  /// @throws UsageError  MPI is not active, or `native` is null or an intercommunicator.
+  /// @throws UsageError if MPI is not active, or if `native` is MPI_COMM_NULL or an
+  /// intercommunicator.
   explicit CommunicatorView(MPI_Comm native);
 
   [[nodiscard]] MPI_Comm native() const noexcept { return native_; }
@@ -30,15 +32,16 @@ class RANKMESH_API CommunicatorView {
   int size_ = 0;
 };
 
-/// Owns a communicator. Its error handler is MPI_ERRORS_RETURN. Move-only.
+/// Owns a communicator, and sets its error handler to MPI_ERRORS_RETURN. An object of this class
+/// can be moved but not copied.
 ///
-/// `free()` is collective over the communicator, so the destructor cannot call it; a destructor
-/// never communicates. If the program has not freed a communicator before the destructor runs, a
-/// delete callback on MPI_COMM_SELF frees it at the start of MPI_Finalize.
+/// The destructor does not call free(), because free() is collective and a destructor must never
+/// communicate. If the program has not called free() before the destructor runs, a delete callback
+/// on MPI_COMM_SELF frees the communicator at the start of MPI_Finalize.
 class RANKMESH_API Communicator {
  public:
   Communicator() = default;
-  /// Takes ownership. A null handle makes an empty object.
+  /// Takes ownership of `native`. If `native` is MPI_COMM_NULL, the new object is empty.
   explicit Communicator(MPI_Comm native);
   ~Communicator() { abandon(); }
   Communicator(Communicator&& other) noexcept : view_{std::exchange(other.view_, {})} {}
@@ -54,7 +57,8 @@ class RANKMESH_API Communicator {
 
   [[nodiscard]] const CommunicatorView& view() const noexcept { return view_; }
   explicit operator bool() const noexcept { return static_cast<bool>(view_); }
-  /// Frees the communicator. Collective; does nothing if this object is empty.
+  /// Frees the communicator. This function is collective over the communicator. It does nothing if
+  /// this object is empty.
   void free();
 
  private:
@@ -63,18 +67,19 @@ class RANKMESH_API Communicator {
 };
 
 /// Creates a communicator of the same ranks in the same order. The new communicator has its own
-/// context, but it does not have the attributes and the error handler of the original. Collective
-/// over the parent; blocks.
+/// context. It does not inherit the attributes and the error handler of the parent. This function
+/// is collective over the parent, and it blocks.
 RANKMESH_API Communicator duplicate(const CommunicatorView& parent);
 
-/// Calls MPI_Comm_split: ranks with the same colour form a communicator, ordered by key. A rank
-/// with the colour MPI_UNDEFINED gets an empty communicator. Collective over the parent; blocks.
-/// Costs O(log P) messages and O(P) bytes per rank.
+/// Calls MPI_Comm_split: ranks with the same colour form a communicator, in which they are ordered
+/// by key. A rank that passes the colour MPI_UNDEFINED gets an empty object. This function is
+/// collective over the parent, and it blocks. For a parent of P ranks, it costs O(log P) messages
+/// and O(P) bytes per rank.
 RANKMESH_API Communicator split(const CommunicatorView& parent, int colour, int key);
 
-/// Creates a communicator of the given ranks of the parent, in the given order. Collective over
-/// these ranks only; blocks.
-/// @param tag  Must be the same on all members, and must differ from the tag of any other creation
+/// Creates a communicator of the given ranks of the parent, in the given order. This function is
+/// collective over these ranks only, and it blocks.
+/// @param tag  a tag that is the same on all members and differs from the tag of any other creation
 /// that runs at the same time.
 RANKMESH_API Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks,
                                        int tag);

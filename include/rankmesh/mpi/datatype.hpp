@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Translates data types, reductions and large counts for MPI.
+// Translates data types, reductions and large counts into their counterparts in MPI.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,21 @@
 
 namespace rankmesh::mpi {
 
-/// Returns the MPI datatype that moves elements of this type. Types that MPI does not have are
-/// moved as integers of the same size.
+/// Returns the MPI datatype that moves elements of this type. Elements of types that MPI does not
+/// have are moved as integers of the same size.
 RANKMESH_API MPI_Datatype native(DataType type);
 /// Returns the MPI datatype for reductions of this type.
-/// @throws UnsupportedError  MPI has no reductions of half and 8-bit floating types.
+/// @throws UnsupportedError if the type is a float of 16 or 8 bits, because MPI cannot reduce these
+/// types.
 RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
 /// Returns MPI's operation for this reduction. MPI has no average, so the result for `avg` is
 /// MPI_SUM, and the caller divides the sum.
 RANKMESH_API MPI_Op native(ReduceOp op);
 
-/// Expresses `count` elements as an int and a datatype. MPI counts in int, so a derived datatype
-/// replaces a count of more than `largest` elements. The derived datatype has exactly the size and
-/// extent of these elements, so that consecutive blocks have no gaps.
+/// Describes a message of `count` elements by an int and an MPI datatype. MPI counts are ints. A
+/// message of more than `largest` elements is therefore sent with a derived datatype. The derived
+/// datatype has exactly the same size and extent as the elements, so there are no gaps between
+/// consecutive blocks.
 class RANKMESH_API CountedType {
  public:
   CountedType(std::int64_t count, DataType type, std::int64_t largest)

@@ -19,23 +19,24 @@ enum class ThreadLevel : int {
 
 /// The order in which NCCL starts the kernels of different communicators.
 enum class NcclLaunchOrder : std::uint8_t {
-  unchanged,  ///< NCCL's default: the program must issue operations in the same order on all ranks.
+  unchanged,  ///< NCCL's default. The program must issue operations in the same order on all ranks.
   implicit,   ///< NCCL uses the order of the calls. Environment sets NCCL_LAUNCH_ORDER_IMPLICIT=1
               ///< (NCCL 2.26), unless the variable is already set.
 };
 
-/// Initialises MPI in the constructor and finalises it in the destructor. If the program has
-/// already initialised MPI, this object neither initialises nor finalises it.
+/// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
+/// initialised when the constructor runs, this object neither initialises nor finalises MPI.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
-/// collective if it finalises MPI. When an exception unwinds the stack, the destructor does not
-/// finalise MPI: the other ranks may wait in another operation, and MPI_Finalize would wait for
-/// them. The launcher then ends the job with this rank's error.
+/// collective if it finalises MPI. If an exception unwinds the stack, the destructor does not
+/// finalise MPI. In this situation, other ranks may wait in another operation, and MPI_Finalize
+/// would wait for these ranks. The launcher then ends the job because of this rank's error.
 class RANKMESH_API Environment {
  public:
-  /// @param order  The launch order of NCCL. NCCL reads its environment when it is opened, so
-  /// create this object before the first mesh.
-  /// @throws UsageError  MPI has already been finalised, or offers a lower level than `wanted`.
+  /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so
+  /// a program must create this object before the first mesh.
+  /// @throws UsageError if MPI has already been finalised, or if MPI provides a lower thread level
+  /// than `wanted`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged);
   Environment(int& argc, char**& argv, ThreadLevel wanted = ThreadLevel::funneled,

@@ -11,7 +11,7 @@
 
 namespace rankmesh::mpi {
 
-/// Reports that an MPI function did not return MPI_SUCCESS. The error keeps MPI's error code.
+/// An MPI function returned an error. code() returns MPI's error code.
 class RANKMESH_API MpiError : public Error {
  public:
   MpiError(int code, std::string message) : Error{std::move(message)}, code_{code} {}
@@ -27,8 +27,8 @@ namespace detail {
 }  // namespace detail
 
 /// Checks the return value of an MPI function.
-/// @throws MpiError  The error holds MPI's own text, the function and the source location of the
-///                   call.
+/// @throws MpiError if `code` is not MPI_SUCCESS. The error contains MPI's description of the
+/// error, the name of the function, and the source location of the call.
 inline void check(int code, const char* function,
                   const std::source_location& where = std::source_location::current()) {
   if (code != MPI_SUCCESS) [[unlikely]]

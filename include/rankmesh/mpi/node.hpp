@@ -11,13 +11,15 @@ namespace rankmesh::mpi {
 /// Describes this rank's node.
 struct Node {
   Communicator comm;  ///< The communicator of the ranks on the node.
-  int cores = 0;      ///< The number of cores on which these ranks may run, all together.
+  int cores = 0;      ///< The number of cores on which at least one of these ranks may run.
 };
 
-/// Finds out which ranks share memory. Collective over the communicator; blocks. Costs one
-/// MPI_Comm_split_type, one broadcast in each node, and one all-gather of 4 bytes per rank.
-/// @param own  If not null, it receives this rank's node, whose ranks have the order of `comm`.
-/// Finding the node costs another reduction in each node.
+/// Finds out which ranks share memory. This function is collective over the communicator, and it
+/// blocks. It costs one MPI_Comm_split_type, one broadcast within each node, and one all-gather of
+/// 4 bytes per rank.
+/// @param own  receives the description of this rank's node, unless `own` is null. The ranks of the
+/// node are in the order of `comm`. To count the cores, the function needs one more reduction
+/// within each node.
 RANKMESH_API Placement discover_nodes(const CommunicatorView& comm, Node* own = nullptr);
 
 }  // namespace rankmesh::mpi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of groups and communicators that a mesh creates, compared with the numbers if every
-// rank created every group.
+// Reports how many groups and communicators a mesh creates. For comparison, the report also says
+// how many would be created if every rank created every group.
 #pragma once
 
 #include "rankmesh/export.hpp"
@@ -10,9 +10,10 @@
 
 namespace rankmesh::report {
 
-/// Reports the counts of a plan, with the schema `rankmesh.count/1`. In JSON a figure per rank is
-/// an object `{"least","most"}`, with the field `"rank": 0` if the figure covers only rank 0. In
-/// the table a range is `least-most`.
+/// Reports the counts of a plan, with the schema `rankmesh.count/1`. In JSON, a figure per rank is
+/// an object with the fields `least` and `most`. If the figure is the value of rank 0 only, the
+/// object also has the field `"rank": 0`. The table prints such a figure as `least-most`, or as one
+/// number if both values are equal.
 RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts);
 
 }  // namespace rankmesh::report

@@ -11,9 +11,9 @@
 namespace rankmesh::report {
 
 /// Reports the differences, with the schema `rankmesh.diff/1`. The text is empty if there are no
-/// differences. The table has a row for each name that differs. JSON has every name. In JSON, a
-/// figure that was not counted is null.
-/// @param a, b  the texts that name the two meshes.
+/// differences. The table has a row for each family that differs. JSON contains every family. In
+/// JSON, a figure that was not counted is null.
+/// @param a, b  the texts that describe the two meshes in the report.
 RANKMESH_API Document diff(const PlanDiff& difference, const std::string& a, const std::string& b);
 
 }  // namespace rankmesh::report

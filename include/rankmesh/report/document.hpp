@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A report as a value. The writers print it as text, JSON or CSV (rankmesh/report/write.hpp).
+// A report as a value. The functions in rankmesh/report/write.hpp print it as text, JSON or CSV.
 #pragma once
 
 #include <concepts>
@@ -19,11 +19,12 @@
 
 namespace rankmesh::report {
 
-/// A list of ranks that is formatted when it is written, so that a form of the report that shortens
-/// or omits the list does not pay for its formatting.
+/// A list of ranks that is formatted only when it is written. If an output form shortens or omits
+/// the list, the ranks that it does not print are never formatted.
 struct Ranks {
   RankSet set;
-  std::size_t most = SIZE_MAX;  ///< the most characters in JSON and CSV; ",..." replaces the rest
+  /// The maximum number of characters in JSON and CSV. A longer list is cut and ends in ",...".
+  std::size_t most = SIZE_MAX;
 };
 
 struct Field;
@@ -50,20 +51,21 @@ class RANKMESH_API Value {
   Value(Object fields);
   template <std::integral Integer>
   Value(Integer value) : data_{static_cast<std::int64_t>(value)} {}
-  /// Creates the value in `value`, or null if `value` is empty.
+  /// Creates a value from the contents of `value`, or null if `value` is empty.
   template <class T>
   Value(const std::optional<T>& value) : Value{value ? Value{*value} : Value{}} {}
   /// Creates an object.
   Value(std::initializer_list<Field> fields);
 
-  /// Returns the value of the field `key`, which is added as null if the object does not have this
-  /// field. A null value becomes an object.
+  /// Returns the value of the field `key`. If the object does not have this field, the function
+  /// adds the field with the value null. If this value is null, it first becomes an empty object.
   Value& operator[](std::string_view key);
-  /// Appends to a list. A null value becomes a list.
+  /// Appends an item to a list. If this value is null, it first becomes an empty list.
   void push_back(Value item);
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
-  /// Returns a pointer to the alternative `T`, or null if the value is another alternative.
+  /// Returns a pointer to the `T` that this value holds, or null if this value is of a different
+  /// type.
   template <class T>
   [[nodiscard]] const T* get_if() const {
     return std::get_if<T>(&data_);
@@ -73,7 +75,8 @@ class RANKMESH_API Value {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Ranks, List, Object> data_;
 };
 
-/// A field of an object that is written as `{{"key", value}, ...}`.
+/// A field of an object. An object can be initialised with a list of fields: `{{"key", value},
+/// ...}`.
 struct Field {
   std::string key;
   Value value;
@@ -87,42 +90,45 @@ struct Table {
     std::string title;
     Align align = Align::left;
     Forms forms = Forms::all;
-    std::size_t most = SIZE_MAX;  ///< the most characters in a cell of ranks in text
-    /// If this is not 0, text leaves a cell blank if the row above has the same cells in all
-    /// columns from level 1 to this level. CSV prints every cell.
+    std::size_t most = SIZE_MAX;  ///< maximum number of characters in a cell of ranks, in text
+    /// The level of the column for the grouping of rows, or 0 if the column is not used for
+    /// grouping. In text, a cell is left blank if the row above has the same cells in all columns
+    /// from level 1 to this level. CSV prints every cell.
     int level = 0;
   };
   std::vector<Column> columns;
   std::vector<std::vector<Value>> rows;
 };
 
-/// A piece of text, which is printed without changes.
+/// A piece of text, which is printed verbatim.
 struct Span {
   std::string text;
-  bool is_bold = false;  ///< bold if the caller asks for colour
+  bool is_bold = false;  ///< printed in bold if the caller asks for colour
 };
 
-/// The place of `Document::table` in the text, cut after `most_rows`.
+/// Marks the place of `Document::table` in the text. The text contains at most the first
+/// `most_rows` rows of the table.
 struct TableHere {
   std::size_t most_rows = SIZE_MAX;
 };
 
-/// The text by which the user asked for a family (`dp*tp`), and the family. The text becomes the
-/// key of the family.
+/// A text by which the user asked for a family, for example `dp*tp`, and the family itself. Reports
+/// use the text as the key of the family.
 using NamedFamily = std::pair<std::string, GroupFamily>;
 
-/// A report in all three forms.
+/// A report that can be printed in three forms: text, JSON and CSV.
 ///
-/// Text is a sequence of pieces that is laid out for people. JSON contains the fields. CSV contains
-/// one table, which a reader can load into a spreadsheet. Text prints the same table in the place
-/// of `TableHere`.
+/// The text form is a sequence of pieces, which is laid out for people. The JSON form contains the
+/// fields. The CSV form contains one table, which a user can load into a spreadsheet. The text form
+/// prints the same table at the place of `TableHere`.
 struct Document {
   std::string schema;  ///< name and version, as in `rankmesh.show/1`; the first field of JSON
   Value fields;        ///< an object
   std::vector<std::variant<Span, Table, TableHere>> text;
   Table table;
-  /// All groups of some names. They are listed after the text, in the JSON field `groups`, and as
-  /// rows of CSV. The groups are computed while they are written, in constant memory.
+  /// The families whose groups are all listed. The groups follow the text, or they are in the JSON
+  /// field `groups`, or they are the rows of CSV. They are computed while they are written, which
+  /// needs constant memory.
   std::optional<std::vector<NamedFamily>> groups;
 
   void add(std::string piece) { text.emplace_back(Span{std::move(piece)}); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of a mesh, written out so that a reader can check each step with pencil and paper.
+// Explains the arithmetic of a mesh. A reader can check each step with pencil and paper.
 #pragma once
 
 #include "rankmesh/base/index.hpp"
@@ -9,17 +9,19 @@
 
 namespace rankmesh::report {
 
-/// Explains the coordinates of a rank by division and remainder, view by view, and then explains
-/// each group of the rank. The schema is `rankmesh.explain_rank/1`. It has the divisions for each
-/// view, and the first rank, the step and the index in the group for each name. Lists of ranks are
-/// cut after 1000 characters. The report rank() has the complete lists. The table holds the
-/// divisions. Cost: O(names x dimensions).
+/// Explains the coordinates of a rank, and then each group of the rank. For each view, the report
+/// shows the divisions and remainders from which the coordinates follow.
+///
+/// The schema is `rankmesh.explain_rank/1`. JSON contains the divisions of each view. For each
+/// family, JSON contains the first rank and the step of the group, and the index of the rank in the
+/// group. Lists of ranks are cut after 1000 characters; the report rank() has the complete lists.
+/// The table contains the divisions. The cost is O(names x dimensions).
 /// @throws UsageError if the rank is outside the world.
 RANKMESH_API Document explain_rank(const MeshPlan& plan, Rank rank);
 
-/// Explains which dimension varies fastest, the strides, and the neighbours of a rank. The schema
-/// is `rankmesh.explain_order/1`. It has the dimensions of each view, and the dimension that varies
-/// fastest comes first. Cost: O(dimensions).
+/// Explains the order of the ranks: which dimension varies fastest, what the strides are, and which
+/// ranks are neighbours. The schema is `rankmesh.explain_order/1`. JSON contains the dimensions of
+/// each view, beginning with the dimension that varies fastest. The cost is O(dimensions).
 RANKMESH_API Document explain_order(const MeshPlan& plan);
 
 }  // namespace rankmesh::report

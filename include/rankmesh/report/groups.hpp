@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every group of every name for which the user asks.
+// Lists every group of the families for which the user asks.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace rankmesh::report {
 
 /// Reports the groups of the families in listing order, with the schema `rankmesh.groups/1`. The
-/// groups are computed while they are written: at most 64 KiB of output are held in memory,
-/// whatever the size of the mesh.
+/// groups are computed while they are written. Whatever the size of the mesh, at most 64 KiB of
+/// output are held in memory.
 RANKMESH_API Document groups(std::int64_t world_size, std::vector<NamedFamily> families);
 
 }  // namespace rankmesh::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank: its coordinates and its groups.
+// Reports the coordinates and the groups of one rank.
 #pragma once
 
 #include "rankmesh/base/index.hpp"
@@ -10,11 +10,12 @@
 
 namespace rankmesh::report {
 
-/// Reports one rank, with the schema `rankmesh.rank/1`. JSON omits a name if no group of the name
-/// contains the rank. If several groups of a name contain the rank, the name has an array. The
-/// table has a row for each group of the rank.
-/// @param live  may be null. If it is not null, the report has the host, the local rank and the
-/// process id of the rank, and the table has columns for them.
+/// Reports one rank, with the schema `rankmesh.rank/1`. In JSON, a family is omitted if none of its
+/// groups contains the rank. If several groups of a family contain the rank, the value of the
+/// family is an array. The table has a row for each group of the rank.
+/// @param live  the facts of the running job, or null. With these facts, the report also contains
+/// the host, the local rank and the process ID of the rank. CSV has additional columns for these
+/// three values.
 /// @throws UsageError if the rank is outside the world.
 RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport that carries each operation, for every name of a mesh.
+// Reports which transport carries each operation, for every family of a mesh.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,17 @@ namespace rankmesh::report {
 /// Facts that only a running job has.
 struct RouteFacts {
   Placement placement;
-  /// Returns the answer of this rank's coordinator for `name`, or nothing if this rank has no such
-  /// coordinator.
+  /// Asks this rank's coordinator of the family `name` which transport it uses. Returns nothing if
+  /// this rank has no such coordinator.
   std::function<std::optional<RouteExplanation>(const std::string& name, const RouteQuery&)>
       explain;
 };
 
-/// Reports the rules, which are numbered in the order in which they are tried. Then reports, for
-/// every name, the operations, types and sizes that share a transport. Without `live` the nodes of
-/// a group are not known, so the report lists all transports that may serve the group. The schema
-/// is `rankmesh.routes/1`. The cost is O(names x rules), and O(names x ranks) more with live facts.
+/// Reports the rules, numbered in the order in which they are tried. For every family, the report
+/// then shows which operations, types and sizes use the same transport. Without live facts, the
+/// nodes of a group are not known, so the report lists every transport that the group may use. The
+/// schema is `rankmesh.routes/1`. The cost is O(names x rules). With live facts, the report costs
+/// an additional O(names x ranks).
 /// @param live  the facts of the running job, or null.
 RANKMESH_API Document routes(const MeshPlan& plan, const RouteTable& table, const RouteFacts* live);
 

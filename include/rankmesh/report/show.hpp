@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mesh as a whole. The report has the grid if the grid is small, and it always has the names.
+// Reports the mesh as a whole. The report always lists the families. If the mesh is small, the
+// report also draws its grid of ranks.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@
 namespace rankmesh::report {
 
 /// Reports the mesh, with the schema `rankmesh.show/1`. The text has fewer than 50 lines, whatever
-/// the size of the mesh. The table has a row for each name. The cost is O(names x dimensions), or
+/// the size of the mesh. The table has a row for each family. The cost is O(names x dimensions), or
 /// O(names x ranks) with live facts.
-/// @param live  may be null. If it is not null, the grid and the table show the nodes, and JSON has
-/// one entry for each rank.
+/// @param live  the facts of the running job, or null. With these facts, the grid and the table
+/// show the nodes, and JSON has an entry for each rank.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live);
 
-/// Returns the views of the plan as a mesh string: `pp=2,dp=4,tp=8 | pp=2,ep=32`.
+/// Returns the views of the plan as a mesh string, for example `pp=2,dp=4,tp=8 | pp=2,ep=32`.
 RANKMESH_API std::string views_text(const MeshPlan& plan);
 
 }  // namespace rankmesh::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The writers of documents, one per form.
+// Writes documents as text, JSON or CSV.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace rankmesh::report {
 
-/// Writes a document piece by piece. A list of groups is written in pieces of at most
-/// 64 KiB.
-/// @param colour  whether the text may contain ANSI escape codes.
+/// Writes a document piece by piece. A list of groups is written in pieces of at most 64
+/// KiB.
+/// @param colour  true if the text form may contain ANSI escape codes.
 RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
                         bool colour = false);
 

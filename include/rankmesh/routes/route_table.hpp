@@ -16,11 +16,12 @@
 
 namespace rankmesh {
 
-/// The classes of element types that rules distinguish. Rules call int8 to uint64 `int`, float32
-/// and float64 `float`, float16 and bfloat16 `half`, and the two 8-bit floats `fp8`.
+/// The classes of element types that rules distinguish. In rules, `int` stands for int8 to uint64,
+/// `float` for float32 and float64, `half` for float16 and bfloat16, and `fp8` for the two 8-bit
+/// floats.
 enum class TypeClass : std::uint8_t { integer, floating, half, fp8 };
 inline constexpr std::size_t type_class_count = 4;
-/// Returns the name of a class in rules.
+/// Returns the name that rules use for a class, for example `half`.
 RANKMESH_API std::string_view to_string(TypeClass type_class);
 
 /// Returns the class of an element type.
@@ -33,7 +34,7 @@ constexpr TypeClass class_of(DataType type) {
   });
 }
 
-/// The sizes from `begin` up to, but not including, `end`, in bytes.
+/// A range of sizes in bytes, where begin <= size < end.
 struct ByteRange {
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
   std::int64_t begin = 0;
@@ -41,8 +42,8 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-/// The place where a rule was written. The rules of a place precede the rules of the places that
-/// are listed after it.
+/// The place where a rule was written. The places are listed in the order in which their rules are
+/// tried.
 enum class RouteSource : std::uint8_t {
   code,         ///< MeshOptions::routes
   environment,  ///< RANKMESH_ROUTES
@@ -50,22 +51,22 @@ enum class RouteSource : std::uint8_t {
   builtin,      ///< the defaults of rankmesh
 };
 
-/// The properties of a group that rules can ask for.
+/// The properties of a group that the conditions of rules can test.
 struct RouteScope {
-  /// The name of the family. The name is empty for dynamic and adopted groups, which match only
-  /// rules for `*`.
+  /// The name of the family. The name is empty for dynamic and adopted groups, to which only rules
+  /// for `*` apply.
   std::string name;
   std::int64_t ranks = 2;
-  /// The number of nodes that have ranks of the group. Empty if the number is not known, which is
-  /// the case outside a job.
+  /// The number of nodes that host ranks of the group. The number is known only in a running job;
+  /// otherwise this value is empty.
   std::optional<std::int32_t> nodes{};
 };
 
-/// One rule, which has conditions and a transport. The transport carries the operation if all
+/// One rule, which consists of conditions and a transport. The rule matches a call if all its
 /// conditions hold. A condition that is not set always holds.
 struct RANKMESH_API RouteRule {
-  std::string name;                      ///< name of the family; empty: `*`
-  std::optional<Operation> operation{};  ///< not set: `*`
+  std::string name;                      ///< name of the family; empty means `*`
+  std::optional<Operation> operation{};  ///< not set means `*`
   std::optional<MemoryKind> kind{};
   std::optional<ByteRange> bytes{};
   std::optional<TypeClass> type{};
@@ -76,25 +77,27 @@ struct RANKMESH_API RouteRule {
   std::string transport;
 
   RouteSource source = RouteSource::builtin;
-  std::string origin;        ///< place for messages: `RANKMESH_ROUTES`, `mesh.toml:4`, `default`
+  std::string origin;        ///< place in messages, for example `mesh.toml:4` or `default`
   std::size_t position = 0;  ///< byte offset in the text
 
   /// Returns the rule as text, for example `tp.all_reduce:host:0-32K=shm`.
   [[nodiscard]] std::string to_string() const;
-  /// Returns whether the conditions on the name, the size and the nodes of a group hold. A
-  /// condition on the nodes holds if the nodes are not known.
+  /// Returns whether the rule's conditions on the family, the number of ranks and the nodes hold
+  /// for a group. If the number of nodes is not known, every condition on the nodes holds.
   [[nodiscard]] bool fits(const RouteScope& scope) const;
 };
 
-/// The properties of a call, other than its group, that rules can ask for.
+/// The properties of a call that the conditions of rules can test, except the properties of its
+/// group.
 struct RouteQuery {
   Operation operation = Operation::all_reduce;
   MemoryKind kind = MemoryKind::host;
-  /// The size as rules count it (docs/routes.md). Empty if the counts of the members may differ, or
-  /// if only two members know the counts. This is the case for v-forms, objects, send and recv.
-  /// Rules with sizes do not match if the size is empty.
+  /// The size in bytes, as docs/routes.md defines it for rules. The size is empty for v-forms,
+  /// objects, send and recv, because the counts may differ between members or only two members know
+  /// them. Rules that have a condition on the size do not match such calls.
   std::optional<std::int64_t> bytes{};
-  /// The class of the element type. Empty for barriers, which rules with a type do not match.
+  /// The class of the element type. The class is empty for barriers, and rules that have a
+  /// condition on the type do not match barriers.
   std::optional<TypeClass> type{};
   bool capture = false;
 };
@@ -102,12 +105,13 @@ struct RouteQuery {
 /// A range of sizes for which the same rules match in the same order.
 struct RouteSegment {
   ByteRange bytes;
-  /// Indices into RouteTable::rules(); the first rule whose transport can carry the call decides.
+  /// The matching rules, as indices into RouteTable::rules(). A call uses the first of these rules
+  /// whose transport can carry the call.
   std::vector<std::size_t> rules;
 };
 
-/// A list of rules in order. The first rule that matches, and whose transport can carry the call,
-/// decides. The table is plain data. Its functions are local and do not call MPI.
+/// An ordered list of rules. A call uses the first matching rule whose transport can carry the
+/// call. The table is plain data. Its functions are local and do not call MPI.
 ///
 ///     table     := rule { ';' rule }                 a line end also separates; # begins a comment
 ///     rule      := name '.' operation { ':' condition } '=' transport
@@ -127,14 +131,15 @@ class RANKMESH_API RouteTable {
   RouteTable() = default;
   /// Reads rules from text.
   /// @param origin  the name of the text in errors and explanations.
-  /// @throws SpecError if the syntax is wrong, a range is empty, conditions exclude each other, or
-  /// a rule can never match. The error has the position, the reason and a hint.
+  /// @throws SpecError if the syntax is wrong, if a range is empty, if conditions exclude each
+  /// other, or if a rule can never match. The error contains the position, the reason and a hint.
   static RouteTable parse(std::string_view text, RouteSource source, std::string_view origin);
   /// Reads rules from text, or from a file if the text is `@PATH`.
-  /// @throws SpecError if the file cannot be read, or in the cases in which parse() throws it.
+  /// @throws SpecError if the file cannot be read, or if parse() rejects the text.
   static RouteTable read(std::string_view text_or_path, RouteSource source,
                          std::string_view origin);
-  /// Returns the default rules. They match every call on host and device memory.
+  /// Returns the default rules. For every call on host or device memory, at least one default rule
+  /// matches.
   static const RouteTable& defaults();
 
   /// Adds rules after the existing rules.
@@ -143,16 +148,17 @@ class RANKMESH_API RouteTable {
   [[nodiscard]] const std::vector<RouteRule>& rules() const { return rules_; }
   /// Returns whether there are no rules.
   [[nodiscard]] bool empty() const { return rules_.empty(); }
-  /// Returns the rules in their canonical form, from which parse() reads the same rules.
+  /// Returns the rules as text in canonical form. From this text, parse() reads the same rules.
   [[nodiscard]] std::string to_string() const;
 
   /// Checks that each rule is for `*` or for a name in `names`.
-  /// @throws SpecError if a rule is for another name.
+  /// @throws SpecError if a rule is for any other name.
   void check_names(const std::vector<std::string>& names) const;
 
-  /// Returns the ranges of sizes of one operation in one group, in ascending order from 0 to
-  /// infinity. Each range lists its rules up to the first rule whose transport carries every call.
-  /// For a query without `bytes` the result is a single range.
+  /// Returns the segments of the route of one operation in one group. The segments are in ascending
+  /// order and cover all sizes from 0 to infinity. Each segment lists the matching rules, up to the
+  /// first rule whose transport carries every call. If the query has no size, the result is a
+  /// single segment.
   [[nodiscard]] std::vector<RouteSegment> resolve(const RouteScope& scope,
                                                   const RouteQuery& query) const;
 
@@ -160,11 +166,11 @@ class RANKMESH_API RouteTable {
   std::vector<RouteRule> rules_;
 };
 
-/// Returns whether a transport carries every call on its kind of memory, whichever nodes the group
-/// is on.
+/// Returns whether a transport carries every call on its kind of memory, wherever the members of
+/// the group run.
 RANKMESH_API bool carries_everything(std::string_view transport);
 
-/// The transport of a call, and the reason for it.
+/// The transport that a call uses, and the reason for this choice.
 struct RANKMESH_API RouteExplanation {
   /// A rule that matches but whose transport cannot carry the call.
   struct Skipped {
@@ -176,9 +182,9 @@ struct RANKMESH_API RouteExplanation {
   std::string transport;         ///< empty if no transport can carry the call
   std::string rule;              ///< empty for groups of one rank, which need no rule
   std::string origin;            ///< the origin of the rule
-  std::vector<Skipped> skipped;  ///< the matching rules before this rule
+  std::vector<Skipped> skipped;  ///< the matching rules that precede `rule`
 
-  /// Returns one line for the answer and one line for each skipped rule.
+  /// Returns a text that has one line for the transport and one line for each skipped rule.
   [[nodiscard]] std::string to_string() const;
 };
 

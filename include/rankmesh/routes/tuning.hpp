@@ -14,17 +14,18 @@
 
 namespace rankmesh {
 
-/// The times of one operation at one size on each transport that carried it.
+/// The times of one operation at one size, for each transport that can carry the operation.
 struct RouteTiming {
-  std::int64_t bytes = 0;                   ///< size as rules count it
-  std::map<std::string, double> seconds{};  ///< by transport; per call; maximum over the ranks
+  std::int64_t bytes = 0;  ///< size, as docs/routes.md defines it for rules
+  /// The time per call for each transport. The time is the maximum over the ranks.
+  std::map<std::string, double> seconds{};
 };
 
-/// Returns the rules that follow from measurements of one family and operation: a transport gets
-/// the sizes at which its time was less than `gain` times the time of the usual transport. The
-/// result for a measured size applies to all sizes up to the next measured size. Sizes below the
-/// smallest measured size are treated like the smallest measured size. Sizes above the largest
-/// measured size get no rule.
+/// Returns the rules that follow from measurements of one operation of one family. A transport gets
+/// a rule for the sizes at which it was the fastest transport and took less than `gain` times the
+/// time of the usual transport. The result for a measured size applies to all sizes up to the next
+/// measured size. Sizes below the smallest measured size are treated like the smallest measured
+/// size. Sizes above the largest measured size get no rule.
 /// @param name  the name of the family.
 /// @param timings  the timings, in ascending order of bytes. If `sized` is false, there is a single
 /// timing, which has no size.

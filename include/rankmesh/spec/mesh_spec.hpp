@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The description of a mesh by the user: a mesh string, or a file, which can express more than a
-// mesh string.
+// The user's description of a mesh, which is either a mesh string or a mesh file. A file can
+// express more than a mesh string.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace rankmesh {
 
-/// A parsed description of a mesh: a mesh string, or a TOML file (docs/mesh-file.md). In addition
-/// to what a mesh string can express, a file can give the ranks of the mesh, put several grids on
-/// the same world, list groups, and set options and routes. plan() turns the description into a
-/// plan. All functions are local and do not call MPI.
+/// A parsed description of a mesh, which is either a mesh string or a TOML file
+/// (docs/mesh-file.md). A file can express more than a mesh string: it can give the ranks of the
+/// mesh, put several grids into the same world, list groups, and set options and routes. plan()
+/// turns the description into a plan. All functions are local and do not call MPI.
 class RANKMESH_API MeshSpec {
  public:
-  /// A mesh and its ranks.
+  /// A grid, which is a mesh on some ranks of the world.
   struct Grid {
-    /// The name is empty if there is only one grid. Otherwise it is the prefix of the families of
-    /// the grid, such as `encoder` in `encoder.tp`.
+    /// The name is empty if there is only one, unnamed grid. Otherwise, the name is the prefix of
+    /// the families of the grid, such as `encoder` in `encoder.tp`.
     std::string name;
     MeshString mesh;
-    /// Rank i of the mesh is ranks[i]. If this is not set, the mesh has the ranks from
-    /// `rank_offset` upwards.
+    /// The ranks of the world on which the mesh lies: rank i of the mesh is ranks[i]. If this field
+    /// is not set, the mesh has consecutive ranks that begin at `rank_offset`.
     std::optional<RankSet> ranks;
     std::int64_t rank_offset = 0;
-    std::int64_t line = 0;  ///< line in the file, for errors
+    std::int64_t line = 0;  ///< line in the file, which errors report
   };
   /// A family whose groups are given as lists.
   struct Lists {
@@ -55,17 +55,19 @@ class RANKMESH_API MeshSpec {
     std::vector<std::string> unknown;  ///< figures that the source does not state
   };
 
-  /// Reads a mesh string (grammar: MeshString), or reads a file if the text is a path that ends in
-  /// `.toml`.
+  /// Reads a mesh string, whose grammar is described at MeshString. If the text ends in `.toml`, it
+  /// is a path, and this function reads the file instead.
   /// @throws SpecError if the text or the file is invalid, or if the file cannot be read. The error
-  /// has the position, the reason and a hint.
+  /// contains the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
   /// Reads a mesh string, never a file.
-  /// @throws SpecError if the text is invalid. The error has the position, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error contains the position, the reason and a
+  /// hint.
   static MeshSpec parse_string(std::string_view text);
   /// Reads the TOML form. docs/mesh-file.md describes every key. Any other key is an error.
   /// @param origin  the name of the text in errors, usually the path.
-  /// @throws SpecError if the text is invalid. The error has origin:line, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error contains the place (`origin:line`), the
+  /// reason and a hint.
   static MeshSpec parse_toml(std::string_view text, std::string_view origin);
 
   /// Returns the grids. A mesh string has a single grid, which has no name.
@@ -74,34 +76,34 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   /// Returns the options of families, in the order of the file.
   [[nodiscard]] const std::vector<Options>& options() const { return options_; }
-  /// Returns the routes as the user wrote them. They are either rules (see RouteTable) or `@PATH`,
-  /// which names a file of rules. routes_of() reads the routes.
+  /// Returns the routes as the user wrote them. The text contains either rules (see RouteTable) or
+  /// `@PATH`, which names a file of rules. routes_of() parses the text.
   [[nodiscard]] const std::string& routes() const { return routes_; }
   /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
-  /// Returns the place of the routes, for example `mesh.toml:4`.
+  /// Returns the place where the routes were written, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
   /// Returns the world size that the description itself determines. Returns nothing if the
   /// description leaves the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
-  /// Plans the mesh by pure arithmetic. The cost does not depend on the number of ranks, except for
-  /// listed ranks.
-  /// @param world_size  the number of ranks. If it is not set, the size that the description
-  /// determines is used. If the description gives the ranks of the mesh, the other ranks of the
-  /// world are in no group.
-  /// @throws SpecError if the size is open, or if the description does not fit the world. For
-  /// example, the product of the sizes is not the world size, grids overlap, a rank is outside the
-  /// world, a name is repeated, or options are invalid.
+  /// Plans the mesh by pure arithmetic. The cost depends on the number of ranks only if ranks are
+  /// listed.
+  /// @param world_size  the number of ranks in the world. If it is not set, plan() uses the size
+  /// that the description determines. If the description gives the ranks of the mesh, the other
+  /// ranks of the world are in no group.
+  /// @throws SpecError if neither the description nor `world_size` determines the size, or if the
+  /// description does not fit the world. For example, the product of the sizes is not the world
+  /// size, grids overlap, a rank is outside the world, a name is repeated, or options are invalid.
   [[nodiscard]] MeshPlan plan(std::optional<std::int64_t> world_size = std::nullopt) const;
 
-  /// Returns whether a mesh string can express the description. This is the case if the description
-  /// has no grids, ranks, lists, options or routes.
+  /// Returns whether a mesh string can express the description. It can do so if the description has
+  /// no named grids, ranks, lists, options or routes.
   [[nodiscard]] bool fits_string() const;
-  /// Returns the canonical mesh string. Parsing this string gives the same plan on the same world.
-  /// The string leaves out the `world_size` and the provenance of a file.
+  /// Returns the canonical mesh string. For the same world size, this string gives the same plan.
+  /// The string does not contain the `world_size` and the provenance of a file.
   /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
   /// Returns the canonical TOML form. Parsing this text gives the same description.
@@ -121,7 +123,7 @@ class RANKMESH_API MeshSpec {
   void set_options(MeshPlan& plan) const;
   [[nodiscard]] std::string beyond_string() const;
 
-  std::string origin_;  // the name of the file, for errors; empty for a mesh string
+  std::string origin_;  // name of the file, which errors report; empty for a mesh string
   std::vector<Grid> grids_;
   std::vector<Lists> lists_;
   std::vector<Options> options_;

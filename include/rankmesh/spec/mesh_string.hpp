@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mesh string: dimensions or a preset, and products of dimensions.
+// The parsed form of a mesh string, which contains dimensions or a preset, and products of
+// dimensions.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@
 
 namespace rankmesh {
 
-/// A parsed mesh string, which describes a mesh on the ranks 0, 1, ... . One size per view may
-/// depend on the world (`auto`). All functions are local and do not call MPI.
+/// A parsed mesh string, which describes a mesh on the ranks 0, 1, ... . In each view, one size may
+/// be `auto`. Such a size is derived from the world size. All functions are local and do not call
+/// MPI.
 ///
 ///     mesh    := ( preset | views ) [ ';' product { ',' product } ]
 ///     views   := view { '|' view }            factorisations of the same ranks
@@ -26,15 +28,15 @@ namespace rankmesh {
 ///     preset  := system ':' key '=' value { ',' key '=' value }
 ///     name    := [A-Za-z_][A-Za-z0-9_]*
 ///
-/// In the products of a preset the name of a dimension may consist of digits (`0*2`). Blanks
-/// are ignored.
+/// In the products of a preset, the name of a dimension may consist of digits (`0*2`). Blanks are
+/// ignored.
 class RANKMESH_API MeshString {
  public:
   /// A dimension of a view.
   struct Dimension {
     std::string name;
     std::optional<std::int64_t> size;  ///< not set if the size is `auto`
-    std::size_t position = 0;          ///< byte in the text, for errors
+    std::size_t position = 0;          ///< byte offset in the text, which errors report
   };
   /// A factorisation of the ranks. The outermost dimension comes first.
   using View = std::vector<Dimension>;
@@ -52,12 +54,14 @@ class RANKMESH_API MeshString {
   };
 
   /// Reads a mesh string.
-  /// @throws SpecError if the text is invalid. The error has the position, the reason and a hint.
+  /// @throws SpecError if the text is invalid. The error contains the position, the reason and a
+  /// hint.
   static MeshString parse(std::string_view text);
 
   /// Returns the parsed preset, or nothing if the string has no preset.
   [[nodiscard]] const std::optional<PresetCall>& preset() const { return preset_; }
-  /// Returns the parsed views. The views of a preset exist only in its plan.
+  /// Returns the parsed views. The result is empty for a preset, whose views exist only in the
+  /// plan.
   [[nodiscard]] const std::vector<View>& views() const { return views_; }
   /// Returns the parsed products.
   [[nodiscard]] const std::vector<Product>& products() const { return products_; }
@@ -66,13 +70,13 @@ class RANKMESH_API MeshString {
   /// the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
   /// Plans the mesh by pure arithmetic. The cost does not depend on the number of ranks.
-  /// @param world_size  the number of ranks. If it is not set, the size that the string determines
-  /// is used.
-  /// @throws SpecError if the size is open, if the product of the sizes is not the world size, if
-  /// two views have different groups for the same dimension, or if no view has all dimensions of a
-  /// product.
+  /// @param world_size  the number of ranks in the world. If it is not set, plan() uses the size
+  /// that the string determines.
+  /// @throws SpecError if neither the string nor `world_size` determines the size, if the product
+  /// of the sizes is not the world size, if two views have different groups for the same dimension,
+  /// or if no view has all dimensions of a product.
   [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
-  /// Returns the canonical form. Parsing this form gives the same parts on the same world.
+  /// Returns the canonical form. For the same world size, this form gives the same parts of a plan.
   [[nodiscard]] std::string to_string() const;
 
  private:
@@ -85,7 +89,7 @@ class RANKMESH_API MeshString {
   [[noreturn]] void refuse(std::size_t position, std::string_view reason,
                            std::string_view hint) const;
 
-  std::string text_;  // the string as the user wrote it, for errors
+  std::string text_;  // the string as the user wrote it, which errors quote
   std::optional<PresetCall> preset_;
   std::vector<View> views_;
   std::vector<Product> products_;

@@ -21,8 +21,8 @@ struct PresetCall {
   struct Argument {
     std::string key;
     std::string value;
-    std::size_t key_position = 0;  ///< byte in the text, for errors
-    std::size_t value_position = 0;
+    std::size_t key_position = 0;    ///< byte offset in the text, which errors report
+    std::size_t value_position = 0;  ///< byte offset in the text, which errors report
     friend bool operator==(const Argument&, const Argument&) = default;
   };
   std::string system;
@@ -34,15 +34,16 @@ struct PresetCall {
 /// A key that a preset accepts.
 struct PresetKey {
   std::string_view name;
-  std::string_view form;     ///< such as `size` or `sizes joined by x`
-  std::string_view meaning;  ///< one line, including the default
+  std::string_view form;     ///< form of the value, such as `size` or `sizes joined by x`
+  std::string_view meaning;  ///< one line of help, including the default value
 };
 
-/// One system, or one kind of a system (`deepspeed:kind=grid`).
+/// The preset of one system. If a system has several kinds of layouts (`deepspeed:kind=grid`), each
+/// kind has its own PresetInfo.
 struct PresetInfo {
   std::string_view system;
   std::string_view kind;        ///< empty if the system has only one kind
-  std::string_view convention;  ///< one line: which dimension varies fastest
+  std::string_view convention;  ///< one line of help, which says which dimension varies fastest
   std::vector<PresetKey> keys;  ///< all keys except `world_size` and `kind`
 };
 

@@ -11,11 +11,15 @@
 
 namespace rankmesh {
 
-/// Returns the rules in the order in which they are tried: first the rules of the program, then the
-/// rules of the environment variable RANKMESH_ROUTES, then the rules of the mesh file, and last the
-/// default rules. Each place may name a file of rules as `@PATH` instead. A relative path in a mesh
-/// file is relative to the folder of the mesh file. The function is local, and it reads the
-/// environment and files.
+/// Returns the rules of a mesh in the order in which they are tried:
+/// 1. the rules of the program
+/// 2. the rules of the environment variable RANKMESH_ROUTES
+/// 3. the rules of the mesh file
+/// 4. the default rules
+///
+/// The program, the variable and the mesh file may each name a file of rules (`@PATH`) instead of
+/// rules. A relative path in a mesh file is relative to the folder of the mesh file. The function
+/// is local. It reads the environment and files.
 /// @param code  the rules of the program (MeshOptions::routes).
 /// @throws SpecError if a rule is invalid, or if a rule is for a name that the plan does not have.
 RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan,

@@ -11,14 +11,14 @@
 
 namespace rankmesh {
 
-/// Divides a buffer into blocks: block k belongs to member k. A block has a count and a
-/// displacement from the beginning of the buffer, both in elements. Counts may be 0.
+/// Divides a buffer into blocks. Block k belongs to member k of the group. Each block has a count
+/// and a displacement from the beginning of the buffer, both in elements. Counts may be 0.
 class Blocks {
  public:
   /// Creates blocks that follow each other without gaps.
   /// @param counts  One count per member, in elements.
   Blocks(std::span<const std::int64_t> counts)
-      : counts_{counts.begin(), counts.end()} {  // implicit: reads as counts
+      : counts_{counts.begin(), counts.end()} {  // implicit: Blocks can be given as counts
     std::int64_t total = 0;
     for (const std::int64_t count : counts_) {
       displacements_.push_back(total);
@@ -26,7 +26,7 @@ class Blocks {
     }
   }
   Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
-  /// Creates blocks at any displacements.
+  /// Creates blocks at the given displacements.
   /// @param counts, displacements  One count and one displacement per member, in elements.
   Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
       : counts_{counts.begin(), counts.end()},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a group's NCCL communicator was created.
+// A report about the creation of a group's NCCL communicator.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,25 @@
 
 namespace rankmesh {
 
-/// Reports how this rank created an NCCL communicator. Communicators that are created together pass
-/// each phase together, so each time is the time of all these communicators together. Times are in
-/// seconds.
+/// Reports how this rank created an NCCL communicator. Times are in seconds. If several
+/// communicators are created together, each phase runs for all of them at once. The times of the
+/// phases are totals for all communicators that were created together.
 struct BootstrapReport {
-  std::string method;  ///< `unique ID`, `4 unique IDs`, `split of 'dp_tp'` or `adopted`.
-  std::int64_t opened_together = 0;  ///< Communicators of this rank that were created together.
+  std::string method;  ///< For example `unique ID`, `4 unique IDs`, `split of 'dp_tp'`, `adopted`.
+  std::int64_t opened_together = 0;  ///< How many communicators this rank created together.
   double unique_ids = 0;
   double broadcasts = 0;
   double barriers = 0;
   double inits = 0;
   double splits = 0;
-  double warm_up =
-      0;  ///< Of this communicator: a first all-reduce, and messages with both neighbours.
-  /// An estimate of the device memory of the communicator, in bytes. It is the decrease of the free
-  /// memory during the warm-up of this communicator, plus its share of the decrease during the
-  /// inits. Other processes on the device make the estimate wrong. It is 0 if the free memory did
-  /// not decrease.
+  /// The time of the warm-up of this communicator alone. The warm-up is one all-reduce, and
+  /// messages to and from both neighbours.
+  double warm_up = 0;
+  /// An estimate of the device memory that the communicator uses, in bytes. The estimate is the sum
+  /// of two decreases of the device's free memory: the decrease during the warm-up of this
+  /// communicator, and this communicator's share of the decrease during the inits. The estimate is
+  /// wrong if other processes use the device at the same time. It is 0 if the free memory did not
+  /// decrease.
   std::int64_t device_memory = 0;
 };
 

@@ -14,8 +14,9 @@
 
 namespace rankmesh {
 
-/// Describes one operation of a group, for a transport. The coordinator has already checked sizes,
-/// overlap and ranks. Counts are in elements; n is the size of the group.
+/// Describes one operation of a group to a transport. The coordinator has already checked the
+/// sizes, the ranks, and that the buffers do not overlap. Counts are in elements; n is the size of
+/// the group.
 ///
 /// | operation      | in                 | out                | root        |
 /// |----------------|--------------------|--------------------|-------------|
@@ -28,38 +29,45 @@ namespace rankmesh {
 /// | scatter        | n x count, at root | count              | the source  |
 /// | all_to_all     | n x count          | n x count          |             |
 /// | send, recv     | count / -          | - / count          |             |
-/// | send_recv      | count              | another count      |             |
+/// | send_recv      | count              | count, may differ  |             |
 ///
-/// In an operation in place, `in` and `out` are the same memory. For all_gather and gather, `in` is
-/// this rank's block of `out`; for scatter, `out` is the root's block of its `in`.
+/// In an in-place operation, `in` and `out` are the same memory. In an in-place all_gather or
+/// gather, `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the
+/// root's block of `in`.
 struct Call {
   Operation operation = Operation::barrier;
   ReduceOp reduction = ReduceOp::sum;
   int tag = 0;  ///< The tag of point-to-point operations.
   ConstBuffer in{};
   Buffer out{};
-  /// The members' blocks in the v-forms of all_gather, reduce_scatter, gather, scatter and
-  /// all_to_all; null if all blocks have the same size, or if the buffer is one block. The blocks
-  /// need not outlive run() or start().
+  /// The members' blocks in `in` and in `out`, for the v-forms of all_gather, reduce_scatter,
+  /// gather, scatter and all_to_all. A pointer is null if all blocks have the same size, or if the
+  /// buffer is a single block. The Blocks must exist until run() or start() returns.
   const Blocks* in_blocks = nullptr;
   const Blocks* out_blocks = nullptr;
-  /// The number of pieces of each block along an axis (see Axis): in the whole array, the first
-  /// pieces of all members come first, then the second ones, and so on. It applies to all_gather,
-  /// gather, reduce_scatter and scatter without Blocks.
+  /// The number of pieces into which each member's block is divided (see Axis). The whole array
+  /// contains the first pieces of all members, then the second pieces of all members, and so on.
+  /// Only all_gather, gather, reduce_scatter and scatter without Blocks use `rows`.
   std::int64_t rows = 1;
-  /// Replaces `reduction` if it is not null; the buffers then count bytes. It is allowed for host
-  /// memory only.
+  /// If `user` is not null, it replaces `reduction`, and the counts of the buffers are in bytes.
+  /// Allowed for host memory only.
   UserReduction* user = nullptr;
   RankInGroup root{};         ///< The root of rooted collectives.
   RankInGroup destination{};  ///< The destination of send and send_recv.
   RankInGroup source{};       ///< The source of recv and send_recv.
   StreamRef stream{};         ///< The stream of operations on device memory.
+  /// The number of the coordinator among those that share the group's connection, for messages.
+  std::uint32_t family = 0;
+  /// The call of the program, if the coordinator replaced it by this call on scratch memory; else
+  /// null. Members compare the calls of the program.
+  const Call* original = nullptr;
 
   /// Returns whether the call is a v-form.
   [[nodiscard]] constexpr bool has_blocks() const {
     return in_blocks != nullptr || out_blocks != nullptr;
   }
-  /// Returns whether the call has equal blocks along the first axis and no user's reduction.
+  /// Returns whether all blocks have equal sizes and lie along the first axis, and the call has no
+  /// user's reduction.
   [[nodiscard]] constexpr bool is_plain() const {
     return !has_blocks() && rows == 1 && user == nullptr;
   }

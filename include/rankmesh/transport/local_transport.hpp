@@ -9,8 +9,8 @@
 
 namespace rankmesh {
 
-/// Describes the copy that carries out an operation of one rank. If `out` has no elements, nothing
-/// is copied.
+/// Describes the copy that carries out an operation in a group of one rank. If `out` has no
+/// elements, nothing is copied.
 struct LocalCopy {
   ConstBuffer in;
   Buffer out;
@@ -18,7 +18,7 @@ struct LocalCopy {
 /// Returns the copy that carries out a call in a group of one rank.
 [[nodiscard]] LocalCopy local_copy(const Call& call);
 
-/// Carries the operations of groups of one rank, which are copies. Host memory only.
+/// Carries the operations of groups of one rank. Each operation is a copy. Host memory only.
 class RANKMESH_API LocalTransport final : public Transport {
  public:
   [[nodiscard]] std::string_view name() const override { return "local"; }

@@ -12,21 +12,22 @@
 
 namespace rankmesh {
 
-/// Carries all operations on host memory through MPI's own collectives, with 64-bit counts. run()
-/// calls the blocking functions, because at small sizes a non-blocking function with a test costs
-/// about twice as much as a blocking function. start() calls the non-blocking functions.
+/// Carries all operations on host memory with MPI's own functions. Counts are 64-bit numbers. run()
+/// calls the blocking functions of MPI, and start() calls the non-blocking functions. For small
+/// messages, polling a non-blocking function takes about twice as long as calling the blocking
+/// function.
 ///
-/// Above `largest_count` elements, reductions are divided into pieces of that size, and the other
-/// operations use one derived datatype, so buffers can have any size. A reduce_scatter whose blocks
-/// are larger than `largest_count` becomes one reduction per block and piece. The counts and
-/// displacements of v-forms must be below 2^31.
+/// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
+/// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A
+/// reduce_scatter whose blocks are larger than `largest_count` becomes one reduction for each piece
+/// of each block. The counts and displacements of v-forms must be less than 2^31.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
   /// Creates a transport on a communicator, which must outlive the transport. Local.
-  /// @param largest_count  The largest number of elements in one count of MPI, from 1 to 2^31-1.
-  ///                       Tests set it to small values.
+  /// @param largest_count  The largest count that is passed to an MPI function, from 1 to 2^31-1.
+  ///                       Tests set a small value.
   explicit MpiTransport(mpi::CommunicatorView comm,
                         std::int64_t largest_count = default_largest_count);
 

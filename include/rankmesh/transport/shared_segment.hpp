@@ -15,48 +15,51 @@
 
 namespace rankmesh {
 
-/// Reports that a system call on shared memory failed. The error keeps errno.
+/// Reports that a system call on shared memory failed. The error keeps the value of errno.
 class RANKMESH_API SharedMemoryError : public Error {
  public:
   SharedMemoryError(std::string message, std::string hint, int code)
       : Error{std::move(message), std::move(hint)}, code_{code} {}
-  /// Returns errno.
+  /// Returns the value of errno after the failed call.
   [[nodiscard]] int code() const noexcept { return code_; }
 
  private:
   int code_;
 };
 
-/// A block of zeroed memory that all members of a communicator have mapped, each at its own
-/// address. Move-only. The destructor removes this process's mapping, which is local. The system
-/// frees the memory when the last mapping ends, even if a process is killed.
+/// A block of zeroed memory that all members of a communicator have mapped. Each member has its own
+/// address for the memory. Move-only. The destructor only unmaps the memory in this process, which
+/// is local. The operating system frees the memory after the last process has unmapped it or has
+/// ended, even if a process is killed.
 ///
-/// Only processes of the same user can open the segment (mode 0600). If all members can open member
-/// 0's memfd through /proc, the segment has no name, and the size of /dev/shm does not limit it.
-/// Otherwise the segment has a random name in /dev/shm. The name is removed as soon as all members
-/// have mapped the segment.
+/// Only processes of the same user can open the segment (mode 0600). Member 0 creates the segment
+/// with memfd_create if all members can open the memfd through /proc. A memfd has no name, and the
+/// size of /dev/shm does not limit its size. Otherwise the segment has a random name in /dev/shm
+/// until all members have mapped it.
 class RANKMESH_API SharedSegment {
  public:
   /// Says how the members open the segment.
   enum class Backing : std::uint8_t {
-    automatic,  ///< Through a memfd without a name if that is possible, otherwise as with `named`.
+    automatic,  ///< Through a memfd, which has no name, if possible; otherwise like `named`.
     named,      ///< Through a name in /dev/shm.
   };
 
   SharedSegment() = default;
-  /// Creates a segment and maps it on every member. Collective over `members`, which must share a
-  /// node; blocks, with the deadline. If a member fails, all members throw.
+  /// Creates a segment and maps it on every member. Collective over `members`, which must be on the
+  /// same node. Blocks at most until the deadline. If a member fails, all members throw.
   ///
-  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes; both happen twice if a name is
-  /// needed. The system allocates a page when a process first writes to the page; for a named
-  /// segment, the system allocates all pages at once.
-  /// @param bytes  The size in bytes. Only member 0's value is used; 0 means 1.
-  /// @param point  The wait point of the members; it holds the members' ranks in the monitor's
-  ///               communicator.
+  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes. If a member cannot open the memfd,
+  /// the function creates a named segment and repeats the broadcast and the reduction. The system
+  /// allocates each page of a memfd when a process first writes to the page. It allocates all pages
+  /// of a named segment at once.
+  /// @param bytes  The size in bytes. Only the value of member 0 is used; 0 is treated as 1.
+  /// @param point  The wait point of the members. It contains their ranks in the communicator of
+  ///               the wait monitor.
   /// @param descriptor  If not null, it receives a descriptor of the file behind the segment, which
   ///                    this process has opened itself. The caller closes it.
-  /// @throws SharedMemoryError  The text is the same on every member.
-  /// @throws TimeoutError  The error names the missing ranks.
+  /// @throws SharedMemoryError on all members if a member cannot create or map the segment. The
+  /// text is the same on every member.
+  /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
                 const WaitPoint& point, const Deadline& deadline,
                 Backing backing = Backing::automatic, int* descriptor = nullptr);
@@ -74,7 +77,7 @@ class RANKMESH_API SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  /// Returns the first byte, aligned to a page, or null for an empty segment.
+  /// Returns the address of the memory, which is aligned to a page, or null for an empty segment.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   /// Returns the size in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions with a function of the program.
+// Reductions with a function that the program passes.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,16 @@
 
 namespace rankmesh {
 
-/// Says whether a reduction may combine its operands in any order. If it may not, it combines the
-/// operands in group order.
+/// Says whether a reduction may combine its operands in any order (`yes`) or must combine them in
+/// group order (`no`).
 enum class Commutative : bool { no, yes };
 
-/// Contiguous host memory of any trivially copyable type, which a user's reduction can combine.
+/// A contiguous range in host memory. The elements can have any trivially copyable type, and a
+/// user's reduction can combine them.
 template <class R>
 concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
-/// HostValues that the operation can write.
+/// HostValues that an operation can write to.
 template <class R>
 concept WritableHostValues =
     HostValues<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
@@ -31,7 +32,7 @@ template <class F, class T>
 concept ReductionFunction =
     std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
-/// A ReductionFunction without its types, for transports. Elements have `element_bytes` bytes.
+/// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {
  public:
   UserReduction(std::size_t element_bytes, Commutative commutative)
@@ -43,9 +44,9 @@ class UserReduction {
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
 
-  /// Computes right[i] = f(left[i], right[i]). If the function throws, this object keeps the
-  /// exception, and then this call and all later calls leave the remaining elements of `right`
-  /// unchanged.
+  /// Computes right[i] = f(left[i], right[i]) for each i. If f throws, this object keeps the
+  /// exception. The call then leaves the remaining elements of `right` unchanged, and all later
+  /// calls do nothing.
   void combine(const std::byte* left, std::byte* right, std::int64_t count) noexcept {
     if (failure_ != nullptr) return;
     try {
@@ -54,7 +55,7 @@ class UserReduction {
       failure_ = std::current_exception();
     }
   }
-  /// Returns the exception that the function has thrown on this rank, or null.
+  /// Returns the exception that f has thrown on this rank, or null if f has not thrown.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
  protected:

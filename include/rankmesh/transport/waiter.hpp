@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way in which a transport waits for other members.
+// The interface through which a transport waits for other members.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace rankmesh {
 
-/// Waits on behalf of one group's operations. The group's coordinator passes itself to
-/// Transport::run(), so a transport that polls needs no deadline, no clock and no names of its own.
+/// Waits on behalf of one group's operations. Transport::run() gets a Waiter, so a polled transport
+/// needs no deadline and no clock, and need not know the names of the members.
 class Waiter {
  public:
-  /// Polls `done` until it returns true. Other operations that this process has in flight make
-  /// progress meanwhile. Call wait() only after a short wait was not enough, because it reads
-  /// clocks and answers other ranks' questions.
-  /// @param call    The operation that waits, for messages.
-  /// @param number  The number of the operation within the transport and the group. It is the same
-  ///                on all members.
-  /// @throws TimeoutError  The group's deadline has passed. The error names the missing members,
-  /// and the group is broken afterwards.
+  /// Polls `done` until it returns true. Meanwhile the other operations of this process that are in
+  /// flight make progress. Before a transport calls wait(), it should poll for a short time itself,
+  /// because wait() also reads clocks and answers questions of other ranks.
+  /// @param call    The operation that waits; used in messages.
+  /// @param number  The number of the operation among the transport's operations in the group. It
+  ///                is the same on all members.
+  /// @throws TimeoutError if the group's deadline passes. The error names the missing members, and
+  /// the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) = 0;
 
  protected:

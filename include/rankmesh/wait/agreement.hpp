@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verifies before a collective that all ranks pass the same values and that no rank has failed.
+// Before a collective step, verifies that all ranks pass the same values and that no rank has
+// failed.
 #pragma once
 
 #include <string>
@@ -17,14 +18,14 @@ namespace rankmesh {
 
 /// Verifies that a list of fields is the same on all ranks, and that no rank has failed.
 ///
-/// Cost: one non-blocking reduction of 40 bytes. If the fields differ or a rank has failed, rank 0
-/// then gathers all fields, which are O(ranks x length of the fields) bytes, and broadcasts its
-/// finding.
+/// If all fields are equal and no rank has failed, the cost is one non-blocking reduction of 40
+/// bytes. Otherwise, rank 0 also gathers the fields of all ranks and broadcasts its finding. In
+/// this case, rank 0 receives O(ranks x length of the fields) bytes.
 class RANKMESH_API Agreement {
  public:
-  /// Adds a field. Local.
-  /// @param hash  The hash of the value, which is compared.
-  /// @param text  The value, for the message.
+  /// Adds a field. This function is local.
+  /// @param hash  the hash of the value. verify() compares this hash.
+  /// @param text  the value as text. The error message contains this text.
   void add(std::string field, Hash128 hash, std::string text);
   void add(std::string field, const std::string& text) {
     add(std::move(field), hash_bytes(text), text);
@@ -33,13 +34,15 @@ class RANKMESH_API Agreement {
   /// failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
 
-  /// Compares the fields of all ranks. Collective over the communicator; blocks until all ranks
-  /// have called it, at most for the deadline.
-  /// @param activity  The activity that follows, for messages.
-  /// @throws MismatchError  Some ranks failed, or fields differ. The error holds the messages of
-  ///                        the failed ranks, or lists each value with its ranks, the smallest set
-  ///                        of ranks first. The text is the same on every rank.
-  /// @throws TimeoutError   Some ranks did not call verify(). The error names them.
+  /// Compares the fields of all ranks. This function is collective over the communicator. It blocks
+  /// until all ranks have called it or the deadline passes.
+  /// @param activity  the name of the activity that follows; used in messages.
+  /// @throws MismatchError if some ranks failed, or if fields differ. The error message is the same
+  /// on every rank. If ranks failed, it contains their messages. Otherwise, it lists each value of
+  /// a differing field, together with the ranks that have this value. The value that the fewest
+  /// ranks have comes first.
+  /// @throws TimeoutError if some ranks did not call verify() before the deadline. The error names
+  /// these ranks.
   void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
               const Deadline& deadline) const;
 
@@ -58,8 +61,8 @@ class RANKMESH_API Agreement {
   std::string failure_;
 };
 
-/// Holds the ranks that take part in a collective step, and the objects that they need to wait for
-/// each other.
+/// Holds the communicator of the ranks that take part in a collective step, and the objects that
+/// these ranks need to wait for each other.
 struct Participants {
   mpi::CommunicatorView comm;
   WaitMonitor* monitor = nullptr;
@@ -70,11 +73,14 @@ struct Participants {
   void verify(std::string_view activity, const Agreement& agreement) const {
     agreement.verify(comm, *monitor, activity, deadline());
   }
-  /// Verifies that no participant has failed. Collective over the participants; blocks.
-  /// @param failure  The reason why this rank has failed. It is empty if the rank has not failed.
-  /// @throws MismatchError  A participant failed. The error holds all failures, and its text is the
-  ///                        same on every participant.
-  /// @throws TimeoutError   Some participants did not call verify(). The error names them.
+  /// Verifies that no participant has failed. This function is collective over the participants,
+  /// and it blocks.
+  /// @param failure  the reason why this rank has failed, or an empty text if this rank has not
+  /// failed.
+  /// @throws MismatchError if a participant failed. The error contains all failures, and its text
+  /// is the same on every participant.
+  /// @throws TimeoutError if some participants did not call verify() before the deadline. The error
+  /// names these participants.
   void verify(std::string_view activity, const std::string& failure) const {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pauses between two polls.
+// Pauses between polls.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,20 @@
 
 namespace rankmesh {
 
-/// Pauses between the polls of one wait: it spins first, then yields the core to other threads, and
-/// then sleeps. Create a new object for each wait. Without options every pause yields.
+/// Pauses between the polls of one wait. The first pauses spin, the following pauses yield the core
+/// to other threads, and all later pauses sleep. A program creates a new object for each wait.
+/// Without options, every pause yields.
 ///
-/// Thread safety: one thread at a time.
+/// Only one thread at a time may use an object of this class.
 class Backoff {
  public:
   static constexpr std::int64_t unlimited = INT64_MAX;
 
   struct Options {
     std::int64_t spins = 0;                ///< The number of pauses that spin.
-    int spin_length = 0;                   ///< Iterations of the empty loop in each spinning pause.
+    int spin_length = 0;                   ///< The number of loop iterations in a pause that spins.
     std::int64_t yields = unlimited;       ///< The number of pauses that yield, after the spins.
-    std::chrono::microseconds sleep{100};  ///< The length of all later pauses.
+    std::chrono::microseconds sleep{100};  ///< The duration of each later pause.
   };
 
   Backoff() = default;
@@ -52,10 +53,11 @@ class Backoff {
   std::int64_t pauses_ = 0;
 };
 
-/// Polls until `done` returns true or the deadline has passed. Blocks; does not communicate.
-/// @param done  A function that is called at least once, and once more after the deadline has
-///              passed.
-/// @return Whether `done` returned true.
+/// Polls until `done` returns true or the deadline has passed. This function blocks, but it does
+/// not communicate.
+/// @param done  a function that returns true when the wait is over. It is called at least once, and
+/// once more after the deadline has passed.
+/// @return true if `done` returned true; false if the deadline passed first.
 template <class Condition>
 bool poll_until(Condition&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {
   while (!done()) {

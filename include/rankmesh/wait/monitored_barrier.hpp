@@ -9,14 +9,16 @@
 
 namespace rankmesh {
 
-/// Waits until all ranks of a communicator have called this function. It calls MPI_Ibarrier and
-/// waits for it with the monitor. Collective over `comm`; blocks.
+/// Waits until all ranks of a communicator have called this function. The function starts an
+/// MPI_Ibarrier, and the monitor waits for its request. The function is collective over `comm`, and
+/// it blocks.
 ///
-/// Call it before blocking functions of MPI, which wait for ever if a rank is missing.
-/// @param point  A wait point whose members are the ranks of `comm`, numbered as in the monitor's
-///               communicator.
-/// @throws TimeoutError  The error names the missing ranks. The barrier is then still in progress,
-///                       so `comm` cannot be used for other collective operations.
+/// Call this barrier before a blocking function of MPI, because such a function waits for ever if a
+/// rank is missing.
+/// @param point  a wait point whose members are the ranks of `comm`, numbered as in the monitor's
+/// communicator.
+/// @throws TimeoutError if the deadline passes. The error names the missing ranks. The barrier is
+/// then still in progress, so `comm` cannot be used for other collective operations.
 RANKMESH_API void monitored_barrier(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                                     const WaitPoint& point, const Deadline& deadline);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that MPI may still use.
+// Memory that MPI may still use after a wait has failed.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ namespace rankmesh {
 /// Owns a value that non-blocking MPI operations read or write.
 ///
 /// The request of a collective operation cannot be cancelled. After a wait has failed, MPI may
-/// therefore use the memory until the process ends, and freeing it would let MPI overwrite memory
-/// that the program has already used for another purpose. So this class leaks the value on purpose
-/// when a wait fails; otherwise the destructor frees it.
+/// therefore use the memory until the process ends. If the memory were freed, the program could
+/// reuse it for another purpose, and MPI could overwrite the new contents. This class therefore
+/// leaks the value on purpose if a wait fails. Otherwise, the destructor frees the value.
 ///
-/// Thread safety: one thread at a time.
+/// Only one thread at a time may use an object of this class.
 template <class T>
 class MpiMemory {
  public:
@@ -27,7 +27,7 @@ class MpiMemory {
   template <class... Args>
   explicit MpiMemory(Args&&... args) : memory_{new T{std::forward<Args>(args)...}} {}
 
-  // The value must not have been leaked.
+  // These functions require that the value has not been leaked.
   [[nodiscard]] T* get() const noexcept { return memory_.get(); }
   T& operator*() const noexcept { return *memory_; }
   T* operator->() const noexcept { return memory_.get(); }
@@ -35,7 +35,7 @@ class MpiMemory {
 
   /// Polls until the request is complete (see WaitMonitor::wait()). If wait() throws, the value has
   /// been leaked and this object is empty.
-  /// @throws TimeoutError  The error names the missing ranks.
+  /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
   void wait(MPI_Request request, WaitMonitor& monitor, const WaitPoint& point,
             const Deadline& deadline) {
     try {
@@ -47,7 +47,7 @@ class MpiMemory {
   }
 
   /// Leaks the value on purpose. This object is empty afterwards.
-  void leak() noexcept { (void)memory_.release(); }  // NOLINT: that is what it is for
+  void leak() noexcept { (void)memory_.release(); }  // NOLINT: the leak is intended
 
  private:
   std::unique_ptr<T> memory_;
@@ -57,12 +57,14 @@ class MpiMemory {
 /// The elements keep their addresses, because a move does not copy them.
 template <class T>
 void leak(T& owner) {
-  (void)new T{std::exchange(owner, T{})};  // NOLINT: that is what it is for
+  (void)new T{std::exchange(owner, T{})};  // NOLINT: the leak is intended
 }
 
-/// Runs an operation that lets MPI use the memory that `owners` (containers or smart pointers) own.
-/// After any failure other than UsageError, MPI may still use that memory, so this function leaks
-/// the memory, and the owners are empty. A UsageError is thrown before MPI has seen the memory.
+/// Runs an operation in which MPI uses the memory of `owners`, which are containers or smart
+/// pointers. If the operation throws an exception, MPI may still use this memory. This function
+/// then leaks the memory, so that the owners are empty, and rethrows the exception. A UsageError is
+/// the only exception after which the owners keep their memory, because it is thrown before MPI
+/// gets the memory.
 template <class Operation, class... Owners>
 void run_or_leak(Operation&& operation, Owners&... owners) {
   try {

@@ -14,23 +14,24 @@
 
 namespace rankmesh {
 
-/// Names ranks with their coordinates, for messages: `5 (dp=0,tp=1)`. This class is a value type;
-/// copies share the plan.
+/// Describes ranks by their numbers and coordinates in messages, for example `5 (dp=0,tp=1)`. This
+/// class is a value type. Copies share the plan.
 class RANKMESH_API RankNames {
  public:
-  /// Names ranks before there is a mesh: `5 (no mesh)`.
+  /// Describes ranks before there is a mesh, for example `5 (no mesh)`.
   RankNames() = default;
-  /// Names the ranks of a mesh.
+  /// Describes the ranks of a mesh.
   explicit RankNames(std::shared_ptr<const MeshPlan> plan) : plan_{std::move(plan)} {}
-  /// Names the ranks of a communicator whose rank k is `ranks.at(k)` in the mesh.
+  /// Returns an object that describes the ranks of a communicator. Rank k of the communicator is
+  /// rank `ranks.at(k)` of the mesh.
   [[nodiscard]] RankNames among(RankSet ranks) const;
 
-  /// Returns the names of the ranks of the whole mesh.
+  /// Returns an object that describes the ranks of the whole mesh.
   [[nodiscard]] RankNames of_mesh() const { return RankNames{plan_}; }
   /// Returns the number in the mesh of a rank of the communicator.
   [[nodiscard]] Rank in_mesh(Rank rank) const;
 
-  /// Returns the rank's number in the mesh and its coordinates.
+  /// Returns a text with the number of the rank in the mesh and its coordinates.
   [[nodiscard]] std::string operator()(Rank rank) const;
 
  private:

@@ -12,25 +12,26 @@
 
 namespace rankmesh {
 
-/// Describes a wait by its activity and its members. All members create the same `key`. Two ranks
+/// Describes a wait by its activity and its members. All members compute the same `key`. Two ranks
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;
-  std::string activity{};      ///< For messages; it may differ between members.
-  std::vector<int> members{};  ///< Ranks of the monitor's communicator.
+  /// The name of the activity in messages. The name may differ between members.
+  std::string activity{};
+  std::vector<int> members{};  ///< The members, as ranks of the monitor's communicator.
   /// If it is not 0, a member that gives up this point also ends all later waits of the other
-  /// members at points of the same scope, for example at later operations of the same group. The
-  /// same on all members.
+  /// members at points of the same scope, for example at later operations of the same group. It is
+  /// the same on all members.
   std::uint64_t scope = 0;
-  /// Whether the members may wait under the same key again after a failure. A member that gives up
-  /// then ends only the waits that have begun.
+  /// Says whether the members may wait under the same key again after a failure. A member that
+  /// gives up then ends only the waits that have begun.
   bool may_repeat = false;
 
-  /// Creates a wait point of a set of ranks.
-  /// @param identity  A text that is the same on all members. Its hash is the key.
+  /// Creates a wait point for a set of ranks.
+  /// @param identity  a text that is the same on all members. Its hash is the key.
   static WaitPoint of(const RankSet& ranks, std::string activity, std::string_view identity);
   static WaitPoint of(std::vector<int> members, std::string activity, std::string_view identity);
-  /// Creates a wait point of the ranks 0 to count-1. The hash of the activity is the key.
+  /// Creates a wait point for the ranks 0 to count-1. The hash of the activity is the key.
   static WaitPoint of_all(int count, std::string activity);
 };
 

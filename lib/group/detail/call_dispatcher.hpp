@@ -30,6 +30,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] RankInGroup self() const { return self_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Returns the number of this coordinator among those that share the connection.
+  [[nodiscard]] std::uint32_t family() const;
   [[nodiscard]] Connection& connection() const { return *connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
 
@@ -68,6 +70,10 @@ class CallDispatcher final : private Waiter {
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
+  void route(const Call& call);
+  [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);
+  template <class Action>
+  auto keeping_failure(Action&& action);
   void check(const Call& call, bool on_device) const;
   void run_on_device(const Call& call);
   void run_on_host(const Call& call);
@@ -78,6 +84,7 @@ class CallDispatcher final : private Waiter {
   void breaking_on_failure(Action&& action);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 
   std::string name_;
   std::shared_ptr<Connection> connection_;

@@ -11,6 +11,9 @@ namespace rankmesh::detail {
 
 /// The highest tag that programs may use. rankmesh uses higher ones for its own messages.
 inline constexpr int max_tag = 16383;
+/// The largest number of elements of a buffer. Above it, the number of bytes of a group's blocks
+/// could overflow 64 bits.
+inline constexpr std::uint64_t largest_buffer = std::uint64_t{1} << 48;
 
 /// Checks the counts, types, ranks, tag and overlap of a call. Local.
 /// @throws UsageError  It names the group, the operation and the problem.
@@ -36,6 +39,11 @@ template <Operation operation>
     return a + static_cast<std::uintptr_t>(in.count * width) <= b ||
            b + static_cast<std::uintptr_t>(out.count * width) <= a;
   };
+  // Whether the memory exists and its bytes can be counted.
+  const auto exists = [&](const auto& buffer) {
+    return (buffer.data != nullptr || buffer.count == 0) &&
+           static_cast<std::uint64_t>(buffer.count) <= largest_buffer;
+  };
   const auto is_tag = [&] {
     return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
   };
@@ -43,32 +51,38 @@ template <Operation operation>
     case Operation::barrier:
       return true;
     case Operation::broadcast:
-      return is_member(call.root);
+      return is_member(call.root) && exists(out);
     case Operation::all_reduce:
-      return in.count == out.count && (begins(0) || is_apart());
+      return exists(in) && exists(out) && in.count == out.count && (begins(0) || is_apart());
     case Operation::reduce:
-      return is_member(call.root) &&
-             (call.root != self || (in.count == out.count && (begins(0) || is_apart())));
+      return is_member(call.root) && exists(in) &&
+             (call.root != self ||
+              (exists(out) && in.count == out.count && (begins(0) || is_apart())));
     case Operation::all_gather:
-      return out.count == size * in.count && (is_apart() || begins(self.value() * in.count));
+      return exists(in) && exists(out) && out.count == size * in.count &&
+             (is_apart() || begins(self.value() * in.count));
     case Operation::gather:
-      return is_member(call.root) &&
+      return is_member(call.root) && exists(in) &&
              (call.root != self ||
-              (out.count == size * in.count && (is_apart() || begins(self.value() * in.count))));
+              (exists(out) && out.count == size * in.count &&
+               (is_apart() || begins(self.value() * in.count))));
     case Operation::reduce_scatter:
-      return in.count == size * out.count && is_apart();
+      return exists(in) && exists(out) && in.count == size * out.count && is_apart();
     case Operation::scatter:
-      return is_member(call.root) &&
+      return is_member(call.root) && exists(out) &&
              (call.root != self ||
-              (in.count == size * out.count && (is_apart() || begins(-self.value() * out.count))));
+              (exists(in) && in.count == size * out.count &&
+               (is_apart() || begins(-self.value() * out.count))));
     case Operation::all_to_all:
-      return in.count == out.count && in.count % size == 0 && (begins(0) || is_apart());
+      return exists(in) && exists(out) && in.count == out.count && in.count % size == 0 &&
+             (begins(0) || is_apart());
     case Operation::send:
-      return is_member(call.destination) && call.destination != self && is_tag();
+      return exists(in) && is_member(call.destination) && call.destination != self && is_tag();
     case Operation::recv:
-      return is_member(call.source) && call.source != self && is_tag();
+      return exists(out) && is_member(call.source) && call.source != self && is_tag();
     case Operation::send_recv:
-      return is_member(call.destination) && is_member(call.source) && is_tag() &&
+      return exists(in) && exists(out) && is_member(call.destination) &&
+             is_member(call.source) && is_tag() &&
              call.destination != self && call.source != self && is_apart();
   }
   return false;

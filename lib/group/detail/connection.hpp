@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/batch_place.hpp"
@@ -25,6 +26,7 @@ struct GroupDescription {
   std::string name;      ///< For messages: the name of the first family, or of the dynamic group.
   /// The families that contain this group, in plan order; empty for dynamic groups.
   std::vector<std::size_t> families;
+  std::vector<std::string> names;  ///< Of its coordinators; those of the families come in their order.
   std::string duplicate_key;  ///< The key of a duplicate communicator; empty for the first one.
   RankSet ranks;              ///< Ranks of the mesh, in group order.
   Deadline::Duration timeout{600};  ///< For waits for operations of the group.
@@ -78,8 +80,16 @@ class RANKMESH_API Connection {
   /// it. Empty if they may.
   [[nodiscard]] const std::string& why_unusable() const { return why_unusable_; }
   /// Marks the connection as broken: later operations throw ClosedError with this reason, which
-  /// replaces an earlier one.
-  void mark_broken(std::string why) { why_unusable_ = std::move(why); }
+  /// replaces an earlier one. Members on this node learn the reason too.
+  void mark_broken(const Error& why);
+  /// Tells the other members that this rank makes no further calls. Local.
+  /// @param why  The reason, if this rank does not close the group; else empty.
+  void leave(std::string_view why = {});
+  /// Takes leave() back: the group stays open. Local.
+  void stay();
+  /// Compares the calls of all members after all have called leave(). Local.
+  /// @throws MismatchError  See Transport::compare_at_close().
+  void compare_at_close();
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;
@@ -88,8 +98,10 @@ class RANKMESH_API Connection {
   /// Collective over the group.
   void close();
 
-  /// Returns the number of the next collective with a deadline; the same on all members.
-  std::uint64_t next_collective() { return collectives_++; }
+  /// Returns the number of the next collective call that is issued, from 1; the same on all
+  /// members. Without a transport that counts all calls (see Transport::calls()), only the calls
+  /// for which this function is called have numbers.
+  std::uint64_t next_call();
 
  private:
   std::int64_t size_;
@@ -97,7 +109,7 @@ class RANKMESH_API Connection {
   mpi::CommunicatorView comm_;
   HostTransports host_;
   std::unique_ptr<DeviceTransport> device_;
-  std::uint64_t collectives_ = 0;
+  std::uint64_t last_call_ = 0;
   std::string why_unusable_;
 };
 

@@ -48,6 +48,7 @@ struct MeshRuntime {
   OperationsInFlight in_flight{slow_path};
   OpenBatch batch;
   bool is_closed = false;
+  std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   std::atomic_flag busy;  ///< See CallLock.
 };
 

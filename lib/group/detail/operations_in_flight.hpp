@@ -60,7 +60,7 @@ class OperationsInFlight {
 
  private:
   void forget(const AsyncOperation& operation);
-  void fail(AsyncOperation& operation, const std::string& why);
+  void fail(AsyncOperation& operation, const Error& why);
 
   SlowPathReasons& reasons_;
   std::vector<std::shared_ptr<AsyncOperation>> list_;

@@ -20,6 +20,12 @@
 
 namespace rankmesh::detail {
 
+/// The shared-memory transport of a group, or the reason why it has none.
+struct SharedTransport {
+  std::unique_ptr<ShmTransport> transport;
+  std::string why_not;
+};
+
 /// Owns one segment per node for all groups of the mesh. The area of a rank in a group is computed
 /// from the number of the group in the plan and the number of the rank on the node. So a group
 /// needs no collective of its own, and its members need no information about other groups.
@@ -33,10 +39,14 @@ class SharedMemoryBackend {
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
 
-  /// Returns why a group of the plan has no shared-memory transport; empty if it has one.
-  [[nodiscard]] std::string why_not(const GroupDescription& group) const;
-  /// Creates the transport of a group for which why_not() is empty. Local.
-  [[nodiscard]] std::unique_ptr<ShmTransport> make_transport(const GroupDescription& group) const;
+  /// Creates the transport of a group of the plan. Local.
+  [[nodiscard]] SharedTransport make_transport(const GroupDescription& group) const;
+  /// Creates the transport of a dynamic group, which has a segment of its own. Collective over the
+  /// members; blocks.
+  /// @param comm  The communicator of the members, in group order.
+  /// @throws TimeoutError  The error names the missing members.
+  [[nodiscard]] SharedTransport make_dynamic_transport(const GroupDescription& group,
+                                                       const mpi::CommunicatorView& comm) const;
 
   /// Allocates symmetric memory. Collective over the mesh.
   /// @param groups  The groups of this rank whose collectives use the memory directly.
@@ -49,6 +59,8 @@ class SharedMemoryBackend {
   void close();
 
  private:
+  [[nodiscard]] std::string why_not(const GroupDescription& group) const;
+  [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
   [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
   [[nodiscard]] WaitPoint wait_point(const std::string& activity) const;

@@ -48,12 +48,14 @@ struct MeshState {
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
   /// Marks the mesh as closed; later operations throw ClosedError.
   void mark_closed();
+
+ private:
+  void tell_peers() const;
 };
 
 /// Creates the transports of a group for host memory. Local.
-/// @param shared  Null for dynamic groups, which do not use shared memory.
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, const SharedMemoryBackend* shared);
+                               const MeshOptions& options, SharedTransport shared);
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
 /// Collective over `world`; blocks.

@@ -4,12 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/transport/transport.hpp"
+#include "rankmesh/wait/rank_names.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
+#include "transport/shm/meeting.hpp"
 
 namespace rankmesh {
 
@@ -19,6 +24,10 @@ namespace rankmesh {
 ///
 /// Nothing runs by itself: operations make progress in `run`, in the `test` of any Pending of this
 /// transport, and in `advance`. They are carried out in the order in which they were issued.
+///
+/// The members compare their calls in the first step of every operation. If the calls differ, run()
+/// and test() throw a MismatchError on every member that is in the call, with the same text, and
+/// later calls of the other members throw it too.
 class ShmTransport final : public Transport {
  public:
   struct Place {
@@ -27,11 +36,15 @@ class ShmTransport final : public Transport {
     int self = 0;
     std::size_t slot_bytes = 0;
     bool is_oversubscribed = false;  ///< The node has more ranks than cores.
+    std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
+    RankSet ranks;                   ///< The members, for messages.
+    RankNames names;
+    std::shared_ptr<SharedSegment> memory;  ///< Keeps the areas, if they belong to this group alone.
 
     /// Identifies the group in this process: symmetric windows list the groups that they serve.
     [[nodiscard]] const void* key() const { return areas[static_cast<std::size_t>(self)]; }
   };
-  ShmTransport(const Place& place, shm::Limits limits);
+  ShmTransport(Place place, shm::Limits limits);
 
   [[nodiscard]] std::string_view name() const override { return "shm"; }
   [[nodiscard]] bool supports(const Call& call) const override { return engine_.can(call); }
@@ -43,13 +56,41 @@ class ShmTransport final : public Transport {
     if (!engine_.is_idle()) engine_.advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
-    return shm::is_symmetric(call, key_) && engine_.can(call);
+    return shm::is_symmetric(call, place_.key()) && engine_.can(call);
   }
 
+  /// Compares a call that another transport will carry with the calls of the other members. Blocks
+  /// until all members have come to it.
+  /// @throws MismatchError, and what `waiter` throws.
+  void meet(const shm::Meeting& meeting, Waiter& waiter);
+  /// Starts a meeting; does not block. The meeting must stay valid until it is complete.
+  [[nodiscard]] std::unique_ptr<Pending> start_meeting(const shm::Meeting& meeting);
+
+  [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
+  void leave(std::string_view why) override { engine_.leave(why); }
+  void stay() override { engine_.stay(); }
+  void give_up(const Error& why) override;
+  void compare_at_close() override;
+  /// Throws what ended the group early, if it has ended early. Local.
+  void throw_if_ended();
+
  private:
+  class Operation;
+  void poll(shm::Progress& progress, const Call& call, Waiter& waiter);
+  bool try_to_complete(const shm::Progress& progress);
+  [[noreturn]] void end_early();
+  struct Found {
+    shm::Finding::State state;
+    std::string text;
+  };
+  [[nodiscard]] Found compare() const;
+  [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step) const;
+
+  const Place place_;
   shm::Engine engine_;
-  const void* key_;
   int pauses_;
+  int polls_ = 0;
+  bool has_thrown_ = false;  // what ended the group early
 };
 
 }  // namespace rankmesh

@@ -81,7 +81,7 @@ struct Share {
 
 /// What a member publishes during an operation, all steps together: `unit` bytes for each of
 /// `count` elements. The engine cuts this into pieces that fit into a slot. With no elements the
-/// operation takes no steps.
+/// operation takes a single step, in which the members only compare their calls.
 struct Payload {
   std::int64_t count;
   std::size_t unit;
@@ -103,6 +103,9 @@ struct Phase {
   /// Reads the payloads that this member waited for. It runs on every member, also on those that
   /// wait for nobody. Null means that there is nothing to read.
   void (*read)(const Group& group, const Step& step) = nullptr;
+  /// Compares the payloads that this member waited for with its own call, before anything is read.
+  /// Null means that the descriptors of the calls say everything.
+  bool (*agrees)(const Group& group, const Step& step) = nullptr;
 };
 
 class Engine;
@@ -129,6 +132,18 @@ struct Algorithm {
   /// run_in_one_step<ALGORITHM>, for algorithms whose calls may take the fast path.
   bool (*run_small)(Engine& engine, Progress& progress, const Call& call, int looks) = nullptr;
 };
+
+/// Returns the descriptor of a call in the words of the program, which may have passed another
+/// call (see Call::original).
+[[gnu::always_inline]] inline detail::CallDescriptor descriptor_of(const Call& call,
+                                                                   Operation operation) {
+  if (call.original != nullptr) [[unlikely]]
+    return detail::describe(*call.original, operation);
+  return detail::describe(call, operation);
+}
+[[nodiscard]] inline detail::CallDescriptor descriptor_of(const Call& call) {
+  return descriptor_of(call, call.operation);
+}
 
 // Parts that several algorithms share.
 

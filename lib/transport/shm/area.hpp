@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transport/detail/call_descriptor.hpp"
+
 namespace rankmesh::shm {
 
 /// Two cache lines, because processors prefetch lines in pairs.
 inline constexpr std::size_t line = 128;
-/// The largest payload that shares a line with the number of its step. One transfer between two
-/// cores then brings both.
-inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t);
+/// The largest payload that shares a line with the number of its step and the descriptor of its
+/// call. One transfer between two cores then brings all three.
+inline constexpr std::size_t inline_bytes =
+    line - sizeof(std::uint64_t) - sizeof(detail::CallDescriptor);
 /// The largest medium payload. Medium payloads have places of their own, more than large payloads
 /// have, so that the root of many small broadcasts can run far ahead of the other members.
 inline constexpr std::size_t medium_bytes = 4096;
@@ -27,13 +30,43 @@ constexpr std::uint64_t ahead_of(std::size_t bytes) {
   return bytes <= inline_bytes ? headers : bytes <= medium_bytes ? media : slots;
 }
 
-/// The header of a step. The payload of the step is complete once `step` holds the step's number.
+/// The header of a step. The descriptor of the call and the payload of the step are complete once
+/// `step` holds the step's number.
 struct alignas(line) Header {
   std::atomic<std::uint64_t> step;
+  detail::CallDescriptor call;
   std::byte payload[inline_bytes];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Header) == line,
               "the members are processes, so their counters must not need a lock");
+
+/// What ended a group early, in the words of the rank that found it. The area of the group's first
+/// member holds it. The first rank that finds something writes it, and every call and every wait of
+/// the group reads `state`.
+struct alignas(line) Finding {
+  enum State : std::uint64_t {
+    none,
+    being_written,
+    mismatch,   ///< The members make different calls.
+    timed_out,  ///< A member gave up an operation because its deadline passed.
+    gave_up,    ///< A member gave up an operation for another reason, or it left the mesh.
+  };
+  static constexpr std::size_t most_missing = 14;
+
+  std::atomic<std::uint64_t> state;
+  std::uint64_t missing_count;
+  std::int64_t missing[most_missing];  ///< ranks in the mesh, after a time-out
+  char text[15 * line];
+};
+static_assert(sizeof(Finding) == 16 * line);
+
+/// Whether a member will make further calls.
+struct alignas(line) Presence {
+  /// 0 while the group is open on this member. Otherwise 1 + the number of calls that it has made.
+  std::atomic<std::uint64_t> closed_after;
+  /// Why the member has left, if it has not closed the group in the regular way; else empty.
+  char why[8 * line - sizeof(std::uint64_t)];
+};
 
 /// A view of the memory of one member, which begins as zeros. The members of a group map the same
 /// bytes at different addresses, or they are threads of one process.
@@ -49,7 +82,7 @@ class Area {
   /// Returns where in an area the payload of a step lies.
   [[nodiscard]] static constexpr std::size_t payload_offset(std::uint64_t step, std::size_t bytes,
                                                             std::size_t slot_bytes) {
-    if (bytes <= inline_bytes) return header_offset(step) + sizeof(std::uint64_t);
+    if (bytes <= inline_bytes) return header_offset(step) + offsetof(Header, payload);
     if (bytes <= medium_bytes) return first_medium + (step % media) * medium_bytes;
     return first_slot + (step % slots) * slot_bytes;
   }
@@ -59,6 +92,12 @@ class Area {
   [[nodiscard]] std::atomic<std::uint64_t>& done() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
+  [[nodiscard]] Presence& presence() const {
+    return *reinterpret_cast<Presence*>(memory_ + line);
+  }
+  [[nodiscard]] Finding& finding() const {
+    return *reinterpret_cast<Finding*>(memory_ + line + sizeof(Presence));
+  }
   [[nodiscard]] Header& header(std::uint64_t step) const {
     return *reinterpret_cast<Header*>(memory_ + header_offset(step));
   }
@@ -66,13 +105,14 @@ class Area {
 
  private:
   static constexpr std::size_t header_offset(std::uint64_t step) {
-    return line + (step % headers) * sizeof(Header);
+    return first_header + (step % headers) * sizeof(Header);
   }
-  static constexpr std::size_t first_medium = line + headers * sizeof(Header);
+  static constexpr std::size_t first_header = line + sizeof(Presence) + sizeof(Finding);
+  static constexpr std::size_t first_medium = first_header + headers * sizeof(Header);
   static constexpr std::size_t first_slot = first_medium + media * medium_bytes;
 
   std::byte* memory_;
 };
-static_assert(offsetof(Header, payload) == sizeof(std::uint64_t));
+static_assert(offsetof(Header, payload) + inline_bytes == line);
 
 }  // namespace rankmesh::shm

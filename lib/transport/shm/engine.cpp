@@ -28,6 +28,7 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
              .limits = limits,
              .sources = std::make_unique<const std::byte*[]>(areas.size())} {
   for (std::byte* memory : areas) group_.areas.emplace_back(memory);
+  finding_ = &group_.areas.front().finding();
   // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
   group_.limits.flat_bytes = std::min(limits.flat_bytes, static_cast<std::int64_t>(slot_bytes));
   group_.limits.symmetric_bytes = std::max(limits.symmetric_bytes, std::int64_t{1});
@@ -59,16 +60,19 @@ const Algorithm& Engine::choose(const Call& call) const {
   return **algorithm;
 }
 
-void Engine::begin(Progress& p, const Call& call) {
+void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
+  if (uncompared_ != 0) look_back();
   p.call = &call;
-  p.algorithm = &choose(call);
-  p.payload = p.algorithm->payload(group_, call);
+  p.algorithm = &algorithm;
+  p.descriptor = descriptor_of(call);
+  if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
+  p.call_number = ++calls_;
+  p.payload = algorithm.payload(group_, call);
   const auto [count, unit] = p.payload;
-  if (count == 0) return;
   const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
   p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
   const std::int64_t pieces = is_one_piece ? 1 : (count + p.piece - 1) / p.piece;
-  p.steps = static_cast<std::uint64_t>(pieces) * (p.algorithm->second ? 2 : 1);
+  p.steps = static_cast<std::uint64_t>(pieces) * (algorithm.second ? 2 : 1);
   p.first = next_step_;
   next_step_ += p.steps;
   enqueue(p);
@@ -90,7 +94,7 @@ bool Engine::run_small(Progress& p, const Call& call, int looks) {
 
 void Engine::advance() {
   bool has_moved = true;
-  while (has_moved && reading_ != nullptr) {
+  while (has_moved && reading_ != nullptr && difference_ == 0) {
     has_moved = false;
     while (publish_next()) has_moved = true;
     while (read_next()) has_moved = true;
@@ -117,7 +121,7 @@ bool Engine::publish_next() {
   if (&phase != &p.algorithm->first && p.read < i) return false;
   const Step step = step_of(p, i);
   if (!may_overwrite(step.number, step.bytes)) return false;
-  publish(phase, step);
+  publish(phase, step, p);
   if (++p.published == p.steps) publishing_ = p.next;
   return true;
 }
@@ -128,11 +132,16 @@ bool Engine::read_next() {
   Progress& p = *reading_;
   const std::uint64_t i = p.read;
   const Phase& phase = phase_of(*p.algorithm, i);
-  if (i >= p.published || !others_have_published(*p.call, phase, p.first + i, p.seen)) return false;
+  if (i >= p.published || !others_have_published(*p.call, phase, p.first + i, p)) return false;
   p.seen = 0;
+  // When this step is finished, the headers of the last one may be written again.
+  if (uncompared_ != 0) look_back();
+  const Step step = step_of(p, i);
+  if (phase.agrees != nullptr && !phase.agrees(group_, step)) difference_ = step.number;
+  if (difference_ != 0) return false;
   // The owner of `p` may free it once it is complete.
   Progress* const next = p.next;
-  finish(phase, step_of(p, i));
+  finish(phase, step);
   if (++p.read == p.steps) {
     reading_ = next;
     if (next == nullptr) last_ = nullptr;
@@ -148,6 +157,80 @@ bool Engine::all_have_finished(std::uint64_t step) {
     lowest = std::min(lowest, area.done().load(std::memory_order_acquire));
   all_done_ = lowest;
   return all_done_ >= step;
+}
+
+// Compares the last step with the neighbours that have come to it. A neighbour that has not come
+// yet sees this member's header, which stays until this member has finished the next step.
+void Engine::look_back() {
+#if !defined(__x86_64__)
+  // Orders the store of this member's header before the loads below, so that of two neighbours at
+  // least one sees the other. On x86 the lock of every call has done that.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  const std::uint64_t step = std::exchange(uncompared_, 0);
+  const detail::CallDescriptor& own = group_.areas[group_.self].header(step).call;
+  for (const std::size_t distance : {std::size_t{1}, group_.size - 1}) {
+    const Header& header = group_.areas[(group_.self + distance) % group_.size].header(step);
+    if (header.step.load(std::memory_order_acquire) >= step && !header.call.matches(own))
+      difference_ = step;
+  }
+}
+
+void Engine::leave(std::string_view why) {
+  Presence& presence = group_.areas[group_.self].presence();
+  const std::size_t size = std::min(why.size(), sizeof presence.why - 1);
+  std::memcpy(presence.why, why.data(), size);
+  presence.why[size] = 0;
+  presence.closed_after.store(calls_ + 1, std::memory_order_release);
+}
+
+bool Engine::compare_at_close() {
+  if (uncompared_ != 0) look_back();
+  for (std::size_t k = 0; k < group_.size && difference_ == 0; ++k)
+    if (const std::uint64_t closed = group_.areas[k].presence().closed_after.load(
+            std::memory_order_acquire);
+        closed != 0 && closed != calls_ + 1)
+      difference_ = next_step_;
+  return !is_halted();
+}
+
+void Engine::look_for_closed_members() {
+  if (reading_ == nullptr) return;
+  const std::uint64_t step = reading_->first + reading_->read;
+  for (std::size_t k = 0; k < group_.size; ++k) {
+    const Area& area = group_.areas[k];
+    // Acquire: a member that has closed the group has published everything before.
+    if (k != group_.self &&
+        area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
+        area.header(step).step.load(std::memory_order_acquire) < step)
+      difference_ = step;
+  }
+}
+
+Engine::Published Engine::published(std::size_t member, std::uint64_t step) const {
+  const Area& area = group_.areas[member];
+  const Header& header = area.header(step);
+  const Presence& presence = area.presence();
+  const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
+  if (header.step.load(std::memory_order_acquire) != step)
+    return {false, {}, nullptr, closed_after, presence.why};
+  return {true, header.call, header.payload, closed_after, presence.why};
+}
+
+// A header may be written again after all members have finished the step that follows, so the
+// search begins with the last step that this member has finished.
+std::uint64_t Engine::first_difference() const {
+  const Area& own = group_.areas[group_.self];
+  const std::uint64_t begin =
+      std::max<std::uint64_t>(1, own.done().load(std::memory_order_relaxed));
+  for (std::uint64_t step = begin; step < difference_; ++step) {
+    if (own.header(step).step.load(std::memory_order_relaxed) != step) continue;
+    for (std::size_t k = 0; k < group_.size; ++k)
+      if (const Published other = published(k, step);
+          other.is_there && !other.call.matches(own.header(step).call))
+        return step;
+  }
+  return difference_;
 }
 
 }  // namespace rankmesh::shm

@@ -4,10 +4,16 @@
 //
 // Every operation is a number of steps, which all members compute alike. Steps are numbered over
 // the life of the group. In each step a member
-//   1. publishes: it writes its payload, then the number of the step;
-//   2. looks for the number of the step at the members that it waits for;
+//   1. publishes: it writes its payload and the descriptor of its call, then the number of the step;
+//   2. looks for the number of the step at the members that it waits for, and compares descriptors;
 //   3. reads their payloads;
 //   4. writes the number of the step to its counter of finished steps.
+//
+// Every member publishes in every step, even if it has no payload, so that a member that makes
+// another call is found. A member that has not waited for all others in a step (the root of a
+// broadcast, for example) compares the descriptors of its two neighbours before it finishes its
+// next step. Of two neighbours, the one that publishes later sees the other's descriptor, so every
+// pair of neighbours is compared, and differing calls anywhere in the group are found.
 //
 // A payload may be read in its step and in the step after it. Its place is used again ahead_of()
 // steps later, and a member writes there only when all members have finished the step after the
@@ -39,6 +45,8 @@ inline void pause() {
 /// An operation that has begun. It must not move until it is complete.
 struct Progress {
   const Call* call = nullptr;
+  detail::CallDescriptor descriptor{};
+  std::uint64_t call_number = 0;  ///< number of the call in its group, from 1
   const Algorithm* algorithm = nullptr;
   Payload payload{};        ///< of the whole operation
   std::int64_t piece = 0;   ///< elements (of each block) per step
@@ -68,7 +76,9 @@ class Engine {
   /// Begins an operation, which runs after those that began before it. The call, its buffers and
   /// `progress` must stay until the operation is complete. It publishes nothing yet: call
   /// advance().
-  void begin(Progress& progress, const Call& call);
+  void begin(Progress& progress, const Call& call) { begin(progress, call, choose(call)); }
+  /// Begins an operation that is carried out by this algorithm.
+  void begin(Progress& progress, const Call& call, const Algorithm& algorithm);
   /// Runs an operation that takes a single step, if no other operation is under way, with as few
   /// instructions as possible. Looks for the other members at most `looks` times and pauses in
   /// between. @return true if the operation is complete. Otherwise `progress.call` tells whether it
@@ -79,6 +89,48 @@ class Engine {
   [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
   /// Forgets the operations that have begun, because a member is gone. Nothing may begin after it.
   void give_up() { publishing_ = reading_ = last_ = nullptr; }
+
+  /// Returns what ended the group early, as far as some member has found it.
+  [[nodiscard]] Finding& finding() const { return *finding_; }
+  /// Returns whether no operation may go on: the group has ended early, or this member has seen
+  /// that another member makes another call.
+  [[nodiscard]] bool is_halted() const {
+    return difference_ != 0 || finding_->state.load(std::memory_order_relaxed) != Finding::none;
+  }
+  /// Returns the step in which this member has seen a difference, or 0.
+  [[nodiscard]] std::uint64_t difference() const { return difference_; }
+  /// Looks for members that have closed the group and will not take part in the operations that
+  /// this member waits for. It finds them as a difference.
+  void look_for_closed_members();
+  /// Compares what has not been compared yet. @return whether all members that are compared have
+  /// made the same calls. Call it when no member makes further calls.
+  bool compare_at_close();
+
+  /// What a member has published for a step.
+  struct Published {
+    bool is_there;                  ///< false if the member has not come to this step
+    detail::CallDescriptor call;    ///< if it is there
+    const std::byte* payload;       ///< if it is there
+    std::uint64_t closed_after;     ///< see Presence
+    const char* why_left;           ///< see Presence
+  };
+  [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
+  /// Returns the first step, among those that can still be read, in which members differ.
+  [[nodiscard]] std::uint64_t first_difference() const;
+  /// Returns the number of the call that step belongs to, for steps that this member has published
+  /// and that can still be read.
+  [[nodiscard]] std::uint64_t call_of(std::uint64_t step) const {
+    return call_of_step_[step % headers];
+  }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  [[nodiscard]] const Group& group() const { return group_; }
+  /// Tells the other members that this member makes no further calls.
+  /// @param why  The reason, if the member leaves before its time; else empty.
+  void leave(std::string_view why);
+  /// Takes leave() back.
+  void stay() {
+    group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);
+  }
 
  private:
   template <const Algorithm& algorithm>
@@ -96,13 +148,19 @@ class Engine {
   [[nodiscard]] Step step_of(const Progress& p, std::uint64_t i) const;
   [[nodiscard]] bool may_overwrite(std::uint64_t step, std::size_t bytes);
   [[nodiscard, gnu::noinline]] bool all_have_finished(std::uint64_t step);
-  void publish(const Phase& phase, const Step& step) const;
-  [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step) const;
+  void publish(const Phase& phase, const Step& step, const Progress& p);
+  [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step, const Progress& p);
   [[nodiscard]] bool others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
-                                           std::size_t& seen) const;
-  void finish(const Phase& phase, const Step& step) const;
+                                           Progress& p);
+  void finish(const Phase& phase, const Step& step);
+  [[gnu::noinline]] void look_back();
 
   Group group_;
+  Finding* finding_;
+  std::uint64_t difference_ = 0;
+  std::uint64_t uncompared_ = 0;  // The last step, if not all members were compared in it; or 0.
+  std::uint64_t calls_ = 0;
+  std::uint64_t call_of_step_[headers] = {};
   std::uint64_t next_step_ = 1;
   std::uint64_t all_done_ = 0;  // All members are known to have finished this step.
   // A list of operations in the order in which they began. The one that publishes next can be ahead
@@ -121,34 +179,47 @@ inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   return step < ahead || all_done_ >= step - ahead + 1 || all_have_finished(step - ahead + 1);
 }
 
-// A member for whom nobody waits does not touch its header, so that its line stays where it is.
-inline void Engine::publish(const Phase& phase, const Step& step) const {
-  if (phase.flow != Flow::all_to_all &&
-      (phase.flow == Flow::root_to_all) != is_root(group_, step.call))
-    return;
-  if (phase.publish != nullptr) phase.publish(group_, step);
-  // Release: whoever sees the number sees the payload.
-  group_.areas[group_.self].header(step.number).step.store(step.number, std::memory_order_release);
+// Every member publishes its call; the payload is written only where somebody reads it.
+inline void Engine::publish(const Phase& phase, const Step& step, const Progress& p) {
+  if (phase.publish != nullptr &&
+      (phase.flow == Flow::all_to_all ||
+       (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
+    phase.publish(group_, step);
+  Header& header = group_.areas[group_.self].header(step.number);
+  header.call = p.descriptor;
+  call_of_step_[step.number % headers] = p.call_number;
+  // Release: whoever sees the number sees the payload and the descriptor.
+  header.step.store(step.number, std::memory_order_release);
 }
 
-inline bool Engine::has_published(std::size_t member, std::uint64_t step) const {
-  return group_.areas[member].header(step).step.load(std::memory_order_acquire) >= step;
+// Whether a member has published a step of the same call. Another call is noted as a difference.
+inline bool Engine::has_published(std::size_t member, std::uint64_t step, const Progress& p) {
+  const Header& header = group_.areas[member].header(step);
+  if (header.step.load(std::memory_order_acquire) < step) return false;
+  if (header.call.matches(p.descriptor)) [[likely]]
+    return true;
+  difference_ = step;
+  return false;
 }
 
 // Whether all have published for whom this member waits. `seen` keeps how many of them are known to
 // have done so, so that polling does not look at them again.
 inline bool Engine::others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
-                                          std::size_t& seen) const {
+                                          Progress& p) {
   if (phase.flow == Flow::root_to_all)
-    return is_root(group_, call) || has_published(root_of(call), step);
+    return is_root(group_, call) || has_published(root_of(call), step, p);
   if (phase.flow == Flow::all_to_root && !is_root(group_, call)) return true;
-  for (; seen < group_.size; ++seen)
-    if (seen != group_.self && !has_published(seen, step)) return false;
+  for (; p.seen < group_.size; ++p.seen)
+    if (p.seen != group_.self && !has_published(p.seen, step, p)) return false;
   return true;
 }
 
-inline void Engine::finish(const Phase& phase, const Step& step) const {
+inline void Engine::finish(const Phase& phase, const Step& step) {
   if (phase.read != nullptr) phase.read(group_, step);
+  const bool has_compared =
+      phase.flow == Flow::all_to_all ||
+      (phase.flow == Flow::all_to_root && is_root(group_, step.call));
+  if (!has_compared) uncompared_ = step.number;
   // Release: whoever sees the counter may overwrite what this member has read.
   group_.areas[group_.self].done().store(step.number, std::memory_order_release);
 }

@@ -13,7 +13,7 @@ namespace rankmesh::shm {
 template <const Algorithm& algorithm>
 [[gnu::flatten]] bool run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
   const Group& group = engine.group_;
-  if (engine.reading_ != nullptr) return false;
+  if (engine.reading_ != nullptr || engine.is_halted()) return false;
   if (algorithm.applies != nullptr && !algorithm.applies(group, call)) return false;
   const auto [count, unit] = algorithm.payload(group, call);
   const std::size_t bytes = static_cast<std::size_t>(count) * unit;
@@ -24,15 +24,23 @@ template <const Algorithm& algorithm>
   if ((call.in.window != nullptr || call.out.window != nullptr) &&
       !engine.is_chosen(algorithm, call))
     return false;
+  if (engine.uncompared_ != 0) [[unlikely]] {
+    engine.look_back();
+    if (engine.difference_ != 0) return false;
+  }
   p.algorithm = &algorithm;
-  if (count == 0) return true;
+  p.descriptor = algorithm.first.agrees != nullptr
+                     ? descriptor_of(call)  // a meeting serves every operation
+                     : descriptor_of(call, algorithm.operation);
+  p.call_number = ++engine.calls_;
   engine.next_step_ = number + 1;
   const Phase& phase = algorithm.first;
   const Step step{call,  number, 0,
                   count, bytes,  Area::payload_offset(number, bytes, group.slot_bytes)};
-  engine.publish(phase, step);
-  while (!engine.others_have_published(call, phase, number, p.seen)) {
-    if (--looks < 0) {  // From here on it is as if begin() and advance() had run.
+  engine.publish(phase, step, p);
+  while (!engine.others_have_published(call, phase, number, p)) {
+    if (--looks < 0 || engine.difference_ != 0) {
+      // From here on it is as if begin() and advance() had run.
       p.call = &call;
       p.payload = {count, unit};
       p.piece = count;
@@ -42,6 +50,10 @@ template <const Algorithm& algorithm>
       return false;
     }
     pause();
+  }
+  if (phase.agrees != nullptr && !phase.agrees(group, step)) {
+    engine.difference_ = number;
+    return false;
   }
   engine.finish(phase, step);
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCCL's groups of calls.
+// Calls that are issued together in one NCCL group.
 #pragma once
 
 #include <utility>
@@ -12,9 +12,9 @@
 
 namespace rankmesh::nccl {
 
-/// Issues the calls between begin() and end() together (ncclGroupStart, ncclGroupEnd). NCCL has one
-/// such group per thread for all communicators, so only one batch can be open in a thread, even if
-/// the thread uses several meshes.
+/// Issues all calls that are made between begin() and end() together (ncclGroupStart,
+/// ncclGroupEnd). In NCCL, a thread has one group of calls for all its communicators. Therefore
+/// only one batch can be open in a thread, even if the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
   Batch(const Library& library, device::Claim claim)
@@ -22,17 +22,19 @@ class RANKMESH_API Batch final : public DeviceBatch {
   ~Batch() override;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  /// Throws UsageError if a batch other than `mine` is open in this thread: NCCL would defer the
-  /// next call to the end of that batch.
+  /// Throws UsageError if a batch other than `mine` is open in this thread, because NCCL would
+  /// defer the next call to the end of the open batch.
   static void require_no_other(const Batch* mine);
   [[nodiscard]] bool is_open() const noexcept { return open_; }
-  /// Opens the batch. @throws UsageError  A batch is already open in this thread.
+  /// Opens the batch.
+  /// @throws UsageError if a batch is already open in this thread.
   void begin() override;
-  /// Adds a communicator that has a call in the batch.
+  /// Adds a communicator that is used by a call in the batch.
   void add(Communicator& comm);
-  /// Issues the calls, then polls all communicators of the batch until they are ready. The batch is
-  /// closed afterwards, also after an exception.
-  /// @throws NcclError, TimeoutError.
+  /// Issues the calls, and then polls all communicators of the batch until they are ready. The
+  /// batch is closed afterwards, even after an exception.
+  /// @throws NcclError if a call fails; TimeoutError if a communicator is not ready by the
+  /// deadline; UsageError if another thread is issuing work for the device.
   void end(const Deadline& deadline) override;
   /// Ends the reservation of the device. No batch may begin afterwards.
   void release() { claim_ = {}; }

@@ -19,13 +19,12 @@ namespace rankmesh::nccl {
 /// Describes a group of this rank that needs a communicator.
 struct BootstrapRequest {
   std::string name;
-  /// A text that is the same on all members and differs from every other bootstrap.
+  /// A text that is the same on all members, and that no other bootstrap uses.
   std::string identity;
-  RankSet ranks;               ///< Ranks of the world.
-  mpi::CommunicatorView comm;  ///< A communicator of the same members in the same order.
+  RankSet ranks;               ///< The ranks of the group in the world.
+  mpi::CommunicatorView comm;  ///< An MPI communicator with the same ranks in the same order.
   int leader = 0;              ///< The rank in the group that creates the first unique ID.
-  int ids =
-      1;  ///< Number of unique IDs. The k-th is created k * size / ids ranks after the leader.
+  int ids = 1;  ///< The number of IDs. ID k is created by the rank k * size / ids after the leader.
   GroupOptions options{};
 };
 
@@ -34,8 +33,8 @@ struct SplitRequest {
   std::string name;
   std::string identity;
   Communicator* parent = nullptr;
-  RankSet parent_ranks;         ///< Ranks of the world.
-  std::optional<int> colour{};  ///< If it is empty, this rank gets no child.
+  RankSet parent_ranks;         ///< The ranks of the parent in the world.
+  std::optional<int> colour{};  ///< If `colour` is empty, this rank gets no child.
   int key = 0;
   GroupOptions options{};
 };
@@ -45,32 +44,34 @@ struct BootstrapTimes {
   double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
 };
 
-/// Creates one communicator per request. Collective over the participants. Each participant calls
-/// this function and passes the requests in the order of the plan. Blocks; the deadline of the
-/// participants limits every wait.
+/// Creates one communicator per request. Collective over the participants. Each participant passes
+/// its requests in the order of the plan. The function blocks. The deadline of the participants
+/// limits every wait.
 ///
 /// Each phase runs for all groups at once:
 /// 1. The leaders create the unique IDs. NCCL opens a socket and starts a thread for each ID.
-/// 2. One MPI_Ibcast of 132 bytes per ID.
-/// 3. One MPI_Ibarrier per group. It is necessary because a broadcast can complete on a rank that
-///    still has to forward data to another rank, and MPI makes no progress during NCCL's init.
-/// 4. An agreement.
-/// 5. NCCL's inits, which are non-blocking and polled together.
-/// 6. An agreement. If a rank failed, all communicators are aborted.
+/// 2. The leaders broadcast the IDs with one MPI_Ibcast of 132 bytes per ID.
+/// 3. The members of each group call one MPI_Ibarrier. Without this barrier, a rank whose part of
+///    the broadcast is complete could enter NCCL's init before MPI has forwarded the data to the
+///    next rank. MPI makes no progress during NCCL's init.
+/// 4. The participants make an agreement (Agreement).
+/// 5. The inits of NCCL run. They are non-blocking and are polled together.
+/// 6. The participants make another agreement. If a rank has failed, all communicators are aborted.
 ///
-/// @throws TimeoutError  The error names the group, the phase and the missing ranks.
-/// @throws MismatchError  A rank failed. All participants throw the error, which names the ranks
-///                        that failed.
+/// @throws TimeoutError if the deadline passes. The error names the group, the phase and the
+/// missing ranks.
+/// @throws MismatchError on all participants if a rank has failed. The error names the ranks that
+/// failed.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
     const Participants& participants, BootstrapTimes& times);
 
-/// Makes the splits one after the other, in the given order, which must be the same on every rank.
-/// Then the participants make an agreement. Collective over the participants; blocks. The parents
-/// must have no work in flight.
-/// @return One communicator per request. It is null if this rank gets no child.
-/// @throws TimeoutError, MismatchError  NCCL leaves the parent of a failed split unusable, so all
-/// parents are aborted.
+/// Makes the splits one after the other, in the order of `requests`, which must be the same on
+/// every rank. Afterwards the participants make an agreement. Collective over the participants;
+/// blocks. The parents must have no work in flight.
+/// @return one communicator per request, or null for each request in which this rank gets no child.
+/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed. After either
+/// exception, all parents are aborted, because NCCL leaves the parent of a failed split unusable.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
     std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
     BootstrapTimes& times);

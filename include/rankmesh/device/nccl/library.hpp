@@ -10,8 +10,8 @@
 
 #include "rankmesh/base/error.hpp"
 
-// The functions that rankmesh uses: `required` ones exist in every supported NCCL (2.18 and later),
-// `optional` ones came later. The pointer to an absent optional function is null.
+// The functions that rankmesh uses. `required` functions exist in every supported version of NCCL
+// (2.18 and later). `optional` functions were added later; absent functions have a null pointer.
 #define RANKMESH_NCCL_FUNCTIONS(required, optional)                                                \
   required(GetVersion) required(GetUniqueId) required(CommInitRankConfig) required(CommSplit)      \
       required(CommFinalize) required(CommDestroy) required(CommAbort) required(CommGetAsyncError) \
@@ -25,7 +25,7 @@
 
 namespace rankmesh::nccl {
 
-/// Reports that an NCCL function failed. The error keeps NCCL's error code, and its message holds
+/// Reports that an NCCL function failed. The error keeps NCCL's error code. Its message contains
 /// NCCL's last error text.
 class RANKMESH_API NcclError : public Error {
  public:
@@ -36,13 +36,15 @@ class RANKMESH_API NcclError : public Error {
   ncclResult_t code_;
 };
 
-/// Holds pointers to the functions of NCCL. There is one object per process. NCCL is never closed
-/// (dlclose), because its threads may still run.
+/// Holds pointers to the functions of NCCL. There is one Library per process. It never unloads NCCL
+/// (dlclose), because threads of NCCL may still be running.
 class RANKMESH_API Library {
  public:
-  /// The first call opens the file that the environment variable `RANKMESH_NCCL_LIBRARY` names, or
-  /// `libnccl.so.2` if the variable is not set. Later calls return the same object. Local.
-  /// @throws NoDeviceError  The error holds the name of the file and the loader's reason.
+  /// Loads NCCL in the first call, and returns the same object in later calls. The library is the
+  /// file that the environment variable `RANKMESH_NCCL_LIBRARY` names, or `libnccl.so.2` if the
+  /// variable is not set. Local.
+  /// @throws NoDeviceError if NCCL cannot be loaded or is too old. The error holds the name of the
+  /// file and the reason.
   static const Library& load();
 
   /// Returns NCCL's version number, such as 22809 for 2.28.9.
@@ -51,8 +53,8 @@ class RANKMESH_API Library {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Checks the return value of an NCCL function; ncclInProgress is not an error.
-  /// @throws NcclError  The error holds NCCL's text, the function and the source location of the
-  ///                    call.
+  /// @throws NcclError if `code` is an error. The exception holds NCCL's text, the name of the
+  /// function, and the source location of the call.
   void check(ncclResult_t code, const char* function, ncclComm_t comm = nullptr,
              const std::source_location& where = std::source_location::current()) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The base class of the coordinator's operations, which turns typed arguments into calls.
+// The base class of the classes that declare a coordinator's operations.
 #pragma once
 
 #include <concepts>
@@ -21,8 +21,8 @@ namespace rankmesh::detail {
 
 class CallDispatcher;
 
-/// Runs the calls that the operations of a coordinator create from their arguments. CallIssuer is
-/// the base class of the classes that declare these operations.
+/// Runs calls. The derived classes declare the operations of a coordinator; each operation creates
+/// a Call from its arguments and passes the Call to this class.
 class RANKMESH_API CallIssuer {
  public:
   CallIssuer(const CallIssuer&) = delete;
@@ -32,27 +32,36 @@ class RANKMESH_API CallIssuer {
   explicit CallIssuer(std::unique_ptr<CallDispatcher> dispatcher);
   ~CallIssuer();
 
-  /// Runs a call. Most calls are on ordinary host memory. The types of the arguments show at
-  /// compile time whether the memory is ordinary, and if it is, the call takes the fast path.
+  /// Runs a call. If the types M of the arguments show at compile time that the memory is ordinary
+  /// (see is_ordinary), the call takes the fast path. Most calls do.
   template <Operation operation, class... M>
-  void run_typed(const Call& call) {
+  void run_typed(Call call) {
+    call.family = family_;
     if constexpr ((is_ordinary<operation, M> && ...))
       run_fast<operation>(call);
     else
-      run(call);
+      run_any(call);
   }
-  /// Runs a call that satisfies is_ordinary, without the checks for other kinds of memory.
+  /// Runs a call whose arguments all satisfy is_ordinary. Leaves out the checks that other kinds of
+  /// memory need.
   template <Operation operation>
   void run_fast(const Call& call);
   /// Runs any call.
-  void run(const Call& call);
+  void run(Call call) {
+    call.family = family_;
+    run_any(call);
+  }
   /// Starts a call without blocking.
   /// @param kept  An object that stays alive until the operation is complete.
-  [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept = {});
+  [[nodiscard]] Work start(Call call, std::shared_ptr<void> kept = {}) {
+    call.family = family_;
+    return start_any(call, std::move(kept));
+  }
 
-  /// Starts the call that `build` creates from the memory. A container that is moved in stays alive
-  /// until the operation is complete; `also` stays alive until then as well. Other memory belongs
-  /// to the caller.
+  /// Starts the call that `build` creates from `values`. If the caller moves a container into
+  /// `values`, the container and `also` stay alive until the operation is complete, even if the
+  /// Work is destroyed. Otherwise only `also` stays alive, and the memory of `values` belongs to
+  /// the caller.
   template <class M, class Build>
   auto start_one(M&& values, Build&& build, const std::shared_ptr<void>& also = {}) {
     if constexpr (is_borrowed<M>) {
@@ -81,8 +90,11 @@ class RANKMESH_API CallIssuer {
   std::unique_ptr<CallDispatcher> dispatcher_;
   std::int64_t size_;
   RankInGroup self_;
+  std::uint32_t family_;  // see Call::family
 
  private:
+  void run_any(const Call& call);
+  [[nodiscard]] Work start_any(const Call& call, std::shared_ptr<void> kept);
   static std::shared_ptr<void> both(std::shared_ptr<void> one, std::shared_ptr<void> other) {
     if (other == nullptr) return one;
     using Pair = std::pair<std::shared_ptr<void>, std::shared_ptr<void>>;

@@ -12,15 +12,15 @@
 
 namespace rankmesh::detail {
 
-/// True if an argument only refers to memory, as an lvalue, a span or a DeviceSpan does; false for
-/// a container that is moved in.
+/// True if an argument of type M only refers to memory, as an lvalue, a span or a DeviceSpan does.
+/// False for a container that is moved into the call.
 template <class M>
 inline constexpr bool is_borrowed =
     std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
-/// True if the memory is on the host and not symmetric, and if transports have the operation for
-/// its type.
+/// True if the memory is ordinary: it is host memory, it is not symmetric, and the transports
+/// support the operation on its element type without a lowered call.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
@@ -37,15 +37,15 @@ ConstBuffer input(M& memory) {
   return {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
 }
 
-/// The functions below return the call of one operation. The buffers refer to the
-/// memory of the arguments.
+/// Returns the call of a broadcast. Each function below returns the call of the operation that the
+/// function is named after. The buffers of all these calls refer to the memory of the arguments.
 template <class Out>
 Call broadcast(Out& values, RankInGroup root, StreamRef stream) {
   return {
       .operation = Operation::broadcast, .out = buffer_of(values), .root = root, .stream = stream};
 }
 
-/// Returns the call of an operation with an input and an output and without a root.
+/// Returns the call of an operation that has an input and an output, but no root.
 template <class In, class Out>
 Call two(Operation operation, In& in, Out& out, StreamRef stream) {
   return {.operation = operation, .in = input(in), .out = buffer_of(out), .stream = stream};
@@ -90,7 +90,7 @@ auto bytes_of(M& values) {
                            static_cast<std::int64_t>(std::ranges::size(values) * sizeof(*data))};
 }
 
-/// Returns the call of a user's reduction, whose buffers count bytes.
+/// Returns the call of a user's reduction. The counts of its buffers are in bytes.
 template <class In, class Out>
 Call user(Operation operation, In& in, Out& out, RankInGroup root, UserReduction& reduction) {
   return {.operation = operation,
@@ -109,8 +109,8 @@ Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
-/// Returns the call of all_gather_v or gather_v. The blocks must exist until the call is issued;
-/// transports keep no reference to them.
+/// Returns the call of all_gather_v or gather_v. The blocks must exist until the call is issued.
+/// Transports keep no reference to the blocks.
 template <class In, class Out>
 Call blocks_of_out(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
                    StreamRef stream) {

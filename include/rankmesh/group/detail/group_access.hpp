@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Access to coordinators for modules that build on groups. Programs must not use it.
+// Access to the private parts of coordinators, for use by other layers of rankmesh only.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,17 @@ namespace rankmesh::detail {
 
 class Connection;
 
-/// Creates coordinators, and gives other modules access to their private parts.
+/// Creates coordinators, and gives other layers of rankmesh access to the private parts of
+/// coordinators.
 struct RANKMESH_API GroupAccess {
-  /// Creates a coordinator on a connection that has all its transports. Local.
+  /// Creates a coordinator that uses `connection`. The connection must already have all its
+  /// transports. Local.
   static std::unique_ptr<GroupCoordinator> make(std::string name,
                                                 std::shared_ptr<Connection> connection,
                                                 std::shared_ptr<MeshRuntime> runtime);
-  /// Runs the operation that a `Call` describes; blocks on host memory.
+  /// Runs the operation that `call` describes. Blocks if the operation is on host memory.
   static void run(GroupCoordinator& group, const Call& call);
-  /// Starts the operation that a `Call` describes; does not block.
+  /// Starts the operation that `call` describes. Does not block.
   /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] static Work start(GroupCoordinator& group, const Call& call,
                                   std::shared_ptr<void> kept = {});

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI inside a node, after the members have compared their calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/shm_transport.hpp"
+
+namespace rankmesh {
+
+/// Carries operations over MPI for a group inside one node. Before each collective, the members
+/// meet in shared memory (see shm::Meeting), so a mistake is found before MPI can return wrong data
+/// or wait for ever. Messages between two members go to MPI at once.
+class ComparedTransport final : public Transport {
+ public:
+  /// @param comparison  The transport of the same group. It must outlive this object.
+  ComparedTransport(mpi::CommunicatorView comm, std::int64_t largest_count,
+                    ShmTransport& comparison)
+      : mpi_{comm, largest_count}, comparison_{comparison} {}
+
+  [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
+  [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
+  [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
+  void run(const Call& call, Waiter& waiter) override;
+  /// Starts both the meeting and the operation of MPI, so that the operation makes progress in the
+  /// program's own calls of MPI too. test() looks at MPI only after the meeting is complete.
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+
+ private:
+  MpiTransport mpi_;
+  ShmTransport& comparison_;
+};
+
+}  // namespace rankmesh

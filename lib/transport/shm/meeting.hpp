@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The step in shared memory that comes before a call that MPI carries.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "transport/shm/algorithm.hpp"
+
+namespace rankmesh::shm {
+
+/// A call that MPI will carry. All members meet in shared memory before they enter MPI: they
+/// compare their calls, and the counts of v-forms, and none of them enters MPI before all have come.
+struct Meeting : Call {
+  /// @param starts  Whether this member uses the form with _async.
+  Meeting(const Call& call, bool starts) : Call{call}, is_async{starts} {}
+
+  bool is_async;
+  /// Whether any member uses the form with _async. It is valid once the meeting is complete. MPI
+  /// does not match a blocking collective with a non-blocking one, so all members must know it.
+  mutable bool any_is_async = false;
+};
+
+/// The algorithm of meetings. Its calls must be Meetings.
+extern const Algorithm meeting;
+
+/// Returns the counts of a v-form as text; empty for other calls.
+/// @param call     The descriptor that a member has published.
+/// @param payload  The payload next to it.
+/// @param size     The number of members.
+[[nodiscard]] std::string counts_text(const detail::CallDescriptor& call, const std::byte* payload,
+                                      std::size_t size);
+
+}  // namespace rankmesh::shm

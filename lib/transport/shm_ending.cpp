@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a group in shared memory ends early: its members make different calls, or one of them gives
+// up.
+//
+// The first member that finds something writes it to the group's Finding, in words, so that all
+// members throw the same text. The others read the words; they need no message and no further rank.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/call_descriptor.hpp"
+#include "detail/shm_transport.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
+
+namespace rankmesh {
+namespace {
+
+using shm::Finding;
+
+constexpr const char* mismatch_hint =
+    "make the same calls, with the same arguments and in the same order, on all members of the "
+    "group";
+constexpr const char* peer_hint = "the cause is on the rank that is named; the group is broken";
+// How long the finder waits for members that have not come to the call, so that it can print what
+// they call. This is a courtesy, so it is short.
+constexpr Deadline::Duration patience{0.1};
+
+// Writes the finding if no other member has.
+void write_finding(Finding& finding, const std::vector<Rank>& missing, const auto& compose) {
+  std::uint64_t expected = Finding::none;
+  if (!finding.state.compare_exchange_strong(expected, Finding::being_written,
+                                             std::memory_order_acq_rel))
+    return;
+  const auto [state, text] = compose();
+  std::memcpy(finding.text, text.data(), std::min(text.size(), sizeof finding.text - 1));
+  finding.missing_count = std::min(missing.size(), Finding::most_missing);
+  for (std::size_t i = 0; i < finding.missing_count; ++i) finding.missing[i] = missing[i].value();
+  finding.state.store(state, std::memory_order_release);
+}
+
+std::string ranks_text(const RankSet& group, const RankNames& names,
+                       const std::vector<std::size_t>& members) {
+  std::vector<Rank> ranks;
+  for (const std::size_t member : members) ranks.push_back(group.at(static_cast<std::int64_t>(member)));
+  if (ranks.size() == 1) return "rank " + names(ranks.front());
+  return "ranks " + RankSet::of(ranks).to_string(60);
+}
+
+}  // namespace
+
+void ShmTransport::throw_if_ended() {
+  if (engine_.is_halted()) end_early();
+}
+
+void ShmTransport::end_early() {
+  Finding& finding = engine_.finding();
+  if (engine_.difference() != 0)
+    write_finding(finding, {}, [&] { return compare(); });
+  // Another member may still be writing. If it ends meanwhile, the text is incomplete.
+  (void)poll_until([&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
+                   Deadline{Deadline::Duration{1.0}});
+  engine_.give_up();
+  has_thrown_ = true;
+  const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
+  const std::uint64_t state = finding.state.load(std::memory_order_acquire);
+  if (state == Finding::gave_up) throw PeerError{text, peer_hint};
+  if (state == Finding::timed_out)
+    throw TimeoutError{text, peer_hint, {finding.missing, finding.missing + finding.missing_count}};
+  throw MismatchError{text, mismatch_hint, false};
+}
+
+void ShmTransport::give_up(const Error& why) {
+  has_thrown_ = true;  // this rank knows why
+  if (const auto* timeout = dynamic_cast<const TimeoutError*>(&why))
+    return write_finding(engine_.finding(), timeout->missing(), [&] {
+      return Found{Finding::timed_out, why.message()};
+    });
+  write_finding(engine_.finding(), {}, [&] {
+    return Found{Finding::gave_up,
+                 fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),
+                             place_.names_of_coordinators.front(), why.message())};
+  });
+}
+
+void ShmTransport::compare_at_close() {
+  if (!has_thrown_ && !engine_.compare_at_close()) end_early();
+}
+
+// Lists the calls of all members with their ranks, the smallest set of ranks first.
+ShmTransport::Found ShmTransport::compare() const {
+  const std::uint64_t step = engine_.first_difference();
+  const std::size_t size = engine_.group().size;
+  const auto is_known = [&](std::size_t k) {
+    const shm::Engine::Published other = engine_.published(k, step);
+    return other.is_there || other.closed_after != 0 || k == engine_.group().self;
+  };
+  (void)poll_until(
+      [&] {
+        for (std::size_t k = 0; k < size; ++k)
+          if (!is_known(k)) return false;
+        return true;
+      },
+      Deadline{patience});
+  Finding::State state = Finding::mismatch;
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> variants;
+  for (std::size_t k = 0; k < size; ++k) {
+    const shm::Engine::Published other = engine_.published(k, step);
+    if (!other.is_there && other.closed_after != 0 && *other.why_left != 0)
+      state = Finding::gave_up;
+    const std::string text = call_text(k, step);
+    auto same = std::ranges::find(variants, text, [](const auto& v) { return v.first; });
+    if (same == variants.end()) same = variants.insert(same, {text, {}});
+    same->second.push_back(k);
+  }
+  // On a tie, members that differ from member 0 come first.
+  std::ranges::rotate(variants, variants.begin() + 1);
+  std::ranges::stable_sort(variants, {}, [](const auto& v) { return v.second.size(); });
+  std::vector<std::string> parts;
+  for (const auto& [text, members] : variants)
+    parts.push_back(ranks_text(place_.ranks, place_.names, members) + ": " + text);
+  return {state, fmt::format("{}", fmt::join(parts, "; "))};
+}
+
+std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) const {
+  const shm::Engine::Published other = engine_.published(member, step);
+  // All members have made the same calls before this one, so it has the same number on all of them.
+  const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
+  const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
+  const auto& names = place_.names_of_coordinators;
+  if (other.is_there) {
+    const std::string counts =
+        shm::counts_text(other.call, other.payload, engine_.group().size);
+    return fmt::format("{}, call {}",
+                       detail::to_string(other.call, names.at(other.call.family()), counts), call);
+  }
+  if (other.closed_after != 0 && *other.why_left != 0)
+    return fmt::format("{}, after {} calls of {}", other.why_left, other.closed_after - 1,
+                       names.front());
+  if (other.closed_after != 0)
+    return fmt::format("close of {} after {} calls", names.front(), other.closed_after - 1);
+  return fmt::format("it has not made call {} of {} yet", call, names.front());
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank passes another element type or another reduction.
+#include "faults/operations.hpp"
+
+namespace faults {
+namespace {
+
+void int_and_float(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"tp.all_reduce(", elements(n, "int32")}, {"tp.all_reduce(", elements(n)});
+  c.is_odd() ? all_reduce<std::int32_t>(c, n) : all_reduce(c, n);
+}
+void double_of_the_same_bytes(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"tp.all_reduce(", elements(n / 2, "float64")}, {"tp.all_reduce(", elements(n)});
+  c.is_odd() ? all_reduce<double>(c, n / 2) : all_reduce(c, n);
+}
+void double_of_the_same_count(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"tp.all_reduce(", elements(n, "float64")}, {"tp.all_reduce(", elements(n)});
+  c.is_odd() ? all_reduce<double>(c, n) : all_reduce(c, n);
+}
+void of_broadcast(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"tp.broadcast(", elements(n, "int32")}, {"tp.broadcast(", elements(n)});
+  c.is_odd() ? broadcast<std::int32_t>(c, n) : broadcast(c, n);
+}
+void of_all_gather(Cell& c) {
+  c.expect({"tp.all_gather(", "float64"}, {"tp.all_gather(", "float32"});
+  c.is_odd() ? all_gather<double>(c, c.block() / 2) : all_gather(c, c.block());
+}
+
+void max_of_all_reduce(Cell& c) {
+  c.expect({"tp.all_reduce(", "max"}, {"tp.all_reduce(", "sum"});
+  all_reduce(c, c.floats(), c.pick(ReduceOp::max, ReduceOp::sum));
+}
+void avg_of_all_reduce(Cell& c) {
+  c.expect({"tp.all_reduce(", "avg"}, {"tp.all_reduce(", "sum"});
+  all_reduce(c, c.floats(), c.pick(ReduceOp::avg, ReduceOp::sum));
+}
+void max_of_reduce(Cell& c) {
+  c.expect({"tp.reduce(", "max"}, {"tp.reduce(", "sum"});
+  reduce(c, c.floats(), first_member, c.pick(ReduceOp::max, ReduceOp::sum));
+}
+void max_of_reduce_scatter(Cell& c) {
+  c.expect({"tp.reduce_scatter(", "max"}, {"tp.reduce_scatter(", "sum"});
+  reduce_scatter(c, c.block(), c.pick(ReduceOp::max, ReduceOp::sum));
+}
+
+float added(const float& a, const float& b) { return a + b; }
+
+void function_of_all_reduce(Cell& c) {
+  c.expect("tp.all_reduce(");
+  if (!c.is_odd()) return all_reduce(c, c.floats());
+  const auto v = c.memory<float>(c.floats());
+  issue(
+      c, [&] { c.group->all_reduce(v, added); },
+      [&] { return c.group->all_reduce_async(v, added); });
+}
+void function_of_reduce(Cell& c) {
+  c.expect("tp.reduce(");
+  if (!c.is_odd()) return reduce(c, c.floats());
+  const auto in = c.memory<float>(c.floats()), out = c.memory<float>(c.floats());
+  issue(
+      c, [&] { c.group->reduce(in, out, first_member, added); },
+      [&] { return c.group->reduce_async(in, out, first_member, added); });
+}
+
+}  // namespace
+
+Kinds types() {
+  return {
+      {.name = "type_int32", .fault = int_and_float},
+      {.name = "type_double_bytes", .fault = double_of_the_same_bytes},
+      {.name = "type_double_count", .fault = double_of_the_same_count},
+      {.name = "type_broadcast", .fault = of_broadcast},
+      {.name = "type_all_gather", .fault = of_all_gather},
+      {.name = "max_all_reduce", .fault = max_of_all_reduce},
+      {.name = "avg_all_reduce", .fault = avg_of_all_reduce},
+      {.name = "max_reduce", .fault = max_of_reduce},
+      {.name = "max_reduce_scatter", .fault = max_of_reduce_scatter},
+      {.name = "function_all_reduce", .fault = function_of_all_reduce},
+      {.name = "function_reduce", .fault = function_of_reduce},
+  };
+}
+
+}  // namespace faults
