@@ -108,7 +108,7 @@ class Checker {
   void exists(const auto& buffer, std::string_view name) const {
     if (static_cast<std::uint64_t>(buffer.count) > largest_buffer)
       refuse(fmt::format("{} has {} elements, which is too many", name, buffer.count),
-             "correct the size of the span; the largest is 2^48 elements");
+             "correct the size of the span; the largest has 2^48-1 elements");
     if (buffer.data == nullptr && buffer.count != 0)
       refuse(fmt::format("{} has {} elements, but its address is null", name, buffer.count),
              "pass memory that exists, or an empty span");

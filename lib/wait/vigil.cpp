@@ -12,9 +12,7 @@
 namespace rankmesh::detail {
 namespace {
 
-constexpr const char* timeout_hint =
-    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
-    "sets the time limit";
+constexpr const char* ended_hint = "check why that rank ended";
 // Members answer the first question before the deadline. The second one, after it, finds out what
 // they do now.
 constexpr double longest_lead = 0.5;
@@ -225,7 +223,10 @@ void Vigil::fail(bool has_timed_out) {
   const std::string why =
       fmt::format("rank {} gave up {}, after {:.1f} s: {}", state_.names(Rank{state_.comm.rank()}),
                   point_.activity, seconds, what);
-  state_.tell(point_, why, verdict_of(point_, missing, finding), present);
+  Verdict verdict = verdict_of(point_, missing, finding);
+  verdict.is_timeout = has_timed_out ? 1 : 0;
+  state_.tell(point_, why, verdict, present);
+  if (!has_timed_out) throw PeerError{finding, ended_hint, std::move(missing)};
   throw TimeoutError{finding, timeout_hint, std::move(missing)};
 }
 

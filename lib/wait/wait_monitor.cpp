@@ -68,7 +68,9 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
   given_up.push_back(verdict);  // also for those who ask this rank
   given_up.back().key = point.key;
   if (given_up.size() > most_verdicts) given_up.pop_front();
-  throw TimeoutError{verdict.message, given_up_hint, verdict.missing_ranks()};
+  if (verdict.is_timeout != 0)
+    throw TimeoutError{verdict.message, timeout_hint, verdict.missing_ranks()};
+  throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
 }
 
 void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,

@@ -103,14 +103,7 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
-/// Another rank gave up an operation or left the mesh, so the operation of this rank can never be
-/// complete. The message names that rank and its reason.
-class RANKMESH_API PeerError : public Error {
- public:
-  using Error::Error;
-};
-
-/// A wait did not end before its deadline.
+/// A wait did not end before its deadline, or cannot end (PeerError).
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
@@ -120,6 +113,15 @@ class RANKMESH_API TimeoutError : public Error {
 
  private:
   std::vector<Rank> missing_;
+};
+
+/// Another rank has ended, has left the mesh or has given up an operation, so the operation of this
+/// rank can never be complete. The message names that rank and its reason. It is thrown before the
+/// deadline, and also where there is none.
+class RANKMESH_API PeerError : public TimeoutError {
+ public:
+  explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {})
+      : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
 };
 
 }  // namespace rankmesh

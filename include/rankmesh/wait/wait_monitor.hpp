@@ -61,21 +61,22 @@ class RANKMESH_API WaitMonitor {
   WaitMonitor& operator=(WaitMonitor&&) noexcept;
 
   /// Polls until all requests are complete.
-  /// @throws TimeoutError  The deadline has passed, or a member has failed or given up. The error
-  ///                       says what the missing ranks do. The requests are then still active, so
-  ///                       MPI may still use their memory.
+  /// @throws TimeoutError  The deadline has passed. The error says what the missing ranks do. The
+  ///                       requests are then still active, so MPI may still use their memory.
+  /// @throws PeerError     A member has failed or has given up. The same holds for the requests.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
   /// Polls until `done` returns true.
-  /// @throws TimeoutError, and every exception that `done` throws. After an exception that is not a
+  /// @throws TimeoutError, PeerError, and every exception that `done` throws. After an exception
+  /// that is not a
   ///         UsageError, this rank has given up the point; see give_up().
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);
 
-  /// Makes every other member that waits at this point, or later comes to it, throw a TimeoutError
+  /// Makes every other member that waits at this point, or later comes to it, throw a PeerError
   /// that contains `reason`. Local; call it when this rank has failed and will not complete the
   /// operation. A second call for the same point does nothing, unless this rank has waited at the
   /// point again.
   void give_up(const WaitPoint& point, const std::string& reason);
-  /// Throws a TimeoutError if another member has given up this point, or has sent a verdict on it.
+  /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits

@@ -20,6 +20,9 @@ namespace rankmesh::detail {
 inline constexpr int question_tag = 32765;
 inline constexpr int answer_tag = 32766;
 inline constexpr int verdict_tag = 32767;
+inline constexpr const char* timeout_hint =
+    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
+    "sets the time limit";
 inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
 
 /// A question or an answer: where its sender waits.
@@ -38,6 +41,7 @@ struct Verdict {
   std::uint64_t key = 0;
   std::uint64_t scope = 0;
   std::int64_t is_remembered = 0;  ///< Whether it also ends later waits at the point.
+  std::int64_t is_timeout = 0;     ///< Whether the receiver throws a TimeoutError, not a PeerError.
   std::int64_t missing_count = 0;
   std::int64_t missing[max_missing] = {};
   char message[2048] = {};
