@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
 #include "detail/open_board.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -217,8 +218,8 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
     transports.absent.emplace("shm", std::move(shared.why_not));
     return transports;
   }
-  transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
-                                                                *shared.transport));
+  transports.list.push_back(
+      std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
   transports.list.push_back(std::move(shared.transport));
   return transports;
 }
@@ -234,7 +235,8 @@ MeshState::~MeshState() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  const std::string& failure = runtime->last_failure;
+  std::string failure = runtime->last_failure;
+  if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
   const std::string why = "left the mesh without close()" +
                           (failure.empty() ? std::string{} : " after an error (" + failure + ")");
   for (const auto& connection : connections) connection->leave(why);
@@ -271,8 +273,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host = host_transports(plan.groups[g], comms[g], options,
-                                          shared->make_transport(plan.groups[g]));
+    HostTransports host =
+        host_transports(plan.groups[g], comms[g], options, shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
                                      std::move(host), std::move(devices.transports[g])));
