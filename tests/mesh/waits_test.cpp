@@ -118,6 +118,36 @@ TEST_CASE("a rank that a signal has stopped is named as stopped") {
   wait_for_all();
 }
 
+TEST_CASE("between nodes: a silent rank is named in time, and learns later that it was given up") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  SKIP_UNLESS(mesh.placement().node_count() == size(), "needs one node per rank");
+  wait_for_all();
+  if (rank() != last()) {
+    const auto begin = Clock::now();
+    const TimeoutError error = barrier_in_vain(mesh);
+    CHECK(seconds_since(begin) >= 0.9);
+    CHECK(seconds_since(begin) <= 1.5);
+    CHECK_CONTAINS(error.message(), name_of(last()) + " is silent");
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds{2000});
+  }
+  wait_for_all();
+  if (rank() == last()) {
+    const auto begin = Clock::now();
+    std::string message;
+    try {
+      mesh["tp"].barrier();  // the others have begun this one, so it may end
+      mesh["tp"].barrier();
+    } catch (const PeerError& error) {
+      message = error.message();
+    }
+    CHECK(seconds_since(begin) <= 0.8);
+    CHECK_CONTAINS(message, " gave up tp.barrier(), call 1, after 1.");
+  }
+  wait_for_all();
+}
+
 TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};

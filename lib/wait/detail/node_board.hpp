@@ -127,7 +127,11 @@ class BoardEntry {
   /// @param number  The number of the call in its group.
   BoardEntry(NodeBoard& board, std::uint32_t label, Operation operation,
              std::uint64_t number) noexcept
-      : call_{board.own_call()}, sequence_{call_.sequence.load(std::memory_order_relaxed)} {
+      : BoardEntry{board.own_call(), label, operation, number} {}
+  /// @param call  The board's own_call(), which a caller keeps to save instructions.
+  BoardEntry(PublishedCall& call, std::uint32_t label, Operation operation,
+             std::uint64_t number) noexcept
+      : call_{call}, sequence_{call_.sequence.load(std::memory_order_relaxed)} {
     call_.what.store(std::uint64_t{label} << 8 | static_cast<std::uint64_t>(operation),
                      std::memory_order_relaxed);
     call_.number.store(number, std::memory_order_relaxed);
