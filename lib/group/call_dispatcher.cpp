@@ -330,9 +330,13 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
 WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
   const GroupDescription& group = connection_->group;
   const CallDescriptor descriptor = describe(call, call.operation);
-  return WaitPoint::of(group.ranks,
-                       fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
-                       fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
+  const std::string identity = group.identity + "|" + group.ranks.to_string();
+  WaitPoint point = WaitPoint::of(
+      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+      fmt::format("{}|{}", identity, number));
+  // The group is broken after a failure. An adopted one may be adopted again under its name.
+  if (connection_->owns_communicator()) point.scope = hash_bytes(identity).low;
+  return point;
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

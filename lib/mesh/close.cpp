@@ -93,6 +93,7 @@ void Mesh::close() {
     state.mark_closed();  // MPI_Finalize frees the communicators
     throw;
   }
+  control.leave(detail::Presence::closed);
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed

@@ -34,6 +34,7 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   if (state.device == nullptr) return nullptr;
   if (group.ranks.size() == 1) return state.device->open_alone(group);
   WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
+  monitor.set_context(state.control->context());
   const Participants members{comm, &monitor, state.control->timeout};
   detail::DeviceOpening wanted;
   wanted.groups.push_back({.group = &group, .comm = comm, .options = {}});

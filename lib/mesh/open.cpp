@@ -9,8 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
+#include "detail/open_board.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -29,17 +32,39 @@ struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
+  Deadline::Duration stall{30};
+  Settings settings;
   std::exception_ptr failure;
   std::string message;
 };
 
-LocalPlan plan_locally(int ranks, const MeshOptions& options,
-                       const std::function<MeshSpec()>& parse) {
+// The timeout of a rank whose options or environment may be invalid. The rank has to wait for the
+// others, which also report the failure.
+Deadline::Duration timeout_of_failure(const MeshOptions& options) {
+  if (options.timeout && options.timeout->count() > 0) return *options.timeout;
+  try {
+    return default_timeout();
+  } catch (const UsageError&) {
+    return Deadline::Duration{600};
+  }
+}
+
+// Replaces the options that are empty by the values of the environment.
+void apply_settings(LocalPlan& local, MeshOptions& options) {
+  local.timeout = timeout_of_failure(options);
+  local.settings = Settings::from_environment();  // also where the options replace all of it
+  local.timeout = options.timeout.value_or(local.timeout);
+  require_positive(local.timeout, "MeshOptions::timeout");
+  if (!options.deadline) options.deadline = local.settings.deadline;
+  if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
+  require_positive(local.stall, "MeshOptions::stall");
+}
+
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
   LocalPlan local;
   try {
-    local.timeout = options.timeout ? *options.timeout : default_timeout();
-    require_positive(local.timeout, "MeshOptions::timeout");
-    if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+    apply_settings(local, options);
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
@@ -56,7 +81,7 @@ LocalPlan plan_locally(int ranks, const MeshOptions& options,
     local.failure = std::current_exception();
     local.message = error.what();
   }
-  if (local.failure && !(local.timeout.count() > 0)) local.timeout = Deadline::Duration{600};
+  if (local.failure) local.timeout = timeout_of_failure(options);
   return local;
 }
 
@@ -96,7 +121,11 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  WaitContext context{.board = {},
+                      .log = std::make_shared<const Log>(options.log, local.settings.log),
+                      .stall = local.stall};
   WaitMonitor monitor{world, WaitMonitor::Audience::shared, names};
+  monitor.set_context(std::make_shared<const WaitContext>(context));
   const Deadline deadline{local.timeout};
   try {
     agreement_on(local, world.size(), description, options)
@@ -112,7 +141,7 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                     WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
-                                        options.log ? options.log : log_sink_from_environment());
+                                        std::move(context));
 }
 
 // Runs the splits of the plan. Returns the communicators of this rank's groups; groups
@@ -196,6 +225,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
   if (!runtime->is_closed) tell_peers();
   runtime->in_flight.abandon();
   runtime->batch.abandon("the mesh is gone");
@@ -205,7 +235,8 @@ MeshState::~MeshState() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  const std::string& failure = runtime->last_failure;
+  std::string failure = runtime->last_failure;
+  if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
   const std::string why = "left the mesh without close()" +
                           (failure.empty() ? std::string{} : " after an error (" + failure + ")");
   for (const auto& connection : connections) connection->leave(why);
@@ -227,6 +258,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                     control->deadline());
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
+  control->open_board(detail::open_board(placement, node, *control),
+                      local.settings.watchdog.value_or(true));
   auto shared =
       std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
 

@@ -205,11 +205,12 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     // same key again.
     attempt.key.second = uses_[list];
     send_notes(Kind::arrived);
-    const WaitPoint point =
+    WaitPoint point =
         WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
+    point.may_repeat = true;
     try {
       control.monitor.wait(look, point, deadline);
-    } catch (const TimeoutError&) {
+    } catch (const Error&) {
       // Tells late members that this rank no longer takes part.
       send_notes(Kind::withdrawn);
       throw;

@@ -24,3 +24,5 @@ wants '^  n0 h0: ranks 0-3, processes '
 wants '^  n1 h1: ranks 4-7, processes '
 "$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*,*/mesh/batch_*'
 RANKMESH_HOSTS_TIMEOUT=20 "$here/scripts/emulated-hosts" mpirun 2 1 "$finalizes_early"
+# One rank per host: waits between nodes.
+"$here/scripts/emulated-hosts" mpirun 2 1 "$test" '--source-file=*/mesh/waits_*' '--test-case=between nodes*'

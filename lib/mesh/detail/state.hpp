@@ -2,6 +2,7 @@
 // The parts of a mesh.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,7 +41,9 @@ struct MeshState {
   std::vector<std::shared_ptr<Connection>> connections;
   const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
-  Rendezvous rendezvous{};              ///< For dynamic groups and for open().
+  Rendezvous rendezvous{};  ///< For dynamic groups and for open().
+  /// The exceptions that unwound the stack when the mesh was opened.
+  const int exceptions = std::uncaught_exceptions();
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
   mpi::OpenMark mark;                   ///< Until close(), MPI is not finalised.
 
