@@ -91,6 +91,8 @@ void Mesh::close() {
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
+    // A rank that does not come has often left because of a mistake that its groups know.
+    for (const auto& connection : state.connections) connection->throw_if_ended();
     throw;
   }
   control.leave(detail::Presence::closed);

@@ -16,6 +16,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/node_board.hpp"
 
 namespace rankmesh {
 namespace {
@@ -375,7 +376,14 @@ bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-void MpiTransport::run(const Call& call, Waiter&) {
+void MpiTransport::run(const Call& call, Waiter& waiter) {
+  if (!is_point_to_point(call.operation)) ++calls_;
+  if (waiter.published_call == nullptr) return carry(call);
+  const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation, calls_};
+  carry(call);
+}
+
+void MpiTransport::carry(const Call& call) {
   if (is_point_to_point(call.operation))
     return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};
@@ -385,6 +393,7 @@ void MpiTransport::run(const Call& call, Waiter&) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  if (!is_point_to_point(call.operation)) ++calls_;
   return std::make_unique<MpiPending>(call, comm_, largest_count_);
 }
 

@@ -33,10 +33,18 @@ class RANKMESH_API MpiTransport final : public Transport {
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call, Waiter&) override;
+  void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  /// Returns the number of collectives that were passed to this transport.
+  [[nodiscard]] std::uint64_t calls() const override { return calls_; }
+  /// Sets the number of collective calls of the group so far, if other transports of the group
+  /// carry some of them.
+  void set_calls(std::uint64_t calls) { calls_ = calls; }
 
  private:
+  void carry(const Call& call);
+
+  std::uint64_t calls_ = 0;
   mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
 };
