@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Opens a mesh.
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +21,7 @@
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
+#include "transport/detail/checked_transport.hpp"
 #include "transport/detail/compared_transport.hpp"
 
 namespace rankmesh::detail {
@@ -33,13 +36,27 @@ struct LocalPlan {
   std::string message;
 };
 
-LocalPlan plan_locally(int ranks, const MeshOptions& options,
+// Returns whether RANKMESH_CHECK asks for the comparison of every call.
+bool check_from_environment() {
+  const char* value = std::getenv("RANKMESH_CHECK");
+  if (value == nullptr || *value == '\0') return false;
+  const std::string_view text{value};
+  if (text != "0" && text != "1")
+    throw UsageError{
+        fmt::format("the environment variable RANKMESH_CHECK must be 0 or 1, got '{}'", text),
+        "correct the variable, or unset it"};
+  return text == "1";
+}
+
+LocalPlan plan_locally(int ranks, MeshOptions& options,
                        const std::function<MeshSpec()>& parse) {
   LocalPlan local;
   try {
     local.timeout = options.timeout ? *options.timeout : default_timeout();
     require_positive(local.timeout, "MeshOptions::timeout");
     if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+    const bool checks = check_from_environment();  // a bad value is refused in any case
+    if (!options.check) options.check = checks;
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
@@ -56,6 +73,7 @@ LocalPlan plan_locally(int ranks, const MeshOptions& options,
     local.failure = std::current_exception();
     local.message = error.what();
   }
+  if (!options.check) options.check = false;
   if (local.failure && !(local.timeout.count() > 0)) local.timeout = Deadline::Duration{600};
   return local;
 }
@@ -81,6 +99,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add("option check", options.check.value_or(false) ? "on" : "off");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   if (local.plan) agreement.add("options of families", local.plan->options_text());
@@ -178,20 +197,31 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
 }  // namespace
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, SharedTransport shared) {
+                               const MeshOptions& options, const RankNames& names,
+                               SharedTransport shared) {
   HostTransports transports;
   if (group.ranks.size() == 1) {
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
-  if (shared.transport == nullptr) {
+  if (options.check.value_or(false)) {
+    auto checked = std::make_unique<CheckedTransport>(
+        comm,
+        CheckedTransport::Options{.largest_count = options.largest_count,
+                                  .has_deadline = options.deadline.has_value()},
+        GroupMembers{group.ranks, names, group.names}, shared.transport.get());
+    transports.comparison = checked.get();
+    transports.list.push_back(std::move(checked));
+  } else if (shared.transport != nullptr) {
+    transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
+                                                                  *shared.transport));
+  } else {
     transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
-    transports.absent.emplace("shm", std::move(shared.why_not));
-    return transports;
   }
-  transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
-                                                                *shared.transport));
-  transports.list.push_back(std::move(shared.transport));
+  if (shared.transport != nullptr)
+    transports.list.push_back(std::move(shared.transport));
+  else
+    transports.absent.emplace("shm", std::move(shared.why_not));
   return transports;
 }
 
@@ -240,7 +270,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host = host_transports(plan.groups[g], comms[g], options,
+    HostTransports host = host_transports(plan.groups[g], comms[g], options, control->names,
                                           shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],

@@ -37,6 +37,12 @@ struct MeshOptions {
   /// rankmesh polls instead, and throws a TimeoutError that names the missing ranks. For small
   /// messages, polling takes about twice as long as a blocking function.
   std::optional<Deadline::Duration> deadline{};
+  /// Compares every call before it is carried out: also collectives of groups that span nodes or
+  /// were adopted, messages between two members, and calls on device memory. Without this option,
+  /// only collectives on host memory of groups inside one node are compared. docs/faults.md says
+  /// what is found and at which cost. If `check` is empty, the environment variable
+  /// `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
+  std::optional<bool> check{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
   /// `RANKMESH_LOG` determines where the messages go.
   LogSink log{};

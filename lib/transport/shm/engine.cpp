@@ -65,6 +65,9 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.call = &call;
   p.algorithm = &algorithm;
   p.descriptor = descriptor_of(call);
+  // Meetings may precede calls on device memory.
+  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
+    p.descriptor.kind |= detail::CallDescriptor::on_device;
   if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
   p.call_number = ++calls_;
   p.payload = algorithm.payload(group_, call);

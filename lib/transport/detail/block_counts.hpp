@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the members of a group compare the counts of a v-form.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "rankmesh/transport/call.hpp"
+
+namespace rankmesh::detail {
+
+/// What a member publishes next to the descriptor of a call: a row of words. Word 0 says whether
+/// the member uses the form with _async; the others are the counts of a v-form, one per member.
+/// all_to_all has two counts per member: first those of the input, then those of the output.
+using CallWord = std::int64_t;
+
+/// Returns the number of words of a call in a group of `size` members.
+inline std::int64_t call_words(const Call& call, std::int64_t size) {
+  if (!call.has_blocks()) return 1;
+  return 1 + (call.operation == Operation::all_to_all ? 2 * size : size);
+}
+
+/// Returns word `i` of a v-form, from 1.
+inline CallWord block_word(const Call& call, std::int64_t i) {
+  const bool of_out =
+      call.operation == Operation::all_gather || call.operation == Operation::gather;
+  const auto& counts = (of_out ? call.out_blocks : call.in_blocks)->counts();
+  const auto size = static_cast<std::int64_t>(counts.size());
+  if (i > size) return call.out_blocks->counts()[static_cast<std::size_t>(i - size - 1)];
+  return counts[static_cast<std::size_t>(i - 1)];
+}
+
+/// Returns whether the counts of two members fit to each other. Counts that belong to a third member
+/// are compared where MPI needs them to be equal.
+/// @param a, b          The numbers of the members in the group, which has `size` members.
+/// @param first, count  The words that are compared.
+/// @param of_a, of_b    Return word i of a member, for these words.
+template <class OfA, class OfB>
+bool block_counts_agree(Operation operation, std::int64_t root, std::int64_t a, std::int64_t b,
+                        std::int64_t size, std::int64_t first, std::int64_t count, OfA&& of_a,
+                        OfB&& of_b) {
+  const std::int64_t end = first + count;
+  const auto carries = [&](std::int64_t i) { return i >= first && i < end; };
+  const auto is_equal = [&](std::int64_t i) { return !carries(i) || of_a(i) == of_b(i); };
+  switch (operation) {
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+      for (std::int64_t i = std::max<std::int64_t>(first, 1); i < end; ++i)
+        if (!is_equal(i)) return false;
+      return true;
+    case Operation::gather:
+    case Operation::scatter:
+      if (a == root) return is_equal(b + 1);
+      return b != root || is_equal(a + 1);
+    case Operation::all_to_all:
+      // What b sends to a, and what b receives from a.
+      return (!carries(a + 1) || of_b(a + 1) == of_a(size + b + 1)) &&
+             (!carries(size + a + 1) || of_b(size + a + 1) == of_a(b + 1));
+    default:
+      return true;
+  }
+}
+
+}  // namespace rankmesh::detail
