@@ -28,11 +28,14 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
   const auto rank = [&](RankInGroup member) {
     return static_cast<int>(group.ranks.at(member.value()).value());
   };
-  if (call.operation == Operation::send_recv)
-    return WaitPoint::of({rank(call.destination), rank(call.source)},
+  if (call.operation == Operation::send_recv) {
+    std::vector<int> peers{rank(call.destination)};
+    if (call.source != call.destination) peers.push_back(rank(call.source));
+    return WaitPoint::of(std::move(peers),
                          fmt::format("{}.send_recv to rank {} from rank {}", name,
                                      rank(call.destination), rank(call.source)),
                          fmt::format("{}|exchange|{}", identity, call.tag));
+  }
   const bool sends = call.operation == Operation::send;
   const RankInGroup from = sends ? self : call.source;
   const RankInGroup to = sends ? call.destination : self;

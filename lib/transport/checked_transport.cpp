@@ -27,7 +27,13 @@ void wait_for(Comparisons& comparisons, const Compared& compared, const Call& ca
 // Waits for an operation of MPI. If that fails, MPI may still use the operation's memory.
 void wait_for_operation(std::unique_ptr<Pending> pending, const Call& call, std::uint64_t number,
                         Waiter& waiter) {
-  run_or_leak([&] { waiter.wait(call, number, [&] { return pending->test(); }); }, pending);
+  run_or_leak(
+      [&] {
+        for (int i = 0; i < polls; ++i)
+          if (pending->test()) return;
+        waiter.wait(call, number, [&] { return pending->test(); });
+      },
+      pending);
 }
 
 }  // namespace
@@ -113,7 +119,9 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
     messages_.forget(*exchange);
     throw;
   }
-  carry(call, options_.has_deadline, waiter);
+  // This rank must not block inside MPI: the other end may need another message of this rank first,
+  // which makes progress only in calls of rankmesh.
+  wait_for_operation(mpi_.start(call), call, 0, waiter);
 }
 
 void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
@@ -130,13 +138,9 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
     exchange_->end(std::current_exception());  // `any_is_async` goes out of scope
     throw;
   }
-  carry(call, any_is_async, waiter);
-}
-
-// Lets MPI carry a call that was compared.
-void CheckedTransport::carry(const Call& call, bool is_polled, Waiter& waiter) {
-  if (!is_polled) return mpi_.run(call, waiter);
-  wait_for_operation(mpi_.start(call), call, calls(), waiter);
+  // All members have come to the call, so MPI may block.
+  if (!any_is_async) return mpi_.run(call, waiter);
+  wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {

@@ -54,7 +54,6 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   class PendingMessage;
   void run_message(const Call& call, Waiter& waiter);
   void run_collective(const Call& call, Waiter& waiter);
-  void carry(const Call& call, bool is_polled, Waiter& waiter);
 
   Options options_;
   MpiTransport mpi_;
