@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// router_cost [OPERATION]: 10,000 calls of a coordinator whose transport does nothing, for
-// callgrind.
+// router_cost [shared]: 10,000 calls of a coordinator, for callgrind.
 //
-// scripts/router-cost counts the instructions from the caller's line to the transport's run().
+// scripts/router-cost counts the instructions from the caller's line to the run() of a transport
+// that does nothing. With `shared`, the transport is the one for shared memory, in a group whose
+// only member it knows is this process. It waits for nobody, so the instructions are those of a
+// whole call without waiting: more than those up to the store of the payload.
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "group/detail/connection.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/environment.hpp"
+#include "transport/detail/shm_transport.hpp"
 
 using namespace rankmesh;
 
@@ -34,6 +38,17 @@ class NullTransport final : public Transport {
  private:
   std::string_view name_;
 };
+
+std::unique_ptr<Transport> shared_memory_of_one() {
+  static std::vector<std::byte> memory(shm::Area::size(4096) + shm::line);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  ShmTransport::Place place;
+  place.areas = {memory.data() + (shm::line - address % shm::line) % shm::line};
+  place.locals = {0};
+  place.slot_bytes = 4096;
+  place.names_of_coordinators = {"tp"};
+  return std::make_unique<ShmTransport>(std::move(place), shm::Limits{});
+}
 
 }  // namespace
 
@@ -75,11 +90,13 @@ int main(int argc, char** argv) {
   detail::MeshFacts facts{.routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm",
                                                       RouteSource::code, "here")};
   facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
+  const bool is_shared = argc > 1 && std::string_view{argv[1]} == "shared";
+  if (is_shared) facts.routes = RouteTable::parse("*.*:host=shm", RouteSource::code, "here");
   detail::GroupDescription description;
   description.families = {0};
   description.ranks = RankSet::of(std::array{Rank{0}, Rank{1}});
   detail::HostTransports host;
-  host.list.push_back(std::make_unique<NullTransport>("shm"));
+  host.list.push_back(is_shared ? shared_memory_of_one() : std::make_unique<NullTransport>("shm"));
   host.list.push_back(std::make_unique<NullTransport>("mpi"));
   const auto connection = std::make_shared<detail::Connection>(
       std::move(description), mpi::Communicator{}, mpi::CommunicatorView{MPI_COMM_SELF},
@@ -102,6 +119,7 @@ int main(int argc, char** argv) {
   measured_reduce(group, other, one);
   measured_gather(group, other, two);
   measured_scatter(group, others, one);
+  if (is_shared) return 0;
   measured_send(group, one);
   measured_recv(group, one);
   measured_send_recv(group, other, one);

@@ -114,11 +114,6 @@ int run(bool on_devices) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const rankmesh::mpi::Environment environment{argc, argv};
-  try {
-    return run(argc > 1 && std::strcmp(argv[1], "device") == 0);
-  } catch (const rankmesh::Error& error) {
-    std::fprintf(stderr, "growing_model: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
-  }
+  return rankmesh::run(argc, argv,
+                       [&] { return run(argc > 1 && std::strcmp(argv[1], "device") == 0); });
 }

@@ -191,11 +191,5 @@ int run(const char* layout) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const rankmesh::mpi::Environment environment{argc, argv};
-  try {
-    return run(argc > 1 ? argv[1] : "dp=4,tp=2 | ep=8");
-  } catch (const rankmesh::Error& error) {
-    std::fprintf(stderr, "moe_layer: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
-  }
+  return rankmesh::run(argc, argv, [&] { return run(argc > 1 ? argv[1] : "dp=4,tp=2 | ep=8"); });
 }

@@ -221,12 +221,8 @@ int run(const char* layout, bool on_devices) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const rankmesh::mpi::Environment environment{argc, argv};
-  try {
+  return rankmesh::run(argc, argv, [&] {
     return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4",
                argc > 2 && std::strcmp(argv[2], "device") == 0);
-  } catch (const rankmesh::Error& error) {
-    std::fprintf(stderr, "tensor_parallel_mlp: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);  // the other ranks may wait for this rank
-  }
+  });
 }

@@ -9,5 +9,6 @@
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mesh/nccl_group.hpp"
 #include "rankmesh/mpi/environment.hpp"
+#include "rankmesh/run.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rankmesh/version.hpp"

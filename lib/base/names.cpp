@@ -47,6 +47,22 @@ std::string_view to_string(LogLevel level) {
   return "?";
 }
 
+std::string_view to_string(LogChoice choice) {
+  switch (choice) {
+    case LogChoice::debug:
+      return "debug";
+    case LogChoice::info:
+      return "info";
+    case LogChoice::warning:
+      return "warning";
+    case LogChoice::reports:
+      return "reports";
+    case LogChoice::off:
+      return "off";
+  }
+  return "?";
+}
+
 std::string_view to_string(Operation operation) {
   switch (operation) {
     case Operation::barrier:

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "detail/control_queue_state.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -54,6 +55,7 @@ void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
   } catch (const Error& error) {
     broken = error.message();
     leak(incoming);  // MPI may still write there
+    mpi::record_abandoned(fmt::format("a message of the control queue of '{}'", group->name()));
     throw;
   }
   message = std::move(incoming);

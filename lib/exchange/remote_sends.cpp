@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -20,7 +21,9 @@ RemoteSends::~RemoteSends() {
   } catch (const Error& error) {
     // The messages that are left are leaked below.
   }
-  if (!sending_.empty()) leak(sending_);
+  if (sending_.empty()) return;
+  for (const Sending& s : sending_) mpi::record_requests(s.requests);
+  leak(sending_);
 }
 
 void RemoteSends::open(MPI_Comm comm, int tag, std::vector<std::int64_t> readers) {

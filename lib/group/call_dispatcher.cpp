@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/lowered_call.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -217,6 +218,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
     leak(pending);
+    mpi::record_abandoned(point.activity);
   };
   try {
     runtime_->control->monitor.wait(
@@ -360,9 +362,13 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
 WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
   const GroupDescription& group = connection_->group;
   const CallDescriptor descriptor = describe(call, call.operation);
-  return WaitPoint::of(
+  const std::string identity = group.identity + "|" + group.ranks.to_string();
+  WaitPoint point = WaitPoint::of(
       group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
-      fmt::format("{}|{}|{}", group.identity, group.ranks.to_string(), number));
+      fmt::format("{}|{}", identity, number));
+  // The group is broken after a failure. An adopted one may be adopted again under its name.
+  if (connection_->owns_communicator()) point.scope = hash_bytes(identity).low;
+  return point;
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

@@ -94,8 +94,7 @@ class Checker {
   void memory() const {
     const Operation operation = call_.operation;
     const bool is_rooted_in = operation == Operation::scatter;
-    const bool is_rooted_out =
-        operation == Operation::reduce || operation == Operation::gather;
+    const bool is_rooted_out = operation == Operation::reduce || operation == Operation::gather;
     const bool at_root = call_.root == self_;
     const bool uses_in = operation != Operation::barrier && operation != Operation::broadcast &&
                          operation != Operation::recv && (!is_rooted_in || at_root);
@@ -108,7 +107,7 @@ class Checker {
   void exists(const auto& buffer, std::string_view name) const {
     if (static_cast<std::uint64_t>(buffer.count) > largest_buffer)
       refuse(fmt::format("{} has {} elements, which is too many", name, buffer.count),
-             "correct the size of the span; the largest is 2^48 elements");
+             "correct the size of the span; the largest has 2^48-1 elements");
     if (buffer.data == nullptr && buffer.count != 0)
       refuse(fmt::format("{} has {} elements, but its address is null", name, buffer.count),
              "pass memory that exists, or an empty span");

@@ -50,9 +50,9 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
       std::move(name), std::move(connection), std::move(runtime))}};
 }
 
-void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(call); }
+void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(Call{call}); }
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
-  return group.start(call, std::move(kept));
+  return group.start(Call{call}, std::move(kept));
 }
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();

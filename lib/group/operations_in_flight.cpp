@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -14,6 +15,8 @@ namespace {
 
 // Leaks an abandoned operation, because MPI may still write to its memory.
 void leak_memory(AsyncOperation& operation) {
+  if (operation.pending != nullptr && !operation.is_on_device && !operation.is_polled())
+    mpi::record_abandoned(operation.point.activity);
   leak(operation.pending);
   leak(operation.kept);
 }

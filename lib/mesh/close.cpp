@@ -41,8 +41,8 @@ void Mesh::close(GroupCoordinator& group) {
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
-  connection.leave();
   if (connection.owns_communicator()) {
+    connection.leave();
     // All members wait for each other before anything is freed, so that no member's operation loses
     // its communicator.
     const std::string activity = "close of " + group.name();
@@ -88,11 +88,16 @@ void Mesh::close() {
     control.all().verify("close of the mesh", agreement);
   } catch (const MismatchError&) {
     for (const auto& connection : state.connections) connection->stay();
+    // No rank goes on before all have taken back that they leave.
+    monitored_barrier(control.comm(), control.monitor,
+                      WaitPoint::of_all(control.comm().size(), "the end of a close that failed"),
+                      state.deadline());
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
     throw;
   }
+  control.leave(detail::Presence::closed);
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
@@ -105,6 +110,7 @@ void Mesh::close() {
   for (const auto& connection : state.connections) connection->close();
   state.shared->close();
   control.close();
+  state.mark.close();
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
@@ -112,7 +118,8 @@ void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
   if (state.device) state.device->abort(state.connections);
   // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections) connection->mark_broken(Error{"the mesh was aborted"});
+  for (const auto& connection : state.connections)
+    connection->mark_broken(Error{"the mesh was aborted"});
   state.runtime->in_flight.abort_on_device("the mesh was aborted");
 }
 

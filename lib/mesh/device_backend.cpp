@@ -11,6 +11,7 @@
 
 #include "detail/nccl_backend.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -51,6 +52,10 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
   if (options.devices == DeviceUse::required && local.library == nullptr)
     agreement.fail("devices are required: " + local.why_not);
+  // A library that was asked for by name must be there, if there are devices that could use it.
+  if (local.cuda.devices > 0 && local.library == nullptr &&
+      environment_variable("RANKMESH_NCCL_LIBRARY"))
+    agreement.fail(local.why_not);
   all.verify("the choice of devices", agreement);
 }
 

@@ -34,6 +34,7 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   if (state.device == nullptr) return nullptr;
   if (group.ranks.size() == 1) return state.device->open_alone(group);
   WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
+  monitor.set_context(state.control->context());
   const Participants members{comm, &monitor, state.control->timeout};
   detail::DeviceOpening wanted;
   wanted.groups.push_back({.group = &group, .comm = comm, .options = {}});
@@ -55,7 +56,7 @@ std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
                                               std::unique_ptr<DeviceTransport> device) {
   std::string name = group.name;
   detail::HostTransports host =
-      detail::host_transports(group, comm, state.options, state.control->names, std::move(shared));
+      detail::host_transports(group, comm, state.options, *state.control, std::move(shared));
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
       std::move(group), std::move(owned), comm, std::move(host), std::move(device)));
   return state.dynamic.emplace_back(

@@ -2,12 +2,12 @@
 #include "rankmesh/mesh/mesh.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "detail/state.hpp"
+#include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
 namespace {
@@ -46,14 +46,14 @@ Mesh::Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options)
 Mesh::Mesh(std::unique_ptr<detail::MeshState> state) : state_{std::move(state)} {}
 
 Mesh Mesh::from_environment(MPI_Comm world, MeshOptions options) {
-  const char* text = std::getenv("RANKMESH");
-  return Mesh{detail::open_mesh(world, std::move(options),
-                                text == nullptr ? "(RANKMESH is not set)" : text, [&] {
-                                  if (text == nullptr)
-                                    throw SpecError{"the environment variable RANKMESH is not set",
-                                                    "set it to a mesh such as pp=2,dp=4,tp=8"};
-                                  return MeshSpec::parse(text);
-                                })};
+  const auto text = environment_variable("RANKMESH");
+  return Mesh{
+      detail::open_mesh(world, std::move(options), text.value_or("(RANKMESH is not set)"), [&] {
+        if (!text)
+          throw SpecError{"the environment variable RANKMESH is not set",
+                          "set it to a mesh such as pp=2,dp=4,tp=8"};
+        return MeshSpec::parse(*text);
+      })};
 }
 
 Mesh::~Mesh() = default;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Opens a mesh.
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <map>
 #include <optional>
-#include <string_view>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
+#include "detail/open_board.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -32,31 +34,40 @@ struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;
   std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
+  Deadline::Duration stall{30};
+  Settings settings;
   std::exception_ptr failure;
   std::string message;
 };
 
-// Returns whether RANKMESH_CHECK asks for the comparison of every call.
-bool check_from_environment() {
-  const char* value = std::getenv("RANKMESH_CHECK");
-  if (value == nullptr || *value == '\0') return false;
-  const std::string_view text{value};
-  if (text != "0" && text != "1")
-    throw UsageError{
-        fmt::format("the environment variable RANKMESH_CHECK must be 0 or 1, got '{}'", text),
-        "correct the variable, or unset it"};
-  return text == "1";
+// The timeout of a rank whose options or environment may be invalid. The rank has to wait for the
+// others, which also report the failure.
+Deadline::Duration timeout_of_failure(const MeshOptions& options) {
+  if (options.timeout && options.timeout->count() > 0) return *options.timeout;
+  try {
+    return default_timeout();
+  } catch (const UsageError&) {
+    return Deadline::Duration{600};
+  }
 }
 
-LocalPlan plan_locally(int ranks, MeshOptions& options,
-                       const std::function<MeshSpec()>& parse) {
+// Replaces the options that are empty by the values of the environment.
+void apply_settings(LocalPlan& local, MeshOptions& options) {
+  local.timeout = timeout_of_failure(options);
+  local.settings = Settings::from_environment();  // also where the options replace all of it
+  local.timeout = options.timeout.value_or(local.timeout);
+  require_positive(local.timeout, "MeshOptions::timeout");
+  if (!options.deadline) options.deadline = local.settings.deadline;
+  if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  if (!options.check) options.check = local.settings.check;
+  local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
+  require_positive(local.stall, "MeshOptions::stall");
+}
+
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
   LocalPlan local;
   try {
-    local.timeout = options.timeout ? *options.timeout : default_timeout();
-    require_positive(local.timeout, "MeshOptions::timeout");
-    if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
-    const bool checks = check_from_environment();  // a bad value is refused in any case
-    if (!options.check) options.check = checks;
+    apply_settings(local, options);
     if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
@@ -74,7 +85,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options,
     local.message = error.what();
   }
   if (!options.check) options.check = false;
-  if (local.failure && !(local.timeout.count() > 0)) local.timeout = Deadline::Duration{600};
+  if (local.failure) local.timeout = timeout_of_failure(options);
   return local;
 }
 
@@ -115,7 +126,11 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  WaitContext context{.board = {},
+                      .log = std::make_shared<const Log>(options.log, local.settings.log),
+                      .stall = local.stall};
   WaitMonitor monitor{world, WaitMonitor::Audience::shared, names};
+  monitor.set_context(std::make_shared<const WaitContext>(context));
   const Deadline deadline{local.timeout};
   try {
     agreement_on(local, world.size(), description, options)
@@ -131,7 +146,14 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                     WaitPoint::of_all(world.size(), "the creation of the control communicator"),
                     Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
-                                        options.log ? options.log : log_sink_from_environment());
+                                        std::move(context));
+}
+
+// Gives the mesh a number that differs from those of other meshes.
+void agree_on_key(ControlPlane& control) {
+  std::uint64_t key = std::random_device{}();
+  mpi::check(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, control.comm().native()), "MPI_Bcast");
+  control.key_of_mesh = key;
 }
 
 // Runs the splits of the plan. Returns the communicators of this rank's groups; groups
@@ -197,7 +219,7 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
 }  // namespace
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, const RankNames& names,
+                               const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared) {
   HostTransports transports;
   if (group.ranks.size() == 1) {
@@ -209,7 +231,9 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
         comm,
         CheckedTransport::Options{.largest_count = options.largest_count,
                                   .has_deadline = options.deadline.has_value()},
-        GroupMembers{group.ranks, names, group.names}, shared.transport.get());
+        GroupMembers{group.ranks, control.names, group.names,
+                     GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low,
+                              control.key_of_mesh}}, shared.transport.get());
     transports.comparison = checked.get();
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
@@ -226,6 +250,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
   if (!runtime->is_closed) tell_peers();
   runtime->in_flight.abandon();
   runtime->batch.abandon("the mesh is gone");
@@ -235,7 +260,8 @@ MeshState::~MeshState() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  const std::string& failure = runtime->last_failure;
+  std::string failure = runtime->last_failure;
+  if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
   const std::string why = "left the mesh without close()" +
                           (failure.empty() ? std::string{} : " after an error (" + failure + ")");
   for (const auto& connection : connections) connection->leave(why);
@@ -255,8 +281,11 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   monitored_barrier(control->comm(), control->monitor,
                     WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
                     control->deadline());
+  if (options.check.value_or(false)) agree_on_key(*control);
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
+  control->open_board(detail::open_board(placement, node, *control),
+                      local.settings.watchdog.value_or(true));
   auto shared =
       std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
 
@@ -270,7 +299,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host = host_transports(plan.groups[g], comms[g], options, control->names,
+    HostTransports host = host_transports(plan.groups[g], comms[g], options, *control,
                                           shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
@@ -295,7 +324,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                     .runtime = runtime,
                     .connections = std::move(connections),
                     .named = std::move(named),
-                    .has_split_devices = std::move(devices.has_split)}};
+                    .has_split_devices = std::move(devices.has_split),
+                    .mark{description, world.size(), local.plan->describe(control->rank())}}};
 }
 
 }  // namespace rankmesh::detail

@@ -185,6 +185,7 @@ void Mesh::open(std::span<const std::string_view> names) {
     part_monitor.emplace(
         part.view(), WaitMonitor::Audience::own,
         control.names.among(RankSet::of(std::vector<Rank>(members.begin(), members.end()))));
+    part_monitor->set_context(control.context());
     participants = {part.view(), &*part_monitor, control.timeout};
   }
   Agreement agreement;

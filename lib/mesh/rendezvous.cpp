@@ -53,8 +53,9 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
   // The count increases only after success, so after a failure all members use the same key again.
   const Key key{list, uses_[list]};
   send_notes(comm, members, key.first, key.second, Kind::arrived);
-  const WaitPoint point =
+  WaitPoint point =
       WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", key.first, key.second));
+  point.may_repeat = true;
   try {
     control.monitor.wait([&] { return receive_notes(comm, key).size() + 1 == members.size(); },
                          point, control.deadline());

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/process_guard.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
@@ -27,12 +28,14 @@ const char* to_string(ThreadLevel level) {
 
 }  // namespace
 
-Environment::Environment(ThreadLevel wanted, NcclLaunchOrder order)
-    : Environment{nullptr, nullptr, wanted, order} {}
-Environment::Environment(int& argc, char**& argv, ThreadLevel wanted, NcclLaunchOrder order)
-    : Environment{&argc, &argv, wanted, order} {}
+Environment::Environment(ThreadLevel wanted, NcclLaunchOrder order, UncleanEnd end)
+    : Environment{nullptr, nullptr, wanted, order, end} {}
+Environment::Environment(int& argc, char**& argv, ThreadLevel wanted, NcclLaunchOrder order,
+                         UncleanEnd end)
+    : Environment{&argc, &argv, wanted, order, end} {}
 
-Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunchOrder order)
+Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunchOrder order,
+                         UncleanEnd end)
     : exceptions_{std::uncaught_exceptions()} {
   int finalised = 0;
   check(MPI_Finalized(&finalised), "MPI_Finalized");
@@ -41,24 +44,24 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
   int initialised = 0;
   check(MPI_Initialized(&initialised), "MPI_Initialized");
   int level = 0;
-  if (initialised != 0) {
+  if (initialised != 0)
     check(MPI_Query_thread(&level), "MPI_Query_thread");
-  } else {
+  else
     check(MPI_Init_thread(argc, argv, static_cast<int>(wanted), &level), "MPI_Init_thread");
-    initialised_here_ = true;
-  }
   level_ = static_cast<ThreadLevel>(level);
   if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (level_ < wanted) {
-    if (initialised_here_) MPI_Finalize();
+    if (initialised == 0) MPI_Finalize();
     throw UsageError{
         fmt::format("MPI offers {}, but {} was requested", to_string(level_), to_string(wanted)),
         "initialise MPI with MPI_Init_thread, or request a lower level"};
   }
+  if (initialised == 0) begin_guard(end);
+  initialised_here_ = initialised == 0 || resume_guard(end);
 }
 
 Environment::~Environment() {
-  if (initialised_here_ && is_active() && std::uncaught_exceptions() == exceptions_) MPI_Finalize();
+  if (initialised_here_) end_guard(std::uncaught_exceptions() > exceptions_);
 }
 
 }  // namespace rankmesh::mpi

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/spec/routes.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
+
+#include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
 namespace {
@@ -22,8 +23,8 @@ std::string beside(const std::string& routes, const std::string& mesh_file) {
 
 RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code) {
   RouteTable table = RouteTable::read(code, RouteSource::code, "MeshOptions::routes");
-  if (const char* text = std::getenv("RANKMESH_ROUTES"))
-    table.append(RouteTable::read(text, RouteSource::environment, "RANKMESH_ROUTES"));
+  if (const auto text = environment_variable("RANKMESH_ROUTES"))
+    table.append(RouteTable::read(*text, RouteSource::environment, "RANKMESH_ROUTES"));
   table.append(RouteTable::read(beside(spec.routes(), spec.origin()), RouteSource::file,
                                 spec.routes_origin()));
   std::vector<std::string> names;

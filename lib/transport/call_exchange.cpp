@@ -9,7 +9,7 @@
 
 #include "detail/block_counts.hpp"
 #include "detail/call_descriptor.hpp"
-#include "detail/own_tags.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -21,7 +21,6 @@ namespace {
 
 using mpi::check;
 
-constexpr std::uint64_t closing_mark = 0x726d636c6f73696e;  // "rmclosin"
 // How often exchanges are polled between two looks for members that have closed the group.
 constexpr int polls_per_look = 64;
 // How long close() waits for the messages of members that have closed the group before.
@@ -50,9 +49,10 @@ class CallExchange::Comparison {
 
 // A member that makes no further calls sends it to the others.
 struct CallExchange::Note {
-  std::uint64_t mark_ = closing_mark;
-  std::uint64_t closed_after = 0;  // 1 + the number of calls; 0 if it takes the last note back
-  char why[496] = {};
+  std::uint64_t mark = 0;
+  std::uint64_t closed_after = 0;  // 1 + the number of calls
+  std::uint64_t attempt = 0;       // the number of the attempt to close the group
+  char why[488] = {};
 };
 
 CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
@@ -120,6 +120,7 @@ bool CallExchange::step(Comparison& c) {
   };
   const auto has_ended = [&] {
     int done = 0;
+    const mpi::ReturnedErrors returned{MPI_COMM_WORLD};
     check(MPI_Test(&c.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   };
@@ -222,23 +223,25 @@ void CallExchange::look_for_departed() {
 
 void CallExchange::tell_all(const Note& note) const {
   for (int member = 0; member < comm_.size(); ++member)
-    if (member != comm_.rank()) send_and_forget(comm_, member, closing_tag, note);
+    if (member != comm_.rank()) send_and_forget(comm_, member, members_.key.closing_tag(), note);
 }
 
 void CallExchange::receive_notes() {
   for (;;) {
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, closing_tag, comm_.native(), &there, &status), "MPI_Iprobe");
+    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.closing_tag(), comm_.native(), &there, &status), "MPI_Iprobe");
     if (there == 0) return;
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     if (bytes != sizeof(Note)) return;  // a message of the program
     Note note;
-    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, closing_tag, comm_.native(),
-                   MPI_STATUS_IGNORE),
+    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE,
+                   members_.key.closing_tag(), comm_.native(), MPI_STATUS_IGNORE),
           "MPI_Recv");
-    if (note.mark_ != closing_mark) continue;
+    // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
+    // failed on all of them.
+    if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
     departures_[static_cast<std::size_t>(status.MPI_SOURCE)] = {
         note.closed_after, std::string{note.why, ::strnlen(note.why, sizeof note.why)}};
   }
@@ -246,6 +249,8 @@ void CallExchange::receive_notes() {
 
 void CallExchange::leave(std::string_view why) {
   Note note;
+  note.mark = members_.key.mark();
+  note.attempt = failed_attempts_ + 1;
   note.closed_after = calls_ + 1;
   std::memcpy(note.why, why.data(), std::min(why.size(), sizeof note.why - 1));
   tell_all(note);
@@ -253,8 +258,8 @@ void CallExchange::leave(std::string_view why) {
 }
 
 void CallExchange::stay() {
-  tell_all(Note{});
-  departures_[static_cast<std::size_t>(comm_.rank())] = {};
+  ++failed_attempts_;
+  std::ranges::fill(departures_, Departure{});
 }
 
 void CallExchange::compare_at_close() {

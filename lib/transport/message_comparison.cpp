@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "detail/own_tags.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/send_and_forget.hpp"
@@ -18,7 +17,6 @@ namespace {
 
 using mpi::check;
 
-constexpr std::uint64_t header_mark = 0x726d6d6573736167;  // "rmmessag"
 // NCCL matches messages by their order alone, so those on device memory have no tag.
 constexpr std::int64_t no_tag = -1;
 
@@ -26,7 +24,7 @@ constexpr std::int64_t no_tag = -1;
 
 // What an end says about a message.
 struct MessageComparison::Header {
-  std::uint64_t mark_ = header_mark;
+  std::uint64_t mark = 0;
   std::uint8_t operation = 0;
   std::uint8_t type = 0;
   std::uint8_t receives = 0;   // 1 if this end receives
@@ -79,6 +77,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(
     if (peer.value() == comm_.rank()) return;  // a message to itself needs no comparison
     const bool on_device = buffer.kind == MemoryKind::device;
     Header header;
+    header.mark = members_.key.mark();
     header.operation = static_cast<std::uint8_t>(call.operation);
     header.type = static_cast<std::uint8_t>(buffer.type);
     header.receives = receives ? 1 : 0;
@@ -87,7 +86,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(
     header.tag = on_device ? no_tag : call.tag;
     header.count = buffer.count;
     const int to = static_cast<int>(peer.value());
-    send_and_forget(comm_, to, message_header_tag, header);
+    send_and_forget(comm_, to, members_.key.header_tag(), header);
     added->halves.push_back({to, header, std::nullopt});
   };
   if (call.operation != Operation::recv) add(call.destination, call.in, false);
@@ -101,7 +100,7 @@ void MessageComparison::receive() {
   for (;;) {
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, message_header_tag, comm_.native(), &there, &status),
+    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.header_tag(), comm_.native(), &there, &status),
           "MPI_Iprobe");
     if (there == 0) return;
     int bytes = 0;
@@ -109,9 +108,9 @@ void MessageComparison::receive() {
     if (bytes != sizeof(Header)) return;  // a message of the program
     Arrived arrived{status.MPI_SOURCE, {}};
     check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE,
-                   message_header_tag, comm_.native(), MPI_STATUS_IGNORE),
+                   members_.key.header_tag(), comm_.native(), MPI_STATUS_IGNORE),
           "MPI_Recv");
-    if (arrived.header.mark_ == header_mark) arrived_.push_back(arrived);
+    if (arrived.header.mark == members_.key.mark()) arrived_.push_back(arrived);
   }
 }
 

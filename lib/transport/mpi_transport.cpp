@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "detail/mpi_arithmetic.hpp"
 #include "detail/mpi_message.hpp"
 #include "detail/mpi_user_operation.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -122,7 +124,12 @@ class Issue {
     return user_ ? user_->type() : mpi::native_for_reduction(call_.in.type);
   }
   [[nodiscard]] MPI_Op reduction() const {
-    return user_ ? user_->op() : mpi::native(call_.reduction);
+    return user_ ? user_->op() : detail::mpi_operation(call_.reduction, call_.in.type);
+  }
+  [[nodiscard]] bool in_two_steps(int count) const {
+    return requests_ == nullptr && !user_ &&
+           detail::needs_own_operation(call_.reduction, call_.in.type) &&
+           detail::prefers_two_steps(count * static_cast<std::int64_t>(size_of(call_.in.type)));
   }
   template <class B>
   [[nodiscard]] auto* place(const B& buffer, std::int64_t element) const {
@@ -138,6 +145,9 @@ class Issue {
 
   void reduce_block(ConstBuffer in, Buffer out, int root, bool in_place) {
     in_pieces(in.count / unit_, [&](std::int64_t offset, int n) {
+      if (in_two_steps(n))
+        return detail::reduce_in_two_steps(place(in, offset), place(out, offset), n, in.type,
+                                           reduction(), root, comm_);
       const void* from =
           in_place && root == rank_ ? MPI_IN_PLACE : static_cast<const void*>(place(in, offset));
       void* to = root == rank_ ? place(out, offset) : nullptr;
@@ -158,6 +168,9 @@ class Issue {
   void all_reduce() {
     const bool in_place = same(call_.in.data, call_.out.data);
     in_pieces(call_.in.count / unit_, [&](std::int64_t offset, int n) {
+      if (in_two_steps(n))
+        return detail::all_reduce_in_two_steps(place(call_.in, offset), place(call_.out, offset), n,
+                                               call_.in.type, reduction(), comm_);
       const void* from =
           in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
       RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(),
@@ -316,20 +329,27 @@ void finish_average(const Call& call, int rank, int size) {
 
 class MpiPending final : public Pending {
  public:
-  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest)
+  // @param is_foreign  Whether the communicator has a handler of the program.
+  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
+             bool is_foreign)
       : call_{call},
+        comm_{comm.native()},
+        is_foreign_{is_foreign},
         rank_{comm.rank()},
         size_{comm.size()},
         issue_{call_, comm, largest, &requests_} {
-    issue_();
+    returning_errors([&] { issue_(); });
     statuses_.resize(requests_.size());
   }
   bool test() override {
     if (complete_) return true;
     int done = 0;
     // MPI_ERR_IN_STATUS says only that one of the requests failed; its status has the error.
-    int code =
-        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    int code = MPI_SUCCESS;
+    returning_errors([&] {
+      code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                         statuses_.data());
+    });
     if (code == MPI_ERR_IN_STATUS)
       for (const MPI_Status& status : statuses_)
         if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
@@ -345,7 +365,19 @@ class MpiPending final : public Pending {
   }
 
  private:
+  // MPI raises the errors of messages on their communicator, and those of collectives on
+  // MPI_COMM_WORLD.
+  template <class Action>
+  void returning_errors(Action&& action) {
+    std::optional<mpi::ReturnedErrors> of_comm, of_world;
+    if (is_foreign_) of_comm.emplace(comm_);
+    if (!is_point_to_point(call_.operation)) of_world.emplace(MPI_COMM_WORLD);
+    action();
+  }
+
   Call call_;
+  MPI_Comm comm_;
+  bool is_foreign_;
   int rank_, size_;
   Requests requests_;
   std::vector<MPI_Status> statuses_;
@@ -357,13 +389,22 @@ class MpiPending final : public Pending {
 
 MpiTransport::MpiTransport(mpi::CommunicatorView comm, std::int64_t largest_count)
     : comm_{comm},
-      largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())} {}
+      largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
+      is_foreign_{!mpi::returns_errors(comm.native())} {}
 
 bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
 void MpiTransport::run(const Call& call, Waiter&) {
+  if (is_foreign_) [[unlikely]] {
+    const mpi::ReturnedErrors of_comm{comm_.native()};
+    return carry(call);
+  }
+  carry(call);
+}
+
+void MpiTransport::carry(const Call& call) {
   if (is_point_to_point(call.operation))
     return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};
@@ -373,7 +414,7 @@ void MpiTransport::run(const Call& call, Waiter&) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
-  return std::make_unique<MpiPending>(call, comm_, largest_count_);
+  return std::make_unique<MpiPending>(call, comm_, largest_count_, is_foreign_);
 }
 
 }  // namespace rankmesh

@@ -3,6 +3,7 @@
 #include "detail/reduce_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -17,10 +18,22 @@ struct Wrapping {
   using type = T;
 };
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct Wrapping<T> {
   using type = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
 };
+
+// The bits of a float.
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T>
+BitsOf<T> bits_of(T value) {
+  return std::bit_cast<BitsOf<T>>(value);
+}
+template <class T>
+BitsOf<T> all_ones_if(bool condition) {
+  return condition ? ~BitsOf<T>{0} : BitsOf<T>{0};
+}
 
 struct Sum {
   template <class T>
@@ -36,27 +49,84 @@ struct Prod {
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
+// The minimum and the maximum of floats are those of NCCL, and minimumNumber and maximumNumber of
+// IEEE 754-2019: a number wins over a NaN, and -0 is below +0. The operands may be exchanged and
+// grouped in any way. Masks and no branches, so that the compiler vectorises the loops. Of two
+// NaNs the result is the NaN whose bits are all 1, whatever their bits are.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
-    return b < a ? b : a;
+    if constexpr (std::is_integral_v<T>) {
+      return b < a ? b : a;
+    } else {
+      // Both are the same number, unless one operand is NaN or they are zeros with different signs.
+      const auto one = bits_of(b < a ? b : a);
+      const auto other = bits_of(a < b ? a : b);
+      const auto keep_one = all_ones_if<T>(a == a);
+      const auto keep_other = all_ones_if<T>(b == b);
+      return std::bit_cast<T>((one & keep_one) | (other & keep_other) | ~(keep_one | keep_other));
+    }
   }
 };
 struct Max {
   template <class T>
   static T apply(T a, T b) {
-    return a < b ? b : a;
+    if constexpr (std::is_integral_v<T>) {
+      return a < b ? b : a;
+    } else {
+      const auto one = bits_of(a < b ? b : a);
+      const auto other = bits_of(b < a ? a : b);
+      return std::bit_cast<T>((one | all_ones_if<T>(a != a)) & (other | all_ones_if<T>(b != b)));
+    }
   }
 };
 
-// `out` is `a`, `b` or disjoint from both, so no iteration depends on another one. The pragma tells
-// the compiler, which otherwise checks for overlap at run time.
+// `out` is `a`, `b` or disjoint from both, so no iteration depends on another one. The pragmas tell
+// the compilers, which otherwise check for overlap at run time.
 template <class T, class Op>
-void combine(T* out, const T* a, const T* b, std::int64_t count) {
-#ifndef __clang__  // which has no such pragma, and checks at run time instead
+[[gnu::always_inline]] inline void loop(T* out, const T* a, const T* b, std::int64_t count) {
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
 #endif
   for (std::int64_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(a[i], b[i]);
+}
+
+#ifdef __x86_64__
+// The same loop for processors with wider registers than those of every x86-64. The loops of MPI
+// libraries have such versions too.
+template <class T, class Op>
+[[gnu::target("avx2"), gnu::flatten]] void loop_of_256_bits(T* out, const T* a, const T* b,
+                                                            std::int64_t count) {
+  loop<T, Op>(out, a, b, count);
+}
+#ifdef __clang__
+#define RANKMESH_512_BITS "avx512f,avx512bw,avx512dq,avx512vl"
+#else
+#define RANKMESH_512_BITS "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
+#endif
+template <class T, class Op>
+[[gnu::target(RANKMESH_512_BITS), gnu::flatten]] void loop_of_512_bits(T* out, const T* a,
+                                                                       const T* b,
+                                                                       std::int64_t count) {
+  loop<T, Op>(out, a, b, count);
+}
+#undef RANKMESH_512_BITS
+#endif
+
+template <class T, class Op>
+void combine(T* out, const T* a, const T* b, std::int64_t count) {
+#ifdef __x86_64__
+  constexpr std::int64_t few = 256 / static_cast<std::int64_t>(sizeof(T));
+  if (count >= few) {
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+      return loop_of_512_bits<T, Op>(out, a, b, count);
+    if (__builtin_cpu_supports("avx2")) return loop_of_256_bits<T, Op>(out, a, b, count);
+  }
+#endif
+  loop<T, Op>(out, a, b, count);
 }
 
 // Integers are divided as 64-bit integers of the same sign, floats as themselves.

@@ -56,6 +56,7 @@ class Descriptor {
     return *this;
   }
   [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
@@ -155,6 +156,9 @@ class Attempt {
     return outcome.error == 0 ? std::move(mapping_) : Mapping{};
   }
 
+  // Returns the descriptor of the file, which the caller closes.
+  [[nodiscard]] int release_descriptor() { return descriptor_.release(); }
+
   Outcome outcome;
   std::uint64_t size = 0;  // of the segment, as member 0 wants it
 
@@ -202,14 +206,14 @@ class Attempt {
     errno = 0;
     const std::string path =
         fmt::format("/proc/{}/fd/{}", announcement.process, announcement.descriptor);
-    const Descriptor descriptor{announcement.name[0] != '\0'
-                                    ? ::shm_open(announcement.name.data(), O_RDWR, 0)
-                                    : ::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+    descriptor_ =
+        Descriptor{announcement.name[0] != '\0' ? ::shm_open(announcement.name.data(), O_RDWR, 0)
+                                                : ::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     struct stat status {};
-    if (!descriptor || ::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+    if (!descriptor_ || ::fstat(descriptor_.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
         static_cast<std::uint64_t>(status.st_size) != mapped(size))
       return fail();
-    mapping_ = Mapping{descriptor.get(), mapped(size)};
+    mapping_ = Mapping{descriptor_.get(), mapped(size)};
     if (!mapping_) return fail();
     if (std::memcmp(token(), &announcement.token, sizeof announcement.token) != 0) return fail();
   }
@@ -231,11 +235,12 @@ class Attempt {
 
 SharedSegment::SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes,
                              WaitMonitor& monitor, const WaitPoint& point, const Deadline& deadline,
-                             Backing backing) {
+                             Backing backing, int* descriptor) {
   const auto attempt_with = [&](Backing chosen) {
     Attempt attempt{members, monitor, point, deadline};
     data_ = attempt.run(bytes, chosen).release();
     size_ = attempt.size;
+    if (descriptor != nullptr && data_ != nullptr) *descriptor = attempt.release_descriptor();
     return attempt.outcome;
   };
   Outcome outcome = attempt_with(backing);

@@ -47,11 +47,11 @@ void ShmTransport::throw_if_ended() {
 
 void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
-  if (engine_.difference() != 0)
-    write_finding(finding, {}, [&] { return compare(); });
+  if (engine_.difference() != 0) write_finding(finding, {}, [&] { return compare(); });
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
-  (void)poll_until([&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
-                   Deadline{Deadline::Duration{1.0}});
+  (void)poll_until(
+      [&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
+      Deadline{Deadline::Duration{1.0}});
   engine_.give_up();
   has_thrown_ = true;
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
@@ -112,8 +112,7 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) cons
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
   const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
-    const std::string counts =
-        shm::counts_text(other.call, other.payload, engine_.group().size);
+    const std::string counts = shm::counts_text(other.call, other.payload, engine_.group().size);
     return fmt::format("{}, call {}",
                        detail::to_string(other.call, names.at(other.call.family()), counts), call);
   }

@@ -48,7 +48,7 @@ class ShmTransport::Operation final : public Pending {
   struct Record {
     explicit Record(const Call& c) : call{c} {}
     Call call;
-    shm::Progress progress;
+    shm::Progress progress{};
   };
   ShmTransport& transport_;
   std::unique_ptr<Record> record_;
@@ -67,8 +67,9 @@ std::string ShmTransport::why_not(const Call& call) const {
 
 void ShmTransport::run(const Call& call, Waiter& waiter) {
   shm::Progress progress;
-  if (engine_.run_small(progress, call, pauses_)) return;
-  if (progress.call == nullptr) {
+  const shm::Outcome outcome = engine_.run_small(progress, call, pauses_);
+  if (outcome == shm::Outcome::complete) return;
+  if (outcome == shm::Outcome::not_begun) {
     throw_if_ended();
     engine_.begin(progress, call);
   }
@@ -77,15 +78,17 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
 
 void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
   shm::Progress progress;
-  if (shm::meeting.run_small(engine_, progress, meeting, pauses_)) return;
-  if (progress.call == nullptr) {
+  const shm::Outcome outcome = shm::meeting.run_small(engine_, progress, meeting, pauses_);
+  if (outcome == shm::Outcome::complete) return;
+  if (outcome == shm::Outcome::not_begun) {
     throw_if_ended();
     engine_.begin(progress, meeting, shm::meeting);
   }
   poll(progress, meeting, waiter);
 }
 
-// Waits for an operation that has begun: spins, then yields the core, then waits through the waiter.
+// Waits for an operation that has begun: spins, then yields the core, then waits through the
+// waiter.
 void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
   try {
     engine_.advance();

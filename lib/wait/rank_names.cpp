@@ -13,9 +13,11 @@ RankNames RankNames::among(RankSet ranks) const {
   return names;
 }
 
+Rank RankNames::in_mesh(Rank rank) const { return ranks_ ? ranks_->at(rank.value()) : rank; }
+
 std::string RankNames::operator()(Rank rank) const {
-  const Rank in_mesh = ranks_ ? ranks_->at(rank.value()) : rank;
-  return fmt::format("{} ({})", in_mesh.value(), plan_ ? plan_->describe(in_mesh) : "no mesh");
+  const Rank number = in_mesh(rank);
+  return fmt::format("{} ({})", number.value(), plan_ ? plan_->describe(number) : "no mesh");
 }
 
 }  // namespace rankmesh

@@ -2,113 +2,23 @@
 #include "rankmesh/wait/wait_monitor.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "detail/monitor_state.hpp"
 #include "detail/send_and_forget.hpp"
+#include "detail/vigil.hpp"
+#include "mpi/detail/returned_errors.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh {
 namespace {
 
-using detail::send_and_forget;
-using mpi::check;
-using mpi::CommunicatorView;
-
-// MPI guarantees tags up to 32767.
-constexpr int question_tag = 32765;
-constexpr int answer_tag = 32766;
-constexpr int verdict_tag = 32767;
-constexpr std::size_t max_named = 32;
-
-constexpr std::uint64_t mark = 0x72616e6b6d657368;  // "rankmesh"
-
-// How the questions and answers work:
-//
-// A rank whose deadline has passed sends a question to every other member of its wait point. A
-// member that waits somewhere in this class answers with its own wait point: the same key means
-// that it is present, another key that it waits for something else. A member that does not answer
-// within the grace time is missing: it has crashed, computes, or is blocked outside of this class.
-// The rank then sends a verdict with the finding to the members that are present, so that they
-// throw the same error and do not have to ask. If the deadlines of several ranks pass at the same
-// moment, each of them asks; they may also receive a verdict while they wait for answers.
-//
-// Nothing else can be assumed of a missing rank, so no message here waits for its receiver.
-
-// A question or an answer.
-struct Note {
-  std::uint64_t mark_ = mark;
-  std::uint64_t key = 0;
-  std::uint64_t number = 0;  // of the question; an answer repeats it
-  char activity[64] = {};
-};
-
-// The finding of a rank that has asked, for the members that still wait at the same point.
-struct Verdict {
-  std::uint64_t mark_ = mark;
-  std::uint64_t key = 0;
-  std::int64_t missing_count = 0;
-  std::int64_t missing[max_named] = {};
-  char message[2048] = {};
-};
-
-template <std::size_t size>
-void copy_text(char (&to)[size], const std::string& text) {
-  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
-}
-
-Note note_of(const WaitPoint& point, std::uint64_t number) {
-  Note note;
-  note.key = point.key;
-  note.number = number;
-  copy_text(note.activity, point.activity);
-  return note;
-}
-
-template <class Message>
-struct Received {
-  int from;
-  Message message;
-};
-
-// Receives a message only if it has exactly the size of ours. On a communicator that the program
-// also uses, another message with the same tag may be its own.
-template <class Message>
-std::optional<Received<Message>> receive(const CommunicatorView& comm, int tag) {
-  int there = 0;
-  MPI_Status status;
-  check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm.native(), &there, &status), "MPI_Iprobe");
-  if (there == 0) return std::nullopt;
-  int size = 0;
-  check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-  if (size != sizeof(Message)) return std::nullopt;
-  Received<Message> received{status.MPI_SOURCE, {}};
-  check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(),
-                 MPI_STATUS_IGNORE),
-        "MPI_Recv");
-  if (received.message.mark_ != mark) return std::nullopt;
-  return received;
-}
-
-Verdict verdict_of(std::uint64_t key, const std::vector<Rank>& missing,
-                   const std::string& message) {
-  Verdict verdict;
-  verdict.key = key;
-  verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), max_named));
-  for (std::size_t i = 0; i < missing.size() && i < max_named; ++i)
-    verdict.missing[i] = missing[i].value();
-  copy_text(verdict.message, message);
-  return verdict;
-}
-
-constexpr const char* timeout_hint =
-    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
-    "sets the time limit";
+constexpr const char* given_up_hint = "see the error of the rank that gave up";
+constexpr std::size_t most_verdicts = 64;
 
 // Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later.
 constexpr Backoff::Options pauses{
@@ -116,113 +26,154 @@ constexpr Backoff::Options pauses{
 
 }  // namespace
 
-WaitMonitor::WaitMonitor(CommunicatorView comm, Audience audience, RankNames names)
-    : comm_{comm}, audience_{audience}, names_{std::move(names)} {}
+namespace detail {
+
+std::optional<RankActivity> MonitorState::look(int member) const {
+  if (context == nullptr || context->board == nullptr) return std::nullopt;
+  return context->board->look(in_mesh(member));
+}
+
+void MonitorState::answer(const WaitPoint& point) {
+  while (const auto question = receive<Note>(comm, question_tag)) {
+    const std::uint64_t asked = question->message.key;
+    const auto verdict = std::ranges::find(given_up, asked, &Verdict::key);
+    if (asked != point.key && verdict != given_up.end())
+      send_and_forget(comm, question->from, verdict_tag, *verdict);
+    else
+      send_and_forget(comm, question->from, answer_tag, note_of(point, question->message.number));
+  }
+}
+
+void MonitorState::hear(const WaitPoint& point) {
+  while (const auto received = receive<Verdict>(comm, verdict_tag)) {
+    const Verdict& verdict = received->message;
+    const bool is_mine = verdict.concerns(point, received->from);
+    // A scope does not recover. A point without a scope may be tried again.
+    if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) remember(*received);
+    if (is_mine) throw_verdict(point, verdict);
+  }
+  const auto earlier = std::ranges::find_if(
+      heard, [&](const auto& known) { return known.message.concerns(point, known.from); });
+  if (earlier == heard.end()) return;
+  const Verdict verdict = earlier->message;
+  if (verdict.scope == 0) heard.erase(earlier);
+  throw_verdict(point, verdict);
+}
+
+void MonitorState::remember(const Received<Verdict>& received) {
+  heard.push_back(received);
+  if (heard.size() > most_verdicts) heard.pop_front();
+}
+
+void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {
+  last_failure = verdict.message;
+  given_up.push_back(verdict);  // also for those who ask this rank
+  given_up.back().key = point.key;
+  if (given_up.size() > most_verdicts) given_up.pop_front();
+  if (verdict.is_timeout != 0)
+    throw TimeoutError{verdict.message, timeout_hint, verdict.missing_ranks()};
+  throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
+}
+
+void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
+                        const std::vector<int>& present) {
+  last_failure = finding.message;
+  const Verdict verdict = verdict_of(point, {in_mesh(comm.rank())}, why);
+  for (const int member : point.members) {
+    if (member == comm.rank()) continue;
+    const bool is_present = std::ranges::find(present, member) != present.end();
+    // A rank that is not here might never receive a message on a communicator of the program, and
+    // where the point may repeat, it might take the message for one about its next wait.
+    if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
+      send_and_forget(comm, member, verdict_tag, is_present ? finding : verdict);
+  }
+  given_up.push_back(verdict);
+  if (given_up.size() > most_verdicts) given_up.pop_front();
+}
+
+void MonitorState::come_back(const WaitPoint& point) {
+  std::erase_if(given_up, [&](const Verdict& verdict) { return verdict.key == point.key; });
+}
+
+}  // namespace detail
+
+WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names)
+    : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names))} {}
+WaitMonitor::~WaitMonitor() = default;
+WaitMonitor::WaitMonitor(WaitMonitor&&) noexcept = default;
+WaitMonitor& WaitMonitor::operator=(WaitMonitor&&) noexcept = default;
+
+void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
+  state_->context = std::move(context);
+}
+
+const std::string& WaitMonitor::last_failure() const { return state_->last_failure; }
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {
-  wait(
-      [&] {
-        int done = 0;
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
-                          MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-        return done != 0;
-      },
-      point, deadline);
+  try {
+    wait(
+        [&] {
+          int done = 0;
+          const mpi::ReturnedErrors returned{MPI_COMM_WORLD};
+          mpi::check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
+                                 MPI_STATUSES_IGNORE),
+                     "MPI_Testall");
+          return done != 0;
+        },
+        point, deadline);
+  } catch (...) {
+    mpi::record_abandoned(point.activity);  // the requests are still active
+    throw;
+  }
 }
 
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,
                        const Deadline& deadline) {
   Backoff backoff{pauses};
-  // On a communicator that the program also uses, a message may be its own. There, nothing is
-  // received before the wait has lasted so long that something is probably wrong.
-  const Deadline silence{
-      Deadline::Duration{audience_ == Audience::own ? 0.0 : std::min(5.0, deadline.seconds() / 2)}};
-  for (int polls = 1; !done(); ++polls) {
-    if (deadline.passed() && !conclude(done, point, deadline)) return;
-    if (polls % 64 == 0 && silence.passed()) serve(point);
+  detail::Vigil vigil{*state_, point, deadline};
+  if (!state_->given_up.empty()) state_->come_back(point);
+  const auto is_done = [&] {
+    try {
+      return done();
+    } catch (const UsageError&) {
+      throw;  // the operation is complete, or has not begun
+    } catch (const Error& error) {
+      give_up(point, error.message());
+      throw;
+    } catch (...) {
+      give_up(point, "an exception of the program");
+      throw;
+    }
+  };
+  for (int polls = 1; !is_done(); ++polls) {
+    if (polls % 64 == 0 || deadline.passed()) vigil.look();
     backoff.pause();
   }
 }
 
-// Answers the questions of other ranks, and throws if there is a verdict on the point of this rank.
-void WaitMonitor::serve(const WaitPoint& point) {
-  while (const auto question = receive<Note>(comm_, question_tag))
-    send_and_forget(comm_, question->from, answer_tag, note_of(point, question->message.number));
-  while (const auto received = receive<Verdict>(comm_, verdict_tag)) {
-    const Verdict& verdict = received->message;
-    if (verdict.key != point.key) continue;  // this rank no longer waits at that point
-    throw TimeoutError{
-        verdict.message, timeout_hint, {verdict.missing, verdict.missing + verdict.missing_count}};
-  }
+void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
+  const auto is_same = [&](const detail::Verdict& verdict) { return verdict.key == point.key; };
+  if (std::ranges::any_of(state_->given_up, is_same)) return;
+  const std::string why = fmt::format(
+      "rank {} gave up {}: {}", state_->names(Rank{state_->comm.rank()}), point.activity, reason);
+  state_->tell(point, why, detail::verdict_of(point, {}, why), {});
 }
 
-// Asks the other members and throws the finding. Returns false if the wait ended meanwhile.
-bool WaitMonitor::conclude(const std::function<bool()>& done, const WaitPoint& point,
-                           const Deadline& deadline) {
-  serve(point);  // there may already be a verdict
-  const std::uint64_t number = ++questions_;
-  const Note question = note_of(point, number);
-  std::vector<int> silent;
-  for (const int member : point.members)
-    if (member != comm_.rank()) silent.push_back(member);
-  for (const int member : silent) send_and_forget(comm_, member, question_tag, question);
-
-  std::vector<int> present;
-  std::vector<std::string> elsewhere;
-  const Deadline grace{Deadline::Duration{std::clamp(deadline.seconds(), 0.5, 2.0)}};
-  Backoff backoff{pauses};
-  while (!silent.empty() && !grace.passed()) {
-    if (done()) return false;
-    serve(point);
-    while (const auto received = receive<Note>(comm_, answer_tag)) {
-      const Note& answer = received->message;
-      if (answer.number != number || std::erase(silent, received->from) == 0)
-        continue;  // to an earlier question
-      if (answer.key == point.key)
-        present.push_back(received->from);
-      else
-        elsewhere.push_back(
-            fmt::format("{} waits in {}", names_(Rank{received->from}), answer.activity));
-    }
-    backoff.pause();
-  }
-
-  std::vector<Rank> missing{silent.begin(), silent.end()};
-  const std::string message =
-      fmt::format("{} did not end within {} s; {} (found by rank {})", point.activity,
-                  deadline.seconds(), absence_text(missing, elsewhere), comm_.rank());
-  const Verdict verdict = verdict_of(point.key, missing, message);
-  for (const int member : present) send_and_forget(comm_, member, verdict_tag, verdict);
-  throw TimeoutError{message, timeout_hint, std::move(missing)};
+void WaitMonitor::leave(const std::string& reason) {
+  const Rank self = state_->in_mesh(state_->comm.rank());
+  const std::string why =
+      fmt::format("rank {} left the mesh by an exception{}{}",
+                  state_->names(Rank{state_->comm.rank()}), reason.empty() ? "" : ": ", reason);
+  const WaitPoint everything{.scope = detail::Verdict::everything};
+  for (int member = 0; member < state_->comm.size(); ++member)
+    if (member != state_->comm.rank() && !state_->look(member))
+      detail::send_and_forget(state_->comm, member, detail::verdict_tag,
+                              detail::verdict_of(everything, {self}, why));
 }
 
-// Returns the part of the message that names the ranks that are not at the wait point.
-std::string WaitMonitor::absence_text(const std::vector<Rank>& missing,
-                                      const std::vector<std::string>& elsewhere) const {
-  if (missing.empty() && elsewhere.empty()) return "all of its ranks wait in it";
-  std::vector<std::string> named;
-  for (const Rank rank : missing) {
-    if (named.size() == max_named) {
-      named.push_back(fmt::format("and {} more", missing.size() - max_named));
-      break;
-    }
-    named.push_back(names_(rank));
-  }
-  std::string text;
-  if (!missing.empty())
-    text = fmt::format("missing rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(named, ", "));
-  if (!elsewhere.empty())
-    text += fmt::format("{}rank {}", missing.empty() ? "" : "; ", fmt::join(elsewhere, "; rank "));
-  return text;
-}
-
-void WaitMonitor::give_up(const WaitPoint& point, const std::string& message) {
-  const Verdict verdict =
-      verdict_of(point.key, {}, fmt::format("rank {} gave up: {}", comm_.rank(), message));
-  for (const int member : point.members)
-    if (member != comm_.rank()) send_and_forget(comm_, member, verdict_tag, verdict);
+void WaitMonitor::require_not_given_up(const WaitPoint& point) {
+  if (state_->audience == Audience::own) state_->hear(point);
 }
 
 }  // namespace rankmesh

@@ -3,54 +3,26 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <optional>
-#include <string>
-
 #include "rankmesh/base/error.hpp"
+#include "support/scoped_variable.hpp"
 
 using rankmesh::default_timeout;
 using rankmesh::UsageError;
-
-namespace {
-
-// Sets the variable for one test, and restores it.
-class Timeout {
- public:
-  Timeout() {
-    if (const char* text = std::getenv(name)) before_ = text;
-  }
-  ~Timeout() {
-    if (before_)
-      setenv(name, before_->c_str(), 1);
-    else
-      unsetenv(name);
-  }
-  Timeout(const Timeout&) = delete;
-  Timeout& operator=(const Timeout&) = delete;
-  static void set(const char* text) { setenv(name, text, 1); }
-  static void clear() { unsetenv(name); }
-
- private:
-  static constexpr const char* name = "RANKMESH_TIMEOUT";
-  std::optional<std::string> before_;
-};
-
-}  // namespace
+using rankmesh_test::ScopedVariable;
 
 TEST_CASE("RANKMESH_TIMEOUT is a positive number of seconds; without it there are 600") {
-  const Timeout timeout;
-  Timeout::clear();
+  const ScopedVariable timeout{"RANKMESH_TIMEOUT"};
+  timeout.clear();
   CHECK(default_timeout().count() == 600);
-  Timeout::set("");
+  timeout.set("");
   CHECK(default_timeout().count() == 600);
-  Timeout::set("0.5");
+  timeout.set("0.5");
   CHECK(default_timeout().count() == 0.5);
-  Timeout::set("1e9");  // thirty years: the largest
+  timeout.set("1e9");  // thirty years: the largest
   CHECK(default_timeout().count() == 1e9);
   for (const char* wrong : {"0", "-1", "1.1e9", "nan", "inf", "5s", "soon", " "}) {
     CAPTURE(wrong);
-    Timeout::set(wrong);
+    timeout.set(wrong);
     CHECK_THROWS_WITH_AS((void)default_timeout(), doctest::Contains("RANKMESH_TIMEOUT"),
                          UsageError);
   }

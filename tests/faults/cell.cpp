@@ -112,20 +112,21 @@ void run_steps(const Kind& kind, Cell& cell) {
   mesh.close();
 }
 
-// Returns the class of an exception, and its text.
-std::pair<std::string, std::string> described(const std::exception& error) {
-  const auto* own = dynamic_cast<const Error*>(&error);
-  const std::string text = own != nullptr ? own->message() : error.what();
-  if (dynamic_cast<const MismatchError*>(&error) != nullptr) return {"MismatchError", text};
-  if (dynamic_cast<const TimeoutError*>(&error) != nullptr) return {"TimeoutError", text};
-  if (dynamic_cast<const ClosedError*>(&error) != nullptr) return {"ClosedError", text};
-  if (dynamic_cast<const UsageError*>(&error) != nullptr) return {"UsageError", text};
-  if (dynamic_cast<const DataError*>(&error) != nullptr) return {"DataError", text};
-  if (dynamic_cast<const mpi::MpiError*>(&error) != nullptr) return {"MpiError", text};
-  return {own != nullptr ? "Error" : "exception", text};
-}
-
 }  // namespace
+
+Outcome outcome_of(const std::exception& error) {
+  const auto* own = dynamic_cast<const Error*>(&error);
+  Outcome result;
+  result.text = own != nullptr ? own->message() : error.what();
+  result.name = own != nullptr ? "Error" : "exception";
+  if (dynamic_cast<const MismatchError*>(&error) != nullptr) result.name = "MismatchError";
+  if (dynamic_cast<const TimeoutError*>(&error) != nullptr) result.name = "TimeoutError";
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) result.name = "UsageError";
+  if (dynamic_cast<const ClosedError*>(&error) != nullptr) result.name = "ClosedError";
+  if (dynamic_cast<const DataError*>(&error) != nullptr) result.name = "DataError";
+  if (dynamic_cast<const mpi::MpiError*>(&error) != nullptr) result.name = "MpiError";
+  return result;
+}
 
 void run_cell(const Kind& kind, const Settings& settings, std::int64_t bytes, MPI_Comm world,
               Outcome& outcome) {
@@ -135,7 +136,9 @@ void run_cell(const Kind& kind, const Settings& settings, std::int64_t bytes, MP
   try {
     run_steps(kind, cell);
   } catch (const std::exception& error) {
-    std::tie(outcome.name, outcome.text) = described(error);
+    const Outcome failed = outcome_of(error);
+    outcome.name = failed.name;
+    outcome.text = failed.text;
     cell.leak();
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -47,6 +48,9 @@ struct Outcome {
   std::vector<std::string> odd;   ///< Words that describe the call of the odd rank
   std::vector<std::string> good;  ///< Words that describe the call of the other ranks
 };
+
+/// Returns the outcome of a rank that ends with this exception.
+Outcome outcome_of(const std::exception& error);
 
 /// A cell while it runs. The functions that make a mistake get it.
 class Cell {

@@ -66,7 +66,7 @@ void of_half_floats(Cell& c) {
 
 void with_a_function(Cell& c) {
   const std::size_t n = c.floats();
-  c.expect({"tp.all_reduce(", elements(n - 1)}, {"tp.all_reduce(", elements(n)});
+  c.expect({"tp.all_reduce(", elements(n - 1, "")}, {"tp.all_reduce(", elements(n, "")});
   c.group->all_reduce(c.memory<float>(c.pick(n - 1, n)),
                       [](const float& a, const float& b) { return a + b; });
 }

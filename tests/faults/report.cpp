@@ -32,6 +32,11 @@ std::string quoted(const std::vector<std::string>& words) {
   return result + "]";
 }
 
+void print(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 void print_line(const Place& place, const Outcome& outcome, double seconds) {
@@ -43,8 +48,12 @@ void print_line(const Place& place, const Outcome& outcome, double seconds) {
       quoted(place.kind), place.bytes, to_string(place.expected), place.rank, place.ranks,
       place.odd, getpid(), outcome.name, quoted(outcome.at), seconds, quoted(outcome.wrong),
       quoted(outcome.odd), quoted(outcome.good), quoted(outcome.text));
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
+  print(line);
+}
+
+void print_process(int rank, const Outcome& outcome, double seconds) {
+  print(fmt::format("PROCESS {{\"rank\":{},\"outcome\":\"{}\",\"seconds\":{:.3f},\"text\":{}}}\n",
+                    rank, outcome.name, seconds, quoted(outcome.text)));
 }
 
 }  // namespace faults

@@ -21,4 +21,8 @@ struct Place {
 /// @param seconds  since the cell began
 void print_line(const Place& place, const Outcome& outcome, double seconds);
 
+/// Prints one line: the word PROCESS and a JSON object (fault_process.cpp).
+/// @param seconds  since the last good call
+void print_process(int rank, const Outcome& outcome, double seconds);
+
 }  // namespace faults

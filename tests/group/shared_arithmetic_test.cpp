@@ -2,9 +2,6 @@
 // Reductions of values at the limits of their types, by each transport on host memory.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "group/shared_cases.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -41,32 +38,6 @@ TEST_CASE("averages of unsigned numbers above half of their range, by each trans
     };
     check(std::uint64_t{3} << 62);
     check(std::uint32_t{3} << 30);
-    mesh.close();
-  }
-}
-
-// Whether min and max of a NaN and a number are the NaN differs between MPI libraries.
-TEST_CASE("a NaN: sums, products and averages of it are NaN, its neighbours are right") {
-  for (const std::string routes : {"*.*:host=shm", "*.*:host=mpi"}) {
-    CAPTURE(routes);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed(routes.c_str())};
-    const auto check = [&]<class T>(T nan) {
-      for (const ReduceOp op : all_reductions) {
-        CAPTURE(to_string(op));
-        const bool is_extreme = op == ReduceOp::min || op == ReduceOp::max;
-        const bool has_nan = is_extreme || rank() == size() / 2;
-        std::vector<T> values{2, has_nan ? nan : T{2}, 2};
-        mesh["tp"].all_reduce(values, op);
-        CHECK(std::isnan(values[1]));
-        T expected = 2;
-        if (op == ReduceOp::sum) expected = static_cast<T>(2 * size());
-        if (op == ReduceOp::prod) expected = static_cast<T>(std::exp2(size()));
-        CHECK(values[0] == expected);
-        CHECK(values[2] == expected);
-      }
-    };
-    check(std::numeric_limits<float>::quiet_NaN());
-    check(std::numeric_limits<double>::quiet_NaN());
     mesh.close();
   }
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# two_hosts.sh MESHINFO TEST: two emulated hosts of four ranks; discovery must see them, meshinfo must print them, and
-# the tests of groups and exchange must pass across them. Exits with 77 (skipped) and the reason if namespaces cannot be created.
+# two_hosts.sh MESHINFO TEST FINALIZES_EARLY: two emulated hosts of four ranks; discovery must see them, meshinfo must print
+# them, the tests of groups and exchange must pass across them, and jobs must end when one rank comes to MPI_Finalize before
+# the others. Exits with 77 (skipped) and the reason if namespaces cannot be created.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 meshinfo=$(realpath "$1")
 test=$(realpath "$2")
+finalizes_early=$(realpath "$3")
 output=$("$here/scripts/emulated-hosts" mpirun 2 4 "$meshinfo" show pp=2,dp=2,tp=2 2>&1) || {
   status=$?
   printf '%s\n' "$output" >&2
@@ -21,3 +23,6 @@ wants '^  tp +2 +4 +1 +0-1 +6-7 +4 +1$' # every tp group lies inside one
 wants '^  n0 h0: ranks 0-3, processes '
 wants '^  n1 h1: ranks 4-7, processes '
 "$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*,*/mesh/batch_*'
+RANKMESH_HOSTS_TIMEOUT=20 "$here/scripts/emulated-hosts" mpirun 2 1 "$finalizes_early"
+# One rank per host: waits between nodes.
+"$here/scripts/emulated-hosts" mpirun 2 1 "$test" '--source-file=*/mesh/waits_*' '--test-case=between nodes*'

@@ -304,6 +304,70 @@ TEST_CASE("check: other values of RANKMESH_CHECK are refused on all ranks") {
   setenv("RANKMESH_CHECK", "yes", 1);
   const std::string message =
       message_of<UsageError>([] { Mesh mesh(MPI_COMM_WORLD, "tp=auto"); });
-  CHECK_CONTAINS(message, "RANKMESH_CHECK must be 0 or 1, got 'yes'");
+  CHECK_CONTAINS(message, "the environment variable RANKMESH_CHECK must be 0 or 1, got 'yes'");
   setenv("RANKMESH_CHECK", kept.c_str(), 1);
+}
+
+// Without the option, what MPI itself finds is thrown. MPI raises errors of non-blocking collectives
+// on MPI_COMM_WORLD, whose handler ends the job by default.
+TEST_CASE("check: without it, MPI's errors are thrown and never end the job") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  for (const bool is_async : {true, false}) {
+    MeshOptions options = checked(2.0);
+    options.check = false;
+    if (!is_async) options.deadline = Deadline::Duration{2.0};  // polls too
+    Adopted a{options};  // its communicator has MPI's default handler
+    std::vector<float> values(is_last() ? 300000 : 150000, 1.0F);
+    int failed = 0;
+    try {
+      is_async ? a.group->all_reduce_async(values).wait() : a.group->all_reduce(values);
+    } catch (const Error&) {
+      failed = 1;
+    }
+    int any = 0;
+    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(any == 1);
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+    CHECK(handler == MPI_ERRORS_ARE_FATAL);
+    wait_for_all();
+  }
+}
+
+namespace {
+int program_errors = 0;
+void count_error(MPI_Comm*, int*, ...) { ++program_errors; }
+}  // namespace
+
+TEST_CASE("check: errors of the program's communicators reach the program's handler") {
+  MPI_Errhandler counting = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(count_error, &counting);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, counting);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, counting);
+  program_errors = 0;
+  const int value = 0;
+  {
+    MeshOptions options = checked();
+    options.check = false;
+    Adopted a{options};
+    std::vector<int> ones{1};
+    Work work = a.group->all_reduce_async(ones);
+    (void)work.test();
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, own);
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+    CHECK(program_errors == 2);
+    work.wait();
+    CHECK(ones[0] == size());
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+    a.mesh.close();
+    MPI_Comm_free(&a.comm);
+  }
+  MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+  CHECK(program_errors == 4);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&own);
+  MPI_Errhandler_free(&counting);
 }

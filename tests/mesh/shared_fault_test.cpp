@@ -41,8 +41,9 @@ TEST_CASE("a rank that skips a collective in shared memory is named, and the gro
     std::vector<double> values(count, 1.0);
     mesh["tp"].all_reduce(values);
     if (rank() != last()) {
-      names_the_last([&] { mesh["tp"].all_reduce(values); }, count == 1 ? "tp.all_reduce(1 x float64, sum, in place), call 2 "
-                                 : "tp.all_reduce(100000 x float64, sum, in place), call 2 ");
+      names_the_last([&] { mesh["tp"].all_reduce(values); },
+                     count == 1 ? "tp.all_reduce(1 x float64, sum, in place), call 2 "
+                                : "tp.all_reduce(100000 x float64, sum, in place), call 2 ");
       CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
     }
     wait_for_all();

@@ -53,8 +53,9 @@ class Job {
   // over the job.
   // @param devices  auto, off or shared.
   OpenMesh open(const MeshArguments& arguments, const std::string& devices = "off");
-  // Skips the finalisation of MPI, which would wait for ranks that are missing.
-  void abandon();
+  // Ends the whole job after an error, if this process has joined one: other ranks may be missing,
+  // and the mesh is not closed.
+  void abort(int status);
 
  private:
   struct State;

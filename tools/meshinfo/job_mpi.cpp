@@ -146,8 +146,9 @@ struct Job::State {
 Job::Job() = default;
 Job::~Job() = default;
 
-// The environment is leaked on purpose: its destructor would wait for the missing ranks.
-void Job::abandon() { static_cast<void>(state_.release()); }
+void Job::abort(int status) {
+  if (state_ != nullptr) MPI_Abort(MPI_COMM_WORLD, status);
+}
 
 bool Job::prints() const { return state_ ? state_->rank == 0 : is_printing_rank(); }
 

@@ -28,7 +28,7 @@ rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
 
 OpenMesh Job::open(const MeshArguments& arguments, const std::string&) { return {plan(arguments)}; }
 
-void Job::abandon() {}
+void Job::abort(int) {}
 
 std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
 void OpenMesh::close() {}

@@ -55,11 +55,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return meshinfo::fail(rankmesh::UsageError{
         error.what(), "meshinfo --help lists the subcommands and their options"});
-  } catch (const rankmesh::TimeoutError& error) {
-    program.job.abandon();
-    return meshinfo::fail(error);
   } catch (const std::exception& error) {
-    return meshinfo::fail(error);
+    const int status = meshinfo::fail(error);
+    program.job.abort(status);
+    return status;
   }
   return program.status;
 }

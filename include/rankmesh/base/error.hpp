@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,7 @@ class RANKMESH_API Error : public std::runtime_error {
  private:
   std::string message_;
   std::string hint_;
+  std::shared_ptr<const std::string> alive_;  // says that the error has not been handled yet
 };
 
 /// A mesh string, a mesh file or a layout is invalid.
@@ -101,14 +103,7 @@ class RANKMESH_API MismatchError : public Error {
   bool is_common_;
 };
 
-/// Another rank gave up an operation or left the mesh, so the operation of this rank can never be
-/// complete. The message names that rank and its reason.
-class RANKMESH_API PeerError : public Error {
- public:
-  using Error::Error;
-};
-
-/// A wait did not end before its deadline.
+/// A wait did not end before its deadline, or cannot end (PeerError).
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
@@ -118,6 +113,15 @@ class RANKMESH_API TimeoutError : public Error {
 
  private:
   std::vector<Rank> missing_;
+};
+
+/// Another rank has ended, has left the mesh or has given up an operation, so the operation of this
+/// rank can never be complete. The message names that rank and its reason. It is thrown before the
+/// deadline, and also where there is none.
+class RANKMESH_API PeerError : public TimeoutError {
+ public:
+  explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {})
+      : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
 };
 
 }  // namespace rankmesh

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Log messages. rankmesh prints nothing unless the program passes a sink or the environment
-// variable RANKMESH_LOG requests one.
+// Log messages. Without a sink of the program, rankmesh prints only reports of stalls and of ranks
+// that end abnormally.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,38 @@
 
 namespace rankmesh {
 
-/// The importance of a message. The levels are in ascending order.
+/// The importance of a message, in rising order.
 enum class LogLevel : std::uint8_t { debug, info, warning };
 /// Returns "debug", "info" or "warning".
 RANKMESH_API std::string_view to_string(LogLevel level);
 
-/// A function that receives one message. The message does not end with a newline. The function runs
-/// on the thread that called rankmesh, and it must not call rankmesh.
+/// A function that receives one message, without a line end. It must not call rankmesh. It runs on
+/// the thread that called rankmesh; reports of stalls may also come from the watchdog thread.
+/// rankmesh calls the sink of a mesh from one thread at a time.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// Returns the sink that the environment variable `RANKMESH_LOG` requests. If the value is `debug`,
-/// `info` or `warning`, the sink writes all messages of at least this level to stderr. If the
-/// variable is unset or has any other value, the result is an empty sink.
+/// What rankmesh prints to stderr if the program has set no sink.
+enum class LogChoice : std::uint8_t {
+  debug,    ///< All messages.
+  info,     ///< Messages of the level `info` and above.
+  warning,  ///< Warnings.
+  reports,  ///< Only reports of stalls and of ranks that end abnormally. This is the default.
+  off,      ///< Nothing.
+};
+/// Returns the name of the choice, as `RANKMESH_LOG` spells it.
+RANKMESH_API std::string_view to_string(LogChoice choice);
+
+/// Returns the choice of the environment variable `RANKMESH_LOG`: `off`, `debug`, `info` or
+/// `warning`, and LogChoice::reports if the variable is not set or empty.
+/// @throws UsageError  The variable has another value.
+RANKMESH_API LogChoice log_choice_from_environment();
+
+/// Returns the sink for a choice: it writes messages of that level and above to stderr. The sink is
+/// empty for `reports` and `off`.
+RANKMESH_API LogSink log_sink_for(LogChoice choice);
+
+/// Returns the sink for the environment variable `RANKMESH_LOG`.
+/// @throws UsageError  The variable has a value that it cannot have.
 RANKMESH_API LogSink log_sink_from_environment();
 
 }  // namespace rankmesh

@@ -26,8 +26,8 @@ enum class DeviceUse : std::uint8_t {
   required,
 };
 
-/// Holds the options of a mesh. All options except `log` and `device` must be the same on every
-/// rank. If they differ, the constructor of the mesh throws MismatchError.
+/// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
+/// every rank. If they differ, the constructor of the mesh throws MismatchError.
 struct MeshOptions {
   /// The time limit for opening and closing the mesh, for creating and closing dynamic groups, and
   /// for Work::wait(). If `timeout` is empty, default_timeout() applies.
@@ -35,7 +35,8 @@ struct MeshOptions {
   /// The time limit for blocking operations on host memory. If `deadline` is empty, these
   /// operations call the blocking functions of MPI, which can wait for ever. If `deadline` is set,
   /// rankmesh polls instead, and throws a TimeoutError that names the missing ranks. For small
-  /// messages, polling takes about twice as long as a blocking function.
+  /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
+  /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
   /// Compares every call before it is carried out: also collectives of groups that span nodes or
   /// were adopted, messages between two members, and calls on device memory. Without this option,
@@ -43,8 +44,13 @@ struct MeshOptions {
   /// what is found and at which cost. If `check` is empty, the environment variable
   /// `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
   std::optional<bool> check{};
+  /// The length of a wait that is reported to the log: once, and again at doubled intervals. If
+  /// `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets it. The default
+  /// is 30 s.
+  std::optional<Deadline::Duration> stall{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
-  /// `RANKMESH_LOG` determines where the messages go.
+  /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh
+  /// only writes reports of stalls and of ranks that ended abnormally, to stderr.
   LogSink log{};
   /// Says whether the mesh opens NCCL communicators.
   DeviceUse devices = DeviceUse::automatic;

@@ -24,23 +24,49 @@ enum class NcclLaunchOrder : std::uint8_t {
               ///< (NCCL 2.26), unless the variable is already set.
 };
 
+/// What an Environment that initialised MPI does at its end if MPI cannot be finalised.
+enum class UncleanEnd : std::uint8_t {
+  abort_job,          ///< Writes one line to stderr, and ends the job with MPI_Abort.
+  leave_to_launcher,  ///< Writes one line to stderr, and neither finalises MPI nor ends the job.
+                      ///< The launcher finds a process that has ended without MPI_Finalize.
+};
+
 /// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
-/// initialised when the constructor runs, this object neither initialises nor finalises MPI.
+/// initialised when the constructor runs, this object neither initialises nor finalises MPI, and
+/// does nothing of the following. rankmesh::run() makes an Environment and also handles exceptions.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
-/// collective if it finalises MPI. If an exception unwinds the stack, the destructor does not
-/// finalise MPI. In this situation, other ranks may wait in another operation, and MPI_Finalize
-/// would wait for these ranks. The launcher then ends the job because of this rank's error.
+/// collective if it finalises MPI.
+///
+/// MPI_Finalize waits for all ranks, and it can crash while operations are in progress. Therefore
+/// the destructor does not finalise MPI in these cases:
+/// - A mesh was opened and not closed. Other ranks may wait for this rank.
+/// - A wait for an operation of MPI has failed. MPI may still use the memory of that operation.
+/// - An exception unwinds the stack. Other ranks may wait in another operation.
+///
+/// In the first two cases, the destructor writes one line to stderr and calls MPI_Abort on
+/// MPI_COMM_WORLD with status 1. In the third case, the program can first handle the exception.
+/// When the process ends, it writes the line and calls MPI_Abort with the status of the process. If
+/// that status is 0 and neither of the first two cases applies, the process finalises MPI instead.
+/// If the program creates a new Environment after the exception, this Environment takes over.
+///
+/// While this object exists, exit() and exceptions that the program does not catch end the job in
+/// the same way. For these exceptions, the constructor sets a handler with std::set_terminate. The
+/// handler writes the text of the exception, and also runs the handler that was set before. The
+/// environment variable RANKMESH_LOG=off silences the lines.
 class RANKMESH_API Environment {
  public:
   /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so
   /// a program must create this object before the first mesh.
+  /// @param end    what to do if MPI cannot be finalised.
   /// @throws UsageError if MPI has already been finalised, or if MPI provides a lower thread level
   /// than `wanted`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
-                       NcclLaunchOrder order = NcclLaunchOrder::unchanged);
+                       NcclLaunchOrder order = NcclLaunchOrder::unchanged,
+                       UncleanEnd end = UncleanEnd::abort_job);
   Environment(int& argc, char**& argv, ThreadLevel wanted = ThreadLevel::funneled,
-              NcclLaunchOrder order = NcclLaunchOrder::unchanged);
+              NcclLaunchOrder order = NcclLaunchOrder::unchanged,
+              UncleanEnd end = UncleanEnd::abort_job);
   ~Environment();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
@@ -50,7 +76,7 @@ class RANKMESH_API Environment {
   [[nodiscard]] ThreadLevel thread_level() const noexcept { return level_; }
 
  private:
-  Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunchOrder order);
+  Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunchOrder order, UncleanEnd end);
 
   bool initialised_here_ = false;
   ThreadLevel level_ = ThreadLevel::single;

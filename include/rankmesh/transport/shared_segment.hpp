@@ -55,12 +55,14 @@ class RANKMESH_API SharedSegment {
   /// @param bytes  The size in bytes. Only the value of member 0 is used; 0 is treated as 1.
   /// @param point  The wait point of the members. It contains their ranks in the communicator of
   ///               the wait monitor.
+  /// @param descriptor  If not null, it receives a descriptor of the file behind the segment, which
+  ///                    this process has opened itself. The caller closes it.
   /// @throws SharedMemoryError on all members if a member cannot create or map the segment. The
   /// text is the same on every member.
   /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
                 const WaitPoint& point, const Deadline& deadline,
-                Backing backing = Backing::automatic);
+                Backing backing = Backing::automatic, int* descriptor = nullptr);
   ~SharedSegment() { unmap(); }
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}

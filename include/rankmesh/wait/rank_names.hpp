@@ -26,6 +26,11 @@ class RANKMESH_API RankNames {
   /// rank `ranks.at(k)` of the mesh.
   [[nodiscard]] RankNames among(RankSet ranks) const;
 
+  /// Returns an object that describes the ranks of the whole mesh.
+  [[nodiscard]] RankNames of_mesh() const { return RankNames{plan_}; }
+  /// Returns the number in the mesh of a rank of the communicator.
+  [[nodiscard]] Rank in_mesh(Rank rank) const;
+
   /// Returns a text with the number of the rank in the mesh and its coordinates.
   [[nodiscard]] std::string operator()(Rank rank) const;
 

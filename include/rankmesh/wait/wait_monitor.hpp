@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits with a deadline. After the deadline, such a wait finds out which ranks are missing.
+// Waits with a deadline that find out which ranks are missing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
@@ -19,62 +19,78 @@
 
 namespace rankmesh {
 
-/// Waits with a deadline, and names the missing ranks once the deadline has passed. torch's
+namespace detail {
+struct MonitorState;
+struct WaitContext;
+}  // namespace detail
+
+/// Waits with a deadline, and says what the missing ranks do once the deadline has passed. torch's
 /// `monitored_barrier` does this for a barrier; this class does it for any wait.
 ///
-/// A rank that waits in this class answers the questions of other ranks. When the deadline of a
-/// rank passes, this rank asks the other members of its wait point what they are doing:
-/// - A member that waits at the same point is present.
-/// - A member that waits at another point is reported together with that point.
-/// - A member that does not answer is missing.
+/// A rank that waits in this class publishes its wait on the board of its node, and answers the
+/// questions of ranks on other nodes. Shortly before its deadline, and again when the deadline has
+/// passed, it asks the members on other nodes what they do, and reads the board for the members on
+/// its own node. So it can tell members that have ended, are stopped, are not in rankmesh, or wait
+/// at another point. The error is thrown at most half a second after the deadline. The finding is
+/// sent to the other members: those at the same point throw the same error, and those that come
+/// later learn that this rank has given up, and why.
 ///
-/// The rank sends its verdict to the members that are present, so that they throw the same error.
-/// If the deadlines of several ranks pass at the same moment, each of these ranks may reach its own
-/// verdict.
+/// If a member on this node has ended, or has left the mesh by an exception, the wait ends within a
+/// second, whatever its deadline.
 ///
-/// The cost is two calls of MPI_Iprobe per 64 polls. After the deadline, each member receives a
-/// question of 88 bytes and sends an answer of the same size.
+/// Cost: nothing beyond the polls for a wait that ends within 64 polls; then one MPI_Iprobe per 64
+/// polls. Before and after a deadline each member on another node gets a message of 160 bytes and
+/// answers with another one; the verdict has 2.4 kB.
 ///
-/// The monitor sends its messages on the given communicator with the tags 32765 to 32767. If the
-/// program uses the same communicator, the monitor receives no message until a wait has lasted 5 s,
-/// or half of the time until its deadline if that is shorter. After this time, the monitor receives
-/// only messages that have exactly the size of its own messages, and it discards those that lack
-/// its mark.
+/// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
+/// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
+/// half of its deadline). After that, it receives only messages that have exactly its own size and
+/// its own mark.
 ///
-/// Only one thread at a time may use an object of this class.
+/// Thread safety: one thread at a time.
 class RANKMESH_API WaitMonitor {
  public:
-  /// Says who uses the communicator: only the monitor (`own`), or the program as well (`shared`).
+  /// Says whose messages travel on the communicator: only messages of the monitor (`own`), or
+  /// messages of the user's program as well (`shared`).
   enum class Audience : std::uint8_t { own, shared };
 
-  /// @param names  the object that describes the ranks of the communicator in messages.
+  /// @param names  The names of the communicator's ranks in messages.
   WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names);
+  ~WaitMonitor();
+  WaitMonitor(WaitMonitor&&) noexcept;
+  WaitMonitor& operator=(WaitMonitor&&) noexcept;
 
   /// Polls until all requests are complete.
-  /// @throws TimeoutError if the deadline passes. The error names the missing ranks. The requests
-  /// are then still active, so MPI may still use their memory.
+  /// @throws TimeoutError  The deadline has passed. The error says what the missing ranks do. The
+  ///                       requests are then still active, so MPI may still use their memory.
+  /// @throws PeerError     A member has failed or has given up. The same holds for the requests.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
-  /// Polls until `done` returns true. Exceptions that `done` throws leave this function.
-  /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
+  /// Polls until `done` returns true.
+  /// @throws TimeoutError, PeerError, and every exception that `done` throws. After an exception
+  /// that is not a
+  ///         UsageError, this rank has given up the point; see give_up().
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);
 
-  /// Makes the other members throw a TimeoutError that contains `reason`. This applies to members
-  /// that already wait at this point and to members that reach it later. A rank calls this function
-  /// if it has failed and will not complete the operation. The function does not wait for other
-  /// ranks.
+  /// Makes every other member that waits at this point, or later comes to it, throw a PeerError
+  /// that contains `reason`. Local; call it when this rank has failed and will not complete the
+  /// operation. A second call for the same point does nothing, unless this rank has waited at the
+  /// point again.
   void give_up(const WaitPoint& point, const std::string& reason);
+  /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
+  /// Local; it receives the messages that have arrived.
+  void require_not_given_up(const WaitPoint& point);
+  /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
+  /// for this rank end. Local. The board tells the ranks on this node.
+  void leave(const std::string& reason);
+  /// Returns why this rank has given up its last wait; empty if it has not.
+  [[nodiscard]] const std::string& last_failure() const;
+
+  /// Sets the board of the node and the log, which the mesh owns. A monitor without them tells less
+  /// about missing ranks, and reports no stalls.
+  void set_context(std::shared_ptr<const detail::WaitContext> context);
 
  private:
-  void serve(const WaitPoint& point);
-  bool conclude(const std::function<bool()>& done, const WaitPoint& point,
-                const Deadline& deadline);
-  [[nodiscard]] std::string absence_text(const std::vector<Rank>& missing,
-                                         const std::vector<std::string>& elsewhere) const;
-
-  mpi::CommunicatorView comm_;
-  Audience audience_;
-  std::uint64_t questions_ = 0;  // number of the last question, which its answers repeat
-  RankNames names_;
+  std::unique_ptr<detail::MonitorState> state_;
 };
 
 }  // namespace rankmesh

@@ -17,8 +17,15 @@ namespace rankmesh {
 struct RANKMESH_API WaitPoint {
   std::uint64_t key = 0;
   /// The name of the activity in messages. The name may differ between members.
-  std::string activity;
-  std::vector<int> members;  ///< The members, as ranks of the monitor's communicator.
+  std::string activity{};
+  std::vector<int> members{};  ///< The members, as ranks of the monitor's communicator.
+  /// If it is not 0, a member that gives up this point also ends all later waits of the other
+  /// members at points of the same scope, for example at later operations of the same group. It is
+  /// the same on all members.
+  std::uint64_t scope = 0;
+  /// Says whether the members may wait under the same key again after a failure. A member that
+  /// gives up then ends only the waits that have begun.
+  bool may_repeat = false;
 
   /// Creates a wait point for a set of ranks.
   /// @param identity  a text that is the same on all members. Its hash is the key.

@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include "rankmesh/base/settings.hpp"
 
 namespace rankmesh::nccl {
 namespace {
@@ -31,8 +31,7 @@ const Library& Library::load() {
 }
 
 Library::Library() {
-  const char* chosen = std::getenv("RANKMESH_NCCL_LIBRARY");
-  const std::string asked = chosen != nullptr && *chosen != '\0' ? chosen : "libnccl.so.2";
+  const std::string asked = environment_variable("RANKMESH_NCCL_LIBRARY").value_or("libnccl.so.2");
   // NCCL is opened at run time and not linked, so that one build of rankmesh also runs on machines
   // without NCCL, and the user can choose the version. RTLD_LOCAL keeps its symbols from libraries
   // that the program links. It is never closed: NCCL's threads run until the process ends.

@@ -13,7 +13,7 @@ namespace rankmesh::detail {
 inline constexpr int max_tag = 16383;
 /// The largest number of elements of a buffer. Above it, the number of bytes of a group's blocks
 /// could overflow 64 bits.
-inline constexpr std::uint64_t largest_buffer = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t largest_buffer = (std::uint64_t{1} << 48) - 1;
 
 /// Checks the counts, types, ranks, tag and overlap of a call. Local.
 /// @throws UsageError  It names the group, the operation and the problem.
@@ -39,10 +39,14 @@ template <Operation operation>
     return a + static_cast<std::uintptr_t>(in.count * width) <= b ||
            b + static_cast<std::uintptr_t>(out.count * width) <= a;
   };
-  // Whether the memory exists and its bytes can be counted.
+  // Whether memory exists. Its bytes must be countable, too.
   const auto exists = [&](const auto& buffer) {
-    return (buffer.data != nullptr || buffer.count == 0) &&
-           static_cast<std::uint64_t>(buffer.count) <= largest_buffer;
+    return buffer.data != nullptr ? static_cast<std::uint64_t>(buffer.count) <= largest_buffer
+                                  : buffer.count == 0;
+  };
+  const auto both_exist = [&] {
+    return static_cast<std::uint64_t>(in.count | out.count) <= largest_buffer &&
+           (in.data != nullptr || in.count == 0) && (out.data != nullptr || out.count == 0);
   };
   const auto is_tag = [&] {
     return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
@@ -53,36 +57,33 @@ template <Operation operation>
     case Operation::broadcast:
       return is_member(call.root) && exists(out);
     case Operation::all_reduce:
-      return exists(in) && exists(out) && in.count == out.count && (begins(0) || is_apart());
+      return both_exist() && in.count == out.count && (begins(0) || is_apart());
     case Operation::reduce:
       return is_member(call.root) && exists(in) &&
              (call.root != self ||
               (exists(out) && in.count == out.count && (begins(0) || is_apart())));
     case Operation::all_gather:
-      return exists(in) && exists(out) && out.count == size * in.count &&
+      return both_exist() && out.count == size * in.count &&
              (is_apart() || begins(self.value() * in.count));
     case Operation::gather:
       return is_member(call.root) && exists(in) &&
-             (call.root != self ||
-              (exists(out) && out.count == size * in.count &&
-               (is_apart() || begins(self.value() * in.count))));
+             (call.root != self || (exists(out) && out.count == size * in.count &&
+                                    (is_apart() || begins(self.value() * in.count))));
     case Operation::reduce_scatter:
-      return exists(in) && exists(out) && in.count == size * out.count && is_apart();
+      return both_exist() && in.count == size * out.count && is_apart();
     case Operation::scatter:
       return is_member(call.root) && exists(out) &&
-             (call.root != self ||
-              (exists(in) && in.count == size * out.count &&
-               (is_apart() || begins(-self.value() * out.count))));
+             (call.root != self || (exists(in) && in.count == size * out.count &&
+                                    (is_apart() || begins(-self.value() * out.count))));
     case Operation::all_to_all:
-      return exists(in) && exists(out) && in.count == out.count && in.count % size == 0 &&
+      return both_exist() && in.count == out.count && in.count % size == 0 &&
              (begins(0) || is_apart());
     case Operation::send:
       return exists(in) && is_member(call.destination) && call.destination != self && is_tag();
     case Operation::recv:
       return exists(out) && is_member(call.source) && call.source != self && is_tag();
     case Operation::send_recv:
-      return exists(in) && exists(out) && is_member(call.destination) &&
-             is_member(call.source) && is_tag() &&
+      return both_exist() && is_member(call.destination) && is_member(call.source) && is_tag() &&
              call.destination != self && call.source != self && is_apart();
   }
   return false;

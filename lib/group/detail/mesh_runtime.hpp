@@ -49,7 +49,7 @@ struct MeshRuntime {
   OpenBatch batch;
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
-  std::atomic_flag busy;  ///< See CallLock.
+  std::atomic_flag busy;     ///< See CallLock.
 };
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead

@@ -2,6 +2,7 @@
 // The parts of a mesh.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "connection_plan.hpp"
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -39,8 +41,11 @@ struct MeshState {
   std::vector<std::shared_ptr<Connection>> connections;
   const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
-  Rendezvous rendezvous{};              ///< For dynamic groups and for open().
+  Rendezvous rendezvous{};  ///< For dynamic groups and for open().
+  /// The exceptions that unwound the stack when the mesh was opened.
+  const int exceptions = std::uncaught_exceptions();
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
+  mpi::OpenMark mark;                   ///< Until close(), MPI is not finalised.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
   /// Marks the mesh as closed; later operations throw ClosedError.
@@ -52,7 +57,7 @@ struct MeshState {
 
 /// Creates the transports of a group for host memory. Local.
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, const RankNames& names,
+                               const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared);
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.

@@ -16,8 +16,8 @@ namespace rankmesh::detail {
 struct CallDescriptor {
   /// Bits of `kind` that say how the call passes its buffers.
   enum Form : std::uint64_t {
-    in_place = 1U << 24,   ///< input and output are the same memory
-    blocks = 1U << 25,     ///< a v-form: the blocks have different sizes
+    in_place = 1U << 24,    ///< input and output are the same memory
+    blocks = 1U << 25,      ///< a v-form: the blocks have different sizes
     along_axis = 1U << 26,  ///< blocks along an axis other than the first
     user = 1U << 27,        ///< a reduction of the program
     symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
@@ -40,14 +40,14 @@ struct CallDescriptor {
     return static_cast<std::int64_t>(detail & 0xffffffffffff);
   }
   [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
-  /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different counts.
+  /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different
+  /// counts.
   std::int64_t count = 0;
 
   friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
   /// Returns whether two members' calls belong together.
   [[nodiscard]] bool matches(const CallDescriptor& other) const {
-    return kind == other.kind && detail == other.detail &&
-           (count == other.count || has(blocks));
+    return kind == other.kind && detail == other.detail && (count == other.count || has(blocks));
   }
 };
 
@@ -58,9 +58,10 @@ struct CallDescriptor {
          operation == Operation::scatter;
 }
 
-/// Returns the descriptor of a call. Local.
+/// Returns the descriptor of a call with equal blocks along the first axis and without a user's
+/// reduction. Local.
 /// @param operation  call.operation; a parameter, because the compiler may know it.
-[[gnu::always_inline]] inline CallDescriptor describe(const Call& call, Operation operation) {
+[[gnu::always_inline]] inline CallDescriptor describe_plain(const Call& call, Operation operation) {
   CallDescriptor descriptor;
   descriptor.kind = static_cast<std::uint64_t>(operation);
   descriptor.detail = static_cast<std::uint64_t>(call.family) << 48;
@@ -76,6 +77,12 @@ struct CallDescriptor {
   if ((operation == Operation::all_reduce || operation == Operation::all_to_all) &&
       call.in.data == call.out.data && call.in.count != 0)
     descriptor.kind |= CallDescriptor::in_place;
+  return descriptor;
+}
+
+/// Returns the descriptor of a call. Local.
+inline CallDescriptor describe(const Call& call, Operation operation) {
+  CallDescriptor descriptor = describe_plain(call, operation);
   if (call.has_blocks()) descriptor.kind |= CallDescriptor::blocks;
   if (call.rows != 1) {
     descriptor.kind |= CallDescriptor::along_axis;

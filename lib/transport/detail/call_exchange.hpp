@@ -88,6 +88,7 @@ class CallExchange {
   std::deque<std::shared_ptr<Comparison>> queue_;
   std::vector<Departure> departures_;  // one per member
   std::exception_ptr failure_;         // why the group has ended early
+  std::uint64_t failed_attempts_ = 0;  // to close the group
   bool has_thrown_ = false;            // on this rank
   int polls_ = 0;
 };

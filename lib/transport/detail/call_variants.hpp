@@ -8,6 +8,7 @@
 
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/wait/rank_names.hpp"
+#include "transport/detail/own_tags.hpp"
 
 namespace rankmesh::detail {
 
@@ -24,6 +25,7 @@ struct GroupMembers {
   RankSet ranks;     ///< Ranks of the mesh, in group order.
   RankNames names;
   std::vector<std::string> coordinators;  ///< The names of its coordinators, see Call::family.
+  GroupKey key{};
 
   /// Returns the name of a coordinator.
   [[nodiscard]] const std::string& name_of(std::size_t family) const {

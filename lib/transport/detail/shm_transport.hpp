@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/transport/transport.hpp"
@@ -28,18 +29,19 @@ namespace rankmesh {
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
 /// later calls of the other members throw it too.
-class ShmTransport final : public Transport {
+class RANKMESH_API ShmTransport final : public Transport {
  public:
   struct Place {
     std::vector<std::byte*> areas;     ///< Each member's memory, in group order.
     std::vector<std::int32_t> locals;  ///< Each member's number on the node.
     int self = 0;
     std::size_t slot_bytes = 0;
-    bool is_oversubscribed = false;  ///< The node has more ranks than cores.
+    bool is_oversubscribed = false;                  ///< The node has more ranks than cores.
     std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
-    RankSet ranks;                   ///< The members, for messages.
+    RankSet ranks;                                   ///< The members, for messages.
     RankNames names;
-    std::shared_ptr<SharedSegment> memory;  ///< Keeps the areas, if they belong to this group alone.
+    std::shared_ptr<SharedSegment>
+        memory;  ///< Keeps the areas, if they belong to this group alone.
 
     /// Identifies the group in this process: symmetric windows list the groups that they serve.
     [[nodiscard]] const void* key() const { return areas[static_cast<std::size_t>(self)]; }

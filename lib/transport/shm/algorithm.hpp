@@ -111,6 +111,13 @@ struct Phase {
 class Engine;
 struct Progress;
 
+/// What became of an operation that tried the fast path.
+enum class Outcome : std::uint8_t {
+  complete,
+  begun,      ///< It has published its step and waits for other members.
+  not_begun,  ///< It must take the general path.
+};
+
 /// How a collective operation is carried out in shared memory.
 ///
 /// Everything that an algorithm decides must depend only on values that all members pass alike
@@ -130,19 +137,21 @@ struct Algorithm {
   /// it may pass on what it found there. It may also read the payloads of the first phase again.
   std::optional<Phase> second{};
   /// run_in_one_step<ALGORITHM>, for algorithms whose calls may take the fast path.
-  bool (*run_small)(Engine& engine, Progress& progress, const Call& call, int looks) = nullptr;
+  Outcome (*run_small)(Engine& engine, Progress& progress, const Call& call, int looks) = nullptr;
 };
+
+/// Returns the descriptor of a call with equal blocks and without a user's reduction.
+[[gnu::always_inline]] inline detail::CallDescriptor descriptor_of_plain(const Call& call,
+                                                                         Operation operation) {
+  if (call.original != nullptr) [[unlikely]]
+    return detail::describe(*call.original, operation);
+  return detail::describe_plain(call, operation);
+}
 
 /// Returns the descriptor of a call in the words of the program, which may have passed another
 /// call (see Call::original).
-[[gnu::always_inline]] inline detail::CallDescriptor descriptor_of(const Call& call,
-                                                                   Operation operation) {
-  if (call.original != nullptr) [[unlikely]]
-    return detail::describe(*call.original, operation);
-  return detail::describe(call, operation);
-}
 [[nodiscard]] inline detail::CallDescriptor descriptor_of(const Call& call) {
-  return descriptor_of(call, call.operation);
+  return detail::describe(call.original != nullptr ? *call.original : call, call.operation);
 }
 
 // Parts that several algorithms share.

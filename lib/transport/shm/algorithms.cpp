@@ -36,10 +36,8 @@ constexpr std::array<Choices, operation_count> algorithms{{
 }};
 
 constexpr std::array<const Algorithm*, operation_count> small_algorithms{
-    &barrier,
-    &broadcast,
-    /* reduce */ nullptr,
-    &all_reduce_flat,
+    &barrier,        &broadcast, &reduce,  &all_reduce_flat, &all_gather,
+    &reduce_scatter, &gather,    &scatter, &all_to_all,
 };
 
 bool is_symmetric(const Call& call, const void* group) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -9,6 +9,7 @@ extern constexpr Algorithm all_gather{
     .operation = Operation::all_gather,
     .payload = payload_of_input,
     .first = {.publish = publish_input, .read = collect_blocks},
+    .run_small = run_in_one_step<all_gather>,
 };
 
 }  // namespace rankmesh::shm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -23,6 +23,7 @@ extern constexpr Algorithm all_to_all{
                       copy_bytes(element(out, static_cast<std::int64_t>(k) * apart + step.at),
                                  group.payload(k, step) + group.self * block, block);
                   }},
+    .run_small = run_in_one_step<all_to_all>,
 };
 
 }  // namespace rankmesh::shm

@@ -92,9 +92,7 @@ class Area {
   [[nodiscard]] std::atomic<std::uint64_t>& done() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
-  [[nodiscard]] Presence& presence() const {
-    return *reinterpret_cast<Presence*>(memory_ + line);
-  }
+  [[nodiscard]] Presence& presence() const { return *reinterpret_cast<Presence*>(memory_ + line); }
   [[nodiscard]] Finding& finding() const {
     return *reinterpret_cast<Finding*>(memory_ + line + sizeof(Presence));
   }

@@ -71,6 +71,8 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
   p.call_number = ++calls_;
   p.payload = algorithm.payload(group_, call);
+  p.published = p.read = p.seen = 0;
+  p.next = nullptr;
   const auto [count, unit] = p.payload;
   const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
   p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
@@ -90,9 +92,9 @@ void Engine::enqueue(Progress& p) {
   if (publishing_ == nullptr && p.published < p.steps) publishing_ = &p;
 }
 
-bool Engine::run_small(Progress& p, const Call& call, int looks) {
-  const Algorithm* algorithm = small_algorithms[static_cast<std::size_t>(call.operation)];
-  return algorithm != nullptr && algorithm->run_small(*this, p, call, looks);
+Outcome Engine::run_small(Progress& p, const Call& call, int looks) {
+  return small_algorithms[static_cast<std::size_t>(call.operation)]->run_small(*this, p, call,
+                                                                               looks);
 }
 
 void Engine::advance() {
@@ -124,7 +126,7 @@ bool Engine::publish_next() {
   if (&phase != &p.algorithm->first && p.read < i) return false;
   const Step step = step_of(p, i);
   if (!may_overwrite(step.number, step.bytes)) return false;
-  publish(phase, step, p);
+  publish(phase, step, p.descriptor, p.call_number);
   if (++p.published == p.steps) publishing_ = p.next;
   return true;
 }
@@ -135,11 +137,12 @@ bool Engine::read_next() {
   Progress& p = *reading_;
   const std::uint64_t i = p.read;
   const Phase& phase = phase_of(*p.algorithm, i);
-  if (i >= p.published || !others_have_published(*p.call, phase, p.first + i, p)) return false;
+  if (i >= p.published) return false;
+  const Step step = step_of(p, i);
+  if (!others_have_published(phase, step, p.descriptor, p.seen)) return false;
   p.seen = 0;
   // When this step is finished, the headers of the last one may be written again.
   if (uncompared_ != 0) look_back();
-  const Step step = step_of(p, i);
   if (phase.agrees != nullptr && !phase.agrees(group_, step)) difference_ = step.number;
   if (difference_ != 0) return false;
   // The owner of `p` may free it once it is complete.
@@ -190,8 +193,8 @@ void Engine::leave(std::string_view why) {
 bool Engine::compare_at_close() {
   if (uncompared_ != 0) look_back();
   for (std::size_t k = 0; k < group_.size && difference_ == 0; ++k)
-    if (const std::uint64_t closed = group_.areas[k].presence().closed_after.load(
-            std::memory_order_acquire);
+    if (const std::uint64_t closed =
+            group_.areas[k].presence().closed_after.load(std::memory_order_acquire);
         closed != 0 && closed != calls_ + 1)
       difference_ = next_step_;
   return !is_halted();
@@ -203,8 +206,7 @@ void Engine::look_for_closed_members() {
   for (std::size_t k = 0; k < group_.size; ++k) {
     const Area& area = group_.areas[k];
     // Acquire: a member that has closed the group has published everything before.
-    if (k != group_.self &&
-        area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
+    if (k != group_.self && area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
         area.header(step).step.load(std::memory_order_acquire) < step)
       difference_ = step;
   }

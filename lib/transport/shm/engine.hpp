@@ -4,7 +4,8 @@
 //
 // Every operation is a number of steps, which all members compute alike. Steps are numbered over
 // the life of the group. In each step a member
-//   1. publishes: it writes its payload and the descriptor of its call, then the number of the step;
+//   1. publishes: it writes its payload and the descriptor of its call, then the number of the
+//   step;
 //   2. looks for the number of the step at the members that it waits for, and compares descriptors;
 //   3. reads their payloads;
 //   4. writes the number of the step to its counter of finished steps.
@@ -27,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "transport/shm/algorithm.hpp"
@@ -42,20 +44,21 @@ inline void pause() {
 #endif
 }
 
-/// An operation that has begun. It must not move until it is complete.
+/// An operation that has begun. It must not move until it is complete. It has no initial values,
+/// because most operations are complete before they need such a record.
 struct Progress {
-  const Call* call = nullptr;
-  detail::CallDescriptor descriptor{};
-  std::uint64_t call_number = 0;  ///< number of the call in its group, from 1
-  const Algorithm* algorithm = nullptr;
-  Payload payload{};        ///< of the whole operation
-  std::int64_t piece = 0;   ///< elements (of each block) per step
-  std::uint64_t first = 0;  ///< number of the operation's first step
-  std::uint64_t steps = 0;
-  std::uint64_t published = 0;  ///< steps that this member has published
-  std::uint64_t read = 0;       ///< steps that this member has finished
-  std::size_t seen = 0;         ///< members before this one have published the next step to read
-  Progress* next = nullptr;
+  const Call* call;
+  const Algorithm* algorithm;
+  detail::CallDescriptor descriptor;
+  std::uint64_t call_number;  ///< number of the call in its group, from 1
+  Payload payload;            ///< of the whole operation
+  std::int64_t piece;         ///< elements (of each block) per step
+  std::uint64_t first;        ///< number of the operation's first step
+  std::uint64_t steps;
+  std::uint64_t published;  ///< steps that this member has published
+  std::uint64_t read;       ///< steps that this member has finished
+  std::size_t seen;         ///< members before this one have published the next step to read
+  Progress* next;
 
   [[nodiscard]] bool is_complete() const { return read == steps; }
 };
@@ -81,9 +84,9 @@ class Engine {
   void begin(Progress& progress, const Call& call, const Algorithm& algorithm);
   /// Runs an operation that takes a single step, if no other operation is under way, with as few
   /// instructions as possible. Looks for the other members at most `looks` times and pauses in
-  /// between. @return true if the operation is complete. Otherwise `progress.call` tells whether it
-  /// has begun (then call advance()) or not (then call begin()).
-  bool run_small(Progress& progress, const Call& call, int looks);
+  /// between.
+  /// @param progress  It is written only if the result is `begun`; then call advance().
+  Outcome run_small(Progress& progress, const Call& call, int looks);
   /// Continues the operations that have begun as far as the other members allow. Never waits.
   void advance();
   [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
@@ -108,11 +111,11 @@ class Engine {
 
   /// What a member has published for a step.
   struct Published {
-    bool is_there;                  ///< false if the member has not come to this step
-    detail::CallDescriptor call;    ///< if it is there
-    const std::byte* payload;       ///< if it is there
-    std::uint64_t closed_after;     ///< see Presence
-    const char* why_left;           ///< see Presence
+    bool is_there;                ///< false if the member has not come to this step
+    detail::CallDescriptor call;  ///< if it is there
+    const std::byte* payload;     ///< if it is there
+    std::uint64_t closed_after;   ///< see Presence
+    const char* why_left;         ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
   /// Returns the first step, among those that can still be read, in which members differ.
@@ -134,7 +137,7 @@ class Engine {
 
  private:
   template <const Algorithm& algorithm>
-  friend bool run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks);
+  friend Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks);
 
   [[nodiscard]] const Algorithm& choose(const Call& call) const;
   [[nodiscard, gnu::noinline]] bool is_chosen(const Algorithm& algorithm, const Call& call) const {
@@ -148,10 +151,13 @@ class Engine {
   [[nodiscard]] Step step_of(const Progress& p, std::uint64_t i) const;
   [[nodiscard]] bool may_overwrite(std::uint64_t step, std::size_t bytes);
   [[nodiscard, gnu::noinline]] bool all_have_finished(std::uint64_t step);
-  void publish(const Phase& phase, const Step& step, const Progress& p);
-  [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step, const Progress& p);
-  [[nodiscard]] bool others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
-                                           Progress& p);
+  void publish(const Phase& phase, const Step& step, const detail::CallDescriptor& descriptor,
+               std::uint64_t call_number);
+  [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step,
+                                   const detail::CallDescriptor& descriptor);
+  [[nodiscard]] bool others_have_published(const Phase& phase, const Step& step,
+                                           const detail::CallDescriptor& descriptor,
+                                           std::size_t& seen);
   void finish(const Phase& phase, const Step& step);
   [[gnu::noinline]] void look_back();
 
@@ -179,24 +185,25 @@ inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   return step < ahead || all_done_ >= step - ahead + 1 || all_have_finished(step - ahead + 1);
 }
 
-// Every member publishes its call; the payload is written only where somebody reads it.
-inline void Engine::publish(const Phase& phase, const Step& step, const Progress& p) {
-  if (phase.publish != nullptr &&
-      (phase.flow == Flow::all_to_all ||
-       (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
+// Every member publishes its call; the payload is written only where another member reads it.
+inline void Engine::publish(const Phase& phase, const Step& step,
+                            const detail::CallDescriptor& descriptor, std::uint64_t call_number) {
+  if (phase.publish != nullptr && (phase.flow == Flow::all_to_all ||
+                                   (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
     phase.publish(group_, step);
   Header& header = group_.areas[group_.self].header(step.number);
-  header.call = p.descriptor;
-  call_of_step_[step.number % headers] = p.call_number;
+  header.call = descriptor;
+  call_of_step_[step.number % headers] = call_number;
   // Release: whoever sees the number sees the payload and the descriptor.
   header.step.store(step.number, std::memory_order_release);
 }
 
 // Whether a member has published a step of the same call. Another call is noted as a difference.
-inline bool Engine::has_published(std::size_t member, std::uint64_t step, const Progress& p) {
+inline bool Engine::has_published(std::size_t member, std::uint64_t step,
+                                  const detail::CallDescriptor& descriptor) {
   const Header& header = group_.areas[member].header(step);
   if (header.step.load(std::memory_order_acquire) < step) return false;
-  if (header.call.matches(p.descriptor)) [[likely]]
+  if (header.call.matches(descriptor)) [[likely]]
     return true;
   difference_ = step;
   return false;
@@ -204,21 +211,21 @@ inline bool Engine::has_published(std::size_t member, std::uint64_t step, const 
 
 // Whether all have published for whom this member waits. `seen` keeps how many of them are known to
 // have done so, so that polling does not look at them again.
-inline bool Engine::others_have_published(const Call& call, const Phase& phase, std::uint64_t step,
-                                          Progress& p) {
+inline bool Engine::others_have_published(const Phase& phase, const Step& step,
+                                          const detail::CallDescriptor& descriptor,
+                                          std::size_t& seen) {
   if (phase.flow == Flow::root_to_all)
-    return is_root(group_, call) || has_published(root_of(call), step, p);
-  if (phase.flow == Flow::all_to_root && !is_root(group_, call)) return true;
-  for (; p.seen < group_.size; ++p.seen)
-    if (p.seen != group_.self && !has_published(p.seen, step, p)) return false;
+    return is_root(group_, step.call) || has_published(root_of(step.call), step.number, descriptor);
+  if (phase.flow == Flow::all_to_root && !is_root(group_, step.call)) return true;
+  for (; seen < group_.size; ++seen)
+    if (seen != group_.self && !has_published(seen, step.number, descriptor)) return false;
   return true;
 }
 
 inline void Engine::finish(const Phase& phase, const Step& step) {
   if (phase.read != nullptr) phase.read(group_, step);
-  const bool has_compared =
-      phase.flow == Flow::all_to_all ||
-      (phase.flow == Flow::all_to_root && is_root(group_, step.call));
+  const bool has_compared = phase.flow == Flow::all_to_all ||
+                            (phase.flow == Flow::all_to_root && is_root(group_, step.call));
   if (!has_compared) uncompared_ = step.number;
   // Release: whoever sees the counter may overwrite what this member has read.
   group_.areas[group_.self].done().store(step.number, std::memory_order_release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -14,6 +14,7 @@ extern constexpr Algorithm gather{
                   [](const Group& group, const Step& step) {
                     if (is_root(group, step.call)) collect_blocks(group, step);
                   }},
+    .run_small = run_in_one_step<gather>,
 };
 
 }  // namespace rankmesh::shm

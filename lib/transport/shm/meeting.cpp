@@ -66,9 +66,9 @@ std::string counts_text(const CallDescriptor& call, const std::byte* payload, st
   std::vector<Word> counts(words);
   std::memcpy(counts.data(), payload, words * sizeof(Word));
   const auto list = [&](std::size_t first) {
-    return fmt::format("{}", fmt::join(counts.begin() + static_cast<std::ptrdiff_t>(first),
-                                       counts.begin() + static_cast<std::ptrdiff_t>(first + size),
-                                       ","));
+    return fmt::format("{}",
+                       fmt::join(counts.begin() + static_cast<std::ptrdiff_t>(first),
+                                 counts.begin() + static_cast<std::ptrdiff_t>(first + size), ","));
   };
   if (!is_all_to_all) return "blocks of " + list(1);
   return "blocks of " + list(1) + " sent and " + list(1 + size) + " received";

@@ -10,7 +10,8 @@
 namespace rankmesh::shm {
 
 /// A call that MPI will carry. All members meet in shared memory before they enter MPI: they
-/// compare their calls, and the counts of v-forms, and none of them enters MPI before all have come.
+/// compare their calls, and the counts of v-forms, and none of them enters MPI before all have
+/// come.
 struct Meeting : Call {
   /// @param starts  Whether this member uses the form with _async.
   Meeting(const Call& call, bool starts) : Call{call}, is_async{starts} {}

@@ -11,52 +11,59 @@ namespace rankmesh::shm {
 
 /// An Algorithm's `run_small`, see Engine::run_small.
 template <const Algorithm& algorithm>
-[[gnu::flatten]] bool run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
+[[gnu::flatten]] Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
   const Group& group = engine.group_;
-  if (engine.reading_ != nullptr || engine.is_halted()) return false;
-  if (algorithm.applies != nullptr && !algorithm.applies(group, call)) return false;
+  if (engine.reading_ != nullptr || engine.is_halted()) return Outcome::not_begun;
+  if (algorithm.applies != nullptr && !algorithm.applies(group, call)) return Outcome::not_begun;
   const auto [count, unit] = algorithm.payload(group, call);
   const std::size_t bytes = static_cast<std::size_t>(count) * unit;
   const std::uint64_t number = engine.next_step_;
-  if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return false;
+  if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
   // All members must choose the same algorithm, whether they take this path or not, and those for
   // symmetric memory come first.
   if ((call.in.window != nullptr || call.out.window != nullptr) &&
       !engine.is_chosen(algorithm, call))
-    return false;
+    return Outcome::not_begun;
   if (engine.uncompared_ != 0) [[unlikely]] {
     engine.look_back();
-    if (engine.difference_ != 0) return false;
+    if (engine.difference_ != 0) return Outcome::not_begun;
   }
-  p.algorithm = &algorithm;
-  p.descriptor = algorithm.first.agrees != nullptr
-                     ? descriptor_of(call)  // a meeting serves every operation
-                     : descriptor_of(call, algorithm.operation);
-  p.call_number = ++engine.calls_;
+  const detail::CallDescriptor descriptor =
+      algorithm.first.agrees != nullptr ? descriptor_of(call)  // a meeting serves every operation
+                                        : descriptor_of_plain(call, algorithm.operation);
+  ++engine.calls_;
   engine.next_step_ = number + 1;
   const Phase& phase = algorithm.first;
   const Step step{call,  number, 0,
                   count, bytes,  Area::payload_offset(number, bytes, group.slot_bytes)};
-  engine.publish(phase, step, p);
-  while (!engine.others_have_published(call, phase, number, p)) {
+  engine.publish(phase, step, descriptor, engine.calls_);
+  std::size_t seen = 0;
+  while (!engine.others_have_published(phase, step, descriptor, seen)) {
     if (--looks < 0 || engine.difference_ != 0) {
       // From here on it is as if begin() and advance() had run.
-      p.call = &call;
-      p.payload = {count, unit};
-      p.piece = count;
-      p.first = number;
-      p.steps = p.published = 1;
+      p = Progress{.call = &call,
+                   .algorithm = &algorithm,
+                   .descriptor = descriptor,
+                   .call_number = engine.calls_,
+                   .payload = {count, unit},
+                   .piece = count,
+                   .first = number,
+                   .steps = 1,
+                   .published = 1,
+                   .read = 0,
+                   .seen = seen,
+                   .next = nullptr};
       engine.enqueue(p);
-      return false;
+      return Outcome::begun;
     }
     pause();
   }
   if (phase.agrees != nullptr && !phase.agrees(group, step)) {
-    engine.difference_ = number;
-    return false;
+    engine.difference_ = number;  // begin() is not called: the group has ended
+    return Outcome::not_begun;
   }
   engine.finish(phase, step);
-  return true;
+  return Outcome::complete;
 }
 
 }  // namespace rankmesh::shm

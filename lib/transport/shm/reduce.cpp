@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -18,6 +18,7 @@ extern constexpr Algorithm reduce{
                     group.sources[group.self] = element(call.in, step.at);
                     reduce_sources(group, call, element(call.out, step.at), step.count);
                   }},
+    .run_small = run_in_one_step<reduce>,
 };
 
 }  // namespace rankmesh::shm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -14,6 +14,7 @@ extern constexpr Algorithm reduce_scatter{
                     group.set_sources(step, group.self * (step.bytes / group.size));
                     reduce_sources(group, step.call, element(step.call.out, step.at), step.count);
                   }},
+    .run_small = run_in_one_step<reduce_scatter>,
 };
 
 }  // namespace rankmesh::shm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/shm/algorithm.hpp"
+#include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
@@ -22,6 +22,7 @@ extern constexpr Algorithm scatter{
                             : group.payload(root_of(call), step) + group.self * block;
                     copy_bytes(element(call.out, step.at), from, block);
                   }},
+    .run_small = run_in_one_step<scatter>,
 };
 
 }  // namespace rankmesh::shm

@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "rankmesh/base/deadline.hpp"
-#include "rankmesh/base/log.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/agreement.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
+#include "wait_context.hpp"
+#include "watchdog.hpp"
 
 namespace rankmesh::detail {
 
@@ -18,17 +21,22 @@ namespace rankmesh::detail {
 class ControlPlane {
  public:
   /// Takes a duplicate of the user's communicator.
+  /// @param wait_context  Its board is set later, by open_board().
   ControlPlane(mpi::Communicator comm, RankNames rank_names, Deadline::Duration timeout_of_waits,
-               LogSink log_sink)
+               WaitContext wait_context)
       : names{std::move(rank_names)},
         timeout{timeout_of_waits},
         monitor{comm.view(), WaitMonitor::Audience::own, names},
-        log_sink_{std::move(log_sink)},
-        comm_{std::move(comm)} {}
+        context_{std::make_shared<WaitContext>(std::move(wait_context))},
+        comm_{std::move(comm)} {
+    monitor.set_context(context_);
+  }
 
   const RankNames names;
   const Deadline::Duration timeout;  ///< Of rankmesh's own waits.
   WaitMonitor monitor;
+  /// Differs between meshes, with the option `check`; otherwise 0.
+  std::uint64_t key_of_mesh = 0;
   std::int64_t queues = 0;  ///< Control queues made so far; they choose the queues' tags.
 
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_.view(); }
@@ -36,14 +44,29 @@ class ControlPlane {
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   /// All ranks of the mesh.
   [[nodiscard]] Participants all() { return {comm(), &monitor, timeout}; }
-  void log(LogLevel level, const std::string& message) const {
-    if (log_sink_) log_sink_(level, message);
+  void log(LogLevel level, const std::string& message) const { (*context_->log)(level, message); }
+  /// The node and the log, for other monitors of the mesh.
+  [[nodiscard]] const std::shared_ptr<WaitContext>& context() const { return context_; }
+  /// Adds the board of this rank's node, once the nodes are known, and starts to watch it.
+  void open_board(std::shared_ptr<NodeBoard> board, bool has_watchdog) {
+    context_->board = std::move(board);
+    if (has_watchdog) watched_ = std::make_unique<WatchedMesh>(*context_, names);
   }
+  /// Tells the other ranks of the node that this rank has closed or destroyed its mesh.
+  void leave(Presence how, const std::string& reason = {}) {
+    watched_.reset();
+    if (context_->board) context_->board->leave(how, reason);
+  }
+  /// Tells the other ranks that this rank destroys its mesh. Does nothing after leave().
+  void leave_by_destruction(bool is_by_exception) noexcept;
+  /// The board of this rank's node. open_mesh() sets it.
+  [[nodiscard]] NodeBoard& board() const { return *context_->board; }
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards.
   void close() { comm_.free(); }
 
  private:
-  LogSink log_sink_;
+  std::shared_ptr<WaitContext> context_;
+  std::unique_ptr<WatchedMesh> watched_;
   mpi::Communicator comm_;
 };
 

@@ -70,6 +70,14 @@ Wide times(Wide a, Wide b) {
   }
 }
 
+// A number wins over a NaN, as in NCCL's device/reduce_kernel.h.
+template <class Wide>
+Wide extreme(bool is_min, Wide a, Wide b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  return is_min ? std::min(a, b) : std::max(a, b);
+}
+
 template <class T>
 void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t count,
                 ncclRedOp_t op) {
@@ -83,9 +91,9 @@ void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t c
       if (op == ncclProd)
         all = times(all, next);
       else if (op == ncclMax)
-        all = std::max(all, next);
+        all = extreme(false, all, next);
       else if (op == ncclMin)
-        all = std::min(all, next);
+        all = extreme(true, all, next);
       else
         all = plus(all, next);
     }

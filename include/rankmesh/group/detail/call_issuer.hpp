@@ -35,7 +35,7 @@ class RANKMESH_API CallIssuer {
   /// Runs a call. If the types M of the arguments show at compile time that the memory is ordinary
   /// (see is_ordinary), the call takes the fast path. Most calls do.
   template <Operation operation, class... M>
-  void run_typed(Call call) {
+  void run_typed(Call&& call) {
     call.family = family_;
     if constexpr ((is_ordinary<operation, M> && ...))
       run_fast<operation>(call);
@@ -47,13 +47,13 @@ class RANKMESH_API CallIssuer {
   template <Operation operation>
   void run_fast(const Call& call);
   /// Runs any call.
-  void run(Call call) {
+  void run(Call&& call) {
     call.family = family_;
     run_any(call);
   }
   /// Starts a call without blocking.
   /// @param kept  An object that stays alive until the operation is complete.
-  [[nodiscard]] Work start(Call call, std::shared_ptr<void> kept = {}) {
+  [[nodiscard]] Work start(Call&& call, std::shared_ptr<void> kept = {}) {
     call.family = family_;
     return start_any(call, std::move(kept));
   }

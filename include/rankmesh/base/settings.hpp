@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The environment variables of rankmesh.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/log.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// Returns the value of an environment variable. It is empty if the variable is not set, or is set
+/// to an empty text.
+RANKMESH_API std::optional<std::string> environment_variable(const char* name);
+/// Returns the value of an environment variable that holds seconds.
+/// @throws UsageError  The value is not a positive number up to 1e9.
+RANKMESH_API std::optional<Deadline::Duration> seconds_from_environment(const char* name);
+/// Returns the value of an environment variable that is 0 or 1.
+/// @throws UsageError  It has another value.
+RANKMESH_API std::optional<bool> flag_from_environment(const char* name);
+
+/// The values of rankmesh's environment variables. A value is empty if its variable is not set, or
+/// is set to an empty text. An option in code has precedence over the variable.
+struct RANKMESH_API Settings {
+  std::optional<Deadline::Duration> timeout{};   ///< RANKMESH_TIMEOUT, in seconds.
+  std::optional<Deadline::Duration> deadline{};  ///< RANKMESH_DEADLINE, in seconds.
+  std::optional<Deadline::Duration> stall{};     ///< RANKMESH_STALL, in seconds.
+  std::optional<bool> watchdog{};                ///< RANKMESH_WATCHDOG: 0 or 1.
+  std::optional<bool> check{};                   ///< RANKMESH_CHECK: 0 or 1.
+  LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
+
+  /// Reads all variables. Local.
+  /// @throws UsageError  Variables have values that they cannot have. The message lists all of
+  ///                     them. The texts of RANKMESH and RANKMESH_ROUTES are not read here; their
+  ///                     parsers report what is wrong with them.
+  static Settings from_environment();
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the messages of one mesh go.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rankmesh/base/log.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh::detail {
+
+/// Writes a line to stderr with one call, so that lines of several ranks do not mix.
+RANKMESH_API void write_to_stderr(LogLevel level, std::string_view message);
+
+/// Passes messages to the sink of the program, or to stderr as `RANKMESH_LOG` chooses.
+///
+/// Thread safety: several threads may log at the same time.
+class Log {
+ public:
+  /// @param sink    The sink of the program; may be empty.
+  /// @param choice  What is printed if the program has no sink.
+  Log(LogSink sink, LogChoice choice)
+      : sink_{sink ? std::move(sink) : log_sink_for(choice)},
+        has_default_reports_{!sink_ && choice == LogChoice::reports} {}
+
+  void operator()(LogLevel level, std::string_view message) const {
+    if (!sink_) return;
+    const std::lock_guard lock{mutex_};
+    sink_(level, message);
+  }
+  /// Logs a stall or an abnormal end: as a warning to the sink, and to stderr if there is none.
+  void report(std::string_view message) const {
+    if (has_default_reports_)
+      write_to_stderr(LogLevel::warning, message);
+    else
+      (*this)(LogLevel::warning, message);
+  }
+  /// Returns whether reports go to stderr because nobody has chosen anything. Then one rank of a
+  /// node reports what concerns all of them.
+  [[nodiscard]] bool has_default_reports() const { return has_default_reports_; }
+  /// Returns whether a report reaches anybody.
+  [[nodiscard]] bool is_heard() const { return sink_ || has_default_reports_; }
+
+ private:
+  LogSink sink_;
+  bool has_default_reports_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace rankmesh::detail

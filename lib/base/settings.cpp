@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/base/settings.hpp"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+constexpr const char* variable_hint = "correct the variable, or unset it";
+
+[[noreturn]] void refuse_variable(const char* name, std::string_view wanted,
+                                  const std::string& value) {
+  throw UsageError{
+      fmt::format("the environment variable {} must be {}, got '{}'", name, wanted, value),
+      variable_hint};
+}
+
+// A name without a folder is searched by the loader, which reports what it does not find.
+void check_library(const char* name) {
+  const auto value = environment_variable(name);
+  if (value && value->find('/') != std::string::npos && ::access(value->c_str(), R_OK) != 0)
+    refuse_variable(name, "a library that can be read", *value);
+}
+
+}  // namespace
+
+std::optional<std::string> environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<Deadline::Duration> seconds_from_environment(const char* name) {
+  const auto value = environment_variable(name);
+  if (!value) return std::nullopt;
+  char* end = nullptr;
+  const double seconds = std::strtod(value->c_str(), &end);
+  // The upper bound of thirty years keeps the sum of the clock and the time from overflowing.
+  if (end == value->c_str() || *end != '\0' || !std::isfinite(seconds) || seconds <= 0 ||
+      seconds > 1e9)
+    refuse_variable(name, "a positive number of seconds", *value);
+  return Deadline::Duration{seconds};
+}
+
+std::optional<bool> flag_from_environment(const char* name) {
+  const auto value = environment_variable(name);
+  if (!value) return std::nullopt;
+  if (*value != "0" && *value != "1") refuse_variable(name, "0 or 1", *value);
+  return *value == "1";
+}
+
+LogChoice log_choice_from_environment() {
+  const char* name = "RANKMESH_LOG";
+  const auto value = environment_variable(name);
+  if (!value) return LogChoice::reports;
+  for (const LogChoice choice :
+       {LogChoice::debug, LogChoice::info, LogChoice::warning, LogChoice::off})
+    if (to_string(choice) == *value) return choice;
+  refuse_variable(name, "off, debug, info or warning", *value);
+}
+
+Settings Settings::from_environment() {
+  Settings settings;
+  std::string wrong;
+  const auto read = [&](const auto& action) {
+    try {
+      action();
+    } catch (const UsageError& error) {
+      wrong += (wrong.empty() ? "" : "; ") + error.message();
+    }
+  };
+  read([&] { settings.timeout = seconds_from_environment("RANKMESH_TIMEOUT"); });
+  read([&] { settings.deadline = seconds_from_environment("RANKMESH_DEADLINE"); });
+  read([&] { settings.stall = seconds_from_environment("RANKMESH_STALL"); });
+  read([&] { settings.watchdog = flag_from_environment("RANKMESH_WATCHDOG"); });
+  read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });
+  read([&] { settings.log = log_choice_from_environment(); });
+  read([&] { check_library("RANKMESH_NCCL_LIBRARY"); });
+  if (!wrong.empty()) throw UsageError{wrong, variable_hint};
+  return settings;
+}
+
+}  // namespace rankmesh

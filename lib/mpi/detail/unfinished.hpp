@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A record of this process: why MPI cannot be finalised.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rankmesh/mpi/native.hpp"
+
+namespace rankmesh::mpi {
+
+/// Marks a mesh as open in the record of this process, from the construction of this object until
+/// close(). If the object is destroyed before close(), the record keeps the mesh.
+///
+/// Thread safety: meshes of different threads may use the record at the same time.
+class OpenMark {
+ public:
+  /// @param mesh         The text of the mesh, for messages.
+  /// @param ranks        The number of ranks of the mesh.
+  /// @param coordinates  This rank's coordinates in the mesh, for messages.
+  OpenMark(const std::string& mesh, int ranks, const std::string& coordinates);
+  ~OpenMark();
+  OpenMark(const OpenMark&) = delete;
+  OpenMark& operator=(const OpenMark&) = delete;
+
+  /// Removes the mesh from the record. A second call does nothing.
+  void close() noexcept;
+
+ private:
+  std::uint64_t number_;
+};
+
+/// Records that MPI may use memory of this process until the process ends, because a wait for an
+/// operation has failed.
+/// @param activity  The operation, for messages.
+void record_abandoned(const std::string& activity) noexcept;
+
+/// Records requests that the program has abandoned but that may still complete by themselves. MPI
+/// can be finalised once they are complete.
+void record_requests(const std::vector<MPI_Request>& requests) noexcept;
+
+/// Why MPI cannot be finalised, and what the program should do instead, for messages.
+struct UnfinishedReason {
+  std::string what;
+  std::string hint;
+};
+/// Returns all reasons; none if MPI can be finalised. Tests the recorded requests, so MPI must
+/// be active.
+std::vector<UnfinishedReason> unfinished_reasons();
+
+/// Returns this rank's coordinates in the largest mesh that was opened, or an empty text.
+std::string recorded_coordinates();
+
+}  // namespace rankmesh::mpi

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/job_end.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "detail/node_report.hpp"
+#include "detail/unfinished.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::mpi {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The time in which the reporter of a node collects what other ranks say.
+constexpr milliseconds window{250};
+// The reporters of other nodes than that of rank 0 wait longer. If rank 0's node ends the job too,
+// then only that node writes.
+constexpr milliseconds window_elsewhere{300};
+// Launchers drop what they have not forwarded when MPI_Abort is called.
+constexpr milliseconds time_to_forward{100};
+// After this time, a rank that has handed over its words calls MPI_Abort too. The reporter has
+// written the words by then, but some launchers take seconds to end the other ranks.
+constexpr milliseconds patience{900};
+
+struct Job {
+  std::uint64_t key = 0;  // 0 before prepare_job_end()
+  int rank = 0;
+  int ranks = 1;
+  bool is_near_rank_0 = true;
+};
+
+Job& job() {
+  static Job only;
+  return only;
+}
+
+std::atomic<bool> is_ending{false};
+std::atomic<std::thread::id> ending_thread{};
+
+// Two processes can reach each other's abstract sockets if they have the same network namespace.
+std::string node_name() {
+  std::array<char, 256> host{};
+  std::array<char, 64> network{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  if (readlink("/proc/self/ns/net", network.data(), network.size() - 1) < 0) network[0] = '\0';
+  return fmt::format("{} {}", host.data(), network.data());
+}
+
+void write_to_stderr(const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (count <= 0) return;
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+LastWords words_of(const std::string& program, const std::string& text) {
+  return {job().rank, recorded_coordinates(), program, text};
+}
+
+void write_words(const std::vector<LastWords>& words) {
+  write_to_stderr(report_text(words, job().ranks));
+}
+
+// Returns after the message of this rank has been written, by this rank or by another one.
+void report(const LastWords& own) {
+  const NodeReport node{job().key};
+  if (!node.is_reporter()) {
+    if (!node.hand_over(own)) return write_words({own});
+    return std::this_thread::sleep_for(patience);
+  }
+  std::vector<LastWords> words{own};
+  const auto ranks = static_cast<std::size_t>(job().ranks);
+  node.collect(words, ranks, job().is_near_rank_0 ? window : window + window_elsewhere);
+  write_words(words);
+  std::vector<LastWords> late;
+  node.collect(late, ranks, time_to_forward);
+  std::erase_if(late, [&](const LastWords& w) {
+    return std::ranges::any_of(words, [&](const LastWords& o) { return o.text == w.text; });
+  });
+  if (!late.empty()) write_words(late);
+}
+
+}  // namespace
+
+void prepare_job_end() {
+  Job& j = job();
+  if (j.key != 0) return;
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &j.rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(MPI_COMM_WORLD, &j.ranks), "MPI_Comm_size");
+  const std::string node = node_name();
+  const std::uint64_t node_hash = hash_bytes(node).low;
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  std::array<std::uint64_t, 2> of_rank_0{
+      hash_bytes(fmt::format("{} {} {}", node, getpid(), now)).low | 1, node_hash};
+  check(MPI_Bcast(of_rank_0.data(), 2, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  j.key = of_rank_0[0];
+  j.is_near_rank_0 = of_rank_0[1] == node_hash;
+}
+
+void end_job(const std::string& program, const std::string& text, int status) noexcept {
+  if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
+  ending_thread = std::this_thread::get_id();
+  std::fflush(stdout);  // MPI_Abort ends the process without doing so
+  std::cout.flush();
+  if (!text.empty()) report(words_of(program, text));
+  abort_job(status);
+}
+
+void write_last_words(const std::string& program, const std::string& text) noexcept {
+  write_words({words_of(program, text)});
+}
+
+void abort_job(int status) noexcept {
+  is_ending = true;
+  ending_thread = std::this_thread::get_id();
+  const int of_job = (status & 255) == 0 ? 1 : status & 255;
+  if (is_active()) MPI_Abort(MPI_COMM_WORLD, of_job);
+  std::_Exit(of_job);
+}
+
+bool is_job_ending() noexcept {
+  if (!is_ending) return false;
+  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(2 * patience);
+  return true;
+}
+
+int ranks_of_job() noexcept { return job().ranks; }
+
+}  // namespace rankmesh::mpi

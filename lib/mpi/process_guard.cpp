@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/process_guard.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/job_end.hpp"
+#include "detail/unfinished.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::mpi {
+namespace {
+
+// The name in front of the messages of this file.
+const std::string name_of_library{"rankmesh"};
+
+struct Guard {
+  enum class State : std::uint8_t {
+    off,
+    on,
+    left,  // An exception has left the Environment.
+  };
+  State state = State::off;
+  UncleanEnd end = UncleanEnd::abort_job;
+  int status = 0;
+  pid_t process = 0;
+  std::terminate_handler previous = nullptr;
+  bool is_registered = false;  // at exit()
+
+  // A child process that was forked is not part of the job.
+  [[nodiscard]] bool can_act() const {
+    return state != State::off && process == getpid() && is_active();
+  }
+};
+
+Guard& guard() {
+  static Guard only;  // has no destructor, so it can be used until the process ends
+  return only;
+}
+
+bool is_silent() {
+  const char* text = std::getenv("RANKMESH_LOG");
+  return text != nullptr && std::string_view{text} == "off";
+}
+
+[[noreturn]] void run_previous(std::terminate_handler previous) {
+  if (previous != nullptr) previous();
+  std::abort();
+}
+
+bool is_default(std::terminate_handler handler) {
+#ifdef __GLIBCXX__
+  return handler == &__gnu_cxx::__verbose_terminate_handler;
+#else
+  return handler == nullptr;
+#endif
+}
+
+void abort_job_on_signal(int) { abort_job(1); }
+
+[[noreturn]] void at_terminate() {
+  const Guard& g = guard();
+  if (!g.can_act() || is_job_ending()) run_previous(g.previous);
+  const std::string text =
+      is_silent() ? ""
+      : std::current_exception() == nullptr
+          ? std::string{"std::terminate was called"}
+          : fmt::format("an exception was not caught: {}", current_exception_text());
+  if (is_default(g.previous)) end_job(name_of_library, text, 1);
+  // The handler of the program may print a stack, for example. It ends with abort(), and then the
+  // job ends.
+  if (!text.empty()) write_last_words(name_of_library, text);
+  std::signal(SIGABRT, abort_job_on_signal);
+  run_previous(g.previous);
+}
+
+void switch_off() noexcept {
+  Guard& g = guard();
+  g.state = Guard::State::off;
+  if (g.previous == nullptr) return;
+  if (std::get_terminate() == &at_terminate) std::set_terminate(g.previous);
+  g.previous = nullptr;
+}
+
+// Ends the job, or leaves that to the launcher, because MPI cannot be finalised.
+void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
+  std::vector<std::string_view> what, hints;
+  for (const UnfinishedReason& reason : reasons) {
+    what.push_back(reason.what);
+    if (!reason.hint.empty()) hints.push_back(reason.hint);
+  }
+  const bool aborts = guard().end == UncleanEnd::abort_job;
+  const std::string text =
+      is_silent()
+          ? ""
+          : fmt::format("MPI cannot be finalised: {}; {}{}this rank {}", fmt::join(what, ", and "),
+                        fmt::join(hints, "; "), hints.empty() ? "" : "; ",
+                        aborts ? "ends the job with MPI_Abort" : "leaves the job to the launcher");
+  std::fflush(nullptr);
+  if (aborts) end_job(name_of_library, text, status);
+  if (!text.empty()) write_last_words(name_of_library, text);
+  switch_off();
+}
+
+// Called by exit(), and when main returns.
+void at_exit(int status, void*) {
+  const Guard& g = guard();
+  if (!g.can_act() || is_job_ending()) return;
+  std::vector<UnfinishedReason> reasons = unfinished_reasons();
+  int is_main = 0;
+  MPI_Is_thread_main(&is_main);
+  if (reasons.empty() && status == 0 && is_main != 0) {
+    MPI_Finalize();
+    return;
+  }
+  if (g.state == Guard::State::left)
+    reasons.insert(reasons.begin(), {"an exception left the Environment", ""});
+  else
+    reasons.insert(reasons.begin(), {fmt::format("exit({}) was called", status),
+                                     "return from main instead, so that other ranks do not wait"});
+  end_uncleanly(reasons, status);
+}
+
+}  // namespace
+
+std::string current_exception_text() {
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
+
+void begin_guard(UncleanEnd end) {
+  prepare_job_end();
+  Guard& g = guard();
+  g.state = Guard::State::on;
+  g.end = end;
+  g.status = 1;
+  g.process = getpid();
+  if (!g.is_registered) on_exit(at_exit, nullptr);
+  g.is_registered = true;
+  if (end == UncleanEnd::abort_job) g.previous = std::set_terminate(at_terminate);
+}
+
+bool resume_guard(UncleanEnd end) noexcept {
+  Guard& g = guard();
+  if (g.state != Guard::State::left || !g.can_act()) return false;
+  g.state = Guard::State::on;
+  g.end = end;
+  return true;
+}
+
+void end_guard(bool by_exception) noexcept {
+  Guard& g = guard();
+  if (!g.can_act()) return switch_off();
+  if (by_exception) {
+    g.state = Guard::State::left;
+    return;
+  }
+  const std::vector<UnfinishedReason> reasons = unfinished_reasons();
+  if (!reasons.empty()) return end_uncleanly(reasons, g.status);
+  switch_off();
+  MPI_Finalize();
+}
+
+void set_status_of_end(int status) noexcept { guard().status = status; }
+void abandon_guard() noexcept { switch_off(); }
+
+}  // namespace rankmesh::mpi

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/unfinished.hpp"
+
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "detail/returned_errors.hpp"
+
+namespace rankmesh::mpi {
+namespace {
+
+struct Record {
+  struct OpenMesh {
+    std::string mesh;
+    bool is_destroyed = false;
+  };
+
+  std::mutex mutex;
+  std::uint64_t next_number = 0;
+  std::map<std::uint64_t, OpenMesh> meshes;
+  std::string coordinates;
+  int ranks_of_coordinates = 0;
+  std::string abandoned;  // the first operation
+  std::size_t abandoned_count = 0;
+  std::vector<MPI_Request> requests;
+};
+
+// There is one MPI per process, and therefore one record. It is never destroyed, because the
+// program may end while other static objects are destroyed.
+Record& record() {
+  static Record& only = *new Record;  // NOLINT: leaked on purpose
+  return only;
+}
+
+}  // namespace
+
+OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordinates) {
+  Record& r = record();
+  const std::lock_guard lock{r.mutex};
+  number_ = r.next_number++;
+  r.meshes[number_].mesh = mesh;
+  if (ranks < r.ranks_of_coordinates) return;
+  r.ranks_of_coordinates = ranks;
+  r.coordinates = coordinates;
+}
+
+OpenMark::~OpenMark() {
+  const std::lock_guard lock{record().mutex};
+  const auto found = record().meshes.find(number_);
+  if (found != record().meshes.end()) found->second.is_destroyed = true;
+}
+
+void OpenMark::close() noexcept {
+  const std::lock_guard lock{record().mutex};
+  record().meshes.erase(number_);
+}
+
+void record_abandoned(const std::string& activity) noexcept {
+  const std::lock_guard lock{record().mutex};
+  if (record().abandoned_count++ == 0) record().abandoned = activity;
+}
+
+void record_requests(const std::vector<MPI_Request>& requests) noexcept {
+  const std::lock_guard lock{record().mutex};
+  record().requests.insert(record().requests.end(), requests.begin(), requests.end());
+}
+
+std::vector<UnfinishedReason> unfinished_reasons() {
+  Record& r = record();
+  const std::lock_guard lock{r.mutex};
+  std::vector<UnfinishedReason> reasons;
+  if (!r.meshes.empty()) {
+    const auto& [mesh, is_destroyed] = r.meshes.begin()->second;
+    const std::string more =
+        r.meshes.size() == 1 ? "" : fmt::format(" (and {} more)", r.meshes.size() - 1);
+    reasons.push_back({is_destroyed
+                           ? fmt::format("the mesh {}{} was destroyed without close()", mesh, more)
+                           : fmt::format("the mesh {}{} is still open", mesh, more),
+                       "call close() on every rank before the Environment ends"});
+  }
+  if (r.abandoned_count > 0)
+    reasons.push_back(
+        {fmt::format(
+             "MPI may still use the memory of {}{}, which did not end", r.abandoned,
+             r.abandoned_count == 1 ? "" : fmt::format(" (and {} more)", r.abandoned_count - 1)),
+         "the exception of that operation says why"});
+  int are_complete = 1;
+  const ReturnedErrors returned{MPI_COMM_WORLD};
+  if (!r.requests.empty() && MPI_Testall(static_cast<int>(r.requests.size()), r.requests.data(),
+                                         &are_complete, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+    are_complete = 0;
+  if (are_complete == 0)
+    reasons.push_back({fmt::format("some of {} messages were not received", r.requests.size()),
+                       "receive every message before the Environment ends"});
+  return reasons;
+}
+
+std::string recorded_coordinates() {
+  const std::lock_guard lock{record().mutex};
+  return record().coordinates;
+}
+
+}  // namespace rankmesh::mpi

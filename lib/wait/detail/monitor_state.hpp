@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a wait monitor remembers between its waits.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/wait/rank_names.hpp"
+#include "rankmesh/wait/wait_monitor.hpp"
+#include "wait_context.hpp"
+#include "wait_messages.hpp"
+
+namespace rankmesh::detail {
+
+/// The state of one WaitMonitor, and the messages that it exchanges.
+///
+/// A rank sends a question to each member of its wait point on another node. A member that waits
+/// somewhere answers with its own wait point: the same key means that it is present, another key
+/// that it waits for something else. A member that has given up the point answers with a verdict. A
+/// member that does not answer is silent: it has ended, computes, or is blocked outside of
+/// rankmesh. Nothing else can be assumed of it, so no message here waits for its receiver.
+struct MonitorState {
+  mpi::CommunicatorView comm;
+  WaitMonitor::Audience audience;
+  RankNames names;
+  std::shared_ptr<const WaitContext> context{};
+  std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
+  std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
+  std::deque<Verdict> given_up{};  ///< What this rank has given up, in the words for the others.
+  std::string last_failure{};
+
+  /// Returns the rank's number in the mesh.
+  [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
+  /// Returns what the board says about a member; nothing if it is not on this node.
+  [[nodiscard]] std::optional<RankActivity> look(int member) const;
+
+  /// Answers the questions that have arrived.
+  /// @param point  Where this rank waits.
+  void answer(const WaitPoint& point);
+  /// Receives verdicts, and throws if one concerns this point.
+  void hear(const WaitPoint& point);
+  /// Tells all other members that this rank has given up, and remembers it.
+  /// @param why      The message for members that come later.
+  /// @param finding  The message and the missing ranks for members that wait at the same point.
+  void tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
+            const std::vector<int>& present);
+  /// Forgets that this rank has given up the point, because it waits there again.
+  void come_back(const WaitPoint& point);
+
+ private:
+  void remember(const Received<Verdict>& received);
+  [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
+};
+
+}  // namespace rankmesh::detail

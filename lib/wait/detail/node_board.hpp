@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a node are in, for all of them to see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "board_slot.hpp"
+#include "process_identity.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/base/operation.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh::detail {
+
+/// What the board says about a rank.
+struct RankActivity {
+  enum class Kind : std::uint8_t {
+    silent,     ///< The rank is alive, and nothing more is known.
+    waits,      ///< It waits in `text`.
+    in_call,    ///< It is in the call `text`, which MPI carries.
+    outside,    ///< It is not in rankmesh.
+    stopped,    ///< A signal or a debugger has stopped it.
+    ended,      ///< Its process has ended, and it had not closed the mesh.
+    failed,     ///< An exception has destroyed its mesh; `text` is the reason, or empty.
+    destroyed,  ///< It has destroyed its mesh without close().
+    closed,     ///< It has closed its mesh.
+  };
+  Kind kind = Kind::silent;
+  std::uint64_t key = 0;  ///< Of the wait point, if it waits.
+  std::string text{};
+  double seconds = 0;       ///< For how long it has been there; 0 if it is not known.
+  bool is_running = false;  ///< Whether the system says that it runs; only for `outside`.
+};
+
+/// One slot per rank of a mesh on one node, in memory that these ranks share. A rank publishes in
+/// its slot what it waits for. It also holds a lock on the byte of its slot in the file behind the
+/// memory; the system releases the lock when the process ends. So the lock says whether a rank is
+/// alive, also between containers, where process ids mean nothing.
+///
+/// Thread safety: any thread may call any function.
+class RANKMESH_API NodeBoard {
+ public:
+  /// Returns the bytes that a board of some ranks needs.
+  static std::size_t bytes(std::size_t ranks);
+
+  /// Publishes this rank, and takes its lock. Local.
+  /// @param memory      Zeroed memory that the ranks share, or that belongs to this rank alone.
+  /// @param owner       Keeps the memory.
+  /// @param descriptor  A file behind the memory, opened by this process. The board closes it. -1
+  ///                    if there is none; then the rank has no lock.
+  /// @param ranks       The ranks of the mesh that have slots, in ascending order.
+  NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor, std::vector<Rank> ranks,
+            Rank self);
+  ~NodeBoard();
+  NodeBoard(const NodeBoard&) = delete;
+  NodeBoard& operator=(const NodeBoard&) = delete;
+
+  /// Publishes what this rank waits for, until clear() with the returned number. If the rank
+  /// already waits for something, that stays, and the result is 0.
+  std::uint64_t publish(std::uint64_t key, const std::string& activity);
+  void clear(std::uint64_t number);
+  /// Publishes that this rank has closed or destroyed its mesh, and releases its lock.
+  void leave(Presence how, const std::string& reason = {});
+
+  /// Returns whether leave() has not been called.
+  [[nodiscard]] bool is_open() const;
+
+  /// Returns a number for a name in this rank's slot, for BoardEntry. Equal names have equal
+  /// numbers. Local.
+  std::uint32_t label(std::string_view name);
+  /// The call that this rank is in; see BoardEntry.
+  [[nodiscard]] PublishedCall& own_call() noexcept { return *own_call_; }
+
+  [[nodiscard]] Rank self() const { return self_; }
+  [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
+  /// Returns what a rank does, or nothing if it has no slot. Costs a few system calls.
+  [[nodiscard]] std::optional<RankActivity> look(Rank rank) const;
+  /// Returns whether a rank's process has ended without closing the mesh, or an exception has
+  /// destroyed its mesh. Costs two system calls.
+  [[nodiscard]] bool has_failed(Rank rank) const;
+  /// Returns true once per rank, on one rank of the node: the caller then reports the end.
+  [[nodiscard]] bool claim_end_report(Rank rank) const;
+  /// Returns whether the caller has to report a stall that began at this time. The result is false
+  /// if another rank of the node has reported all ranks since then.
+  [[nodiscard]] bool claim_stall_report(std::int64_t since) const;
+
+  /// Notes in which call this rank is. The watchdog calls it regularly.
+  /// @return For how long the rank has been in one call that MPI carries, in seconds; 0 if it is in
+  ///         none.
+  double watch_call();
+  /// Closes the descriptor in a child process after fork(), where the lock would outlive this rank.
+  void close_descriptor() noexcept;
+
+  /// Returns the time in nanoseconds. All processes of a node have the same clock.
+  static std::int64_t now();
+
+ private:
+  [[nodiscard]] BoardSlot* slot_of(Rank rank) const;
+  [[nodiscard]] bool is_locked(std::size_t slot) const;
+  [[nodiscard]] bool has_ended(std::size_t slot) const;
+  [[nodiscard]] std::optional<RankActivity> call_of(const BoardSlot& slot) const;
+
+  std::shared_ptr<void> owner_;
+  std::byte* memory_;
+  int descriptor_;
+  std::vector<Rank> ranks_;
+  Rank self_;
+  ProcessIdentity identity_ = ProcessIdentity::own();
+  PublishedCall* own_call_;
+  std::mutex mutex_;  // of the wait that is published, and of the labels
+  std::uint64_t published_ = 0;
+  std::uint64_t last_number_ = 0;
+};
+
+/// Publishes that this rank is in a call that MPI carries, as long as this object exists. It reads
+/// no clock and formats nothing: the watchdog notices how long the call takes. Entries do not nest.
+class BoardEntry {
+ public:
+  /// @param label   Of the group; see NodeBoard::label().
+  /// @param number  The number of the call in its group.
+  BoardEntry(NodeBoard& board, std::uint32_t label, Operation operation,
+             std::uint64_t number) noexcept
+      : BoardEntry{board.own_call(), label, operation, number} {}
+  /// @param call  The board's own_call(), which a caller keeps to save instructions.
+  BoardEntry(PublishedCall& call, std::uint32_t label, Operation operation,
+             std::uint64_t number) noexcept
+      : call_{call}, sequence_{call_.sequence.load(std::memory_order_relaxed)} {
+    call_.what.store(std::uint64_t{label} << 8 | static_cast<std::uint64_t>(operation),
+                     std::memory_order_relaxed);
+    call_.number.store(number, std::memory_order_relaxed);
+    call_.sequence.store(sequence_ + 1, std::memory_order_release);
+  }
+  ~BoardEntry() { call_.sequence.store(sequence_ + 2, std::memory_order_release); }
+  BoardEntry(const BoardEntry&) = delete;
+  BoardEntry& operator=(const BoardEntry&) = delete;
+
+ private:
+  PublishedCall& call_;
+  std::uint64_t sequence_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which process a rank is, and what the system says about it.
+#pragma once
+
+#include <cstdint>
+
+namespace rankmesh::detail {
+
+/// Identifies a process on its node. A process id alone does not: containers number their processes
+/// themselves, and ids are used again.
+struct ProcessIdentity {
+  std::int64_t process = 0;
+  std::uint64_t start_time = 0;     ///< Field 22 of /proc/PID/stat.
+  std::uint64_t pid_namespace = 0;  ///< The inode of /proc/self/ns/pid; 0 if it is not known.
+
+  /// Returns the identity of the calling process.
+  static ProcessIdentity own();
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+/// What the system says about a process.
+enum class ProcessState : std::uint8_t {
+  unknown,   ///< It is in another process namespace, or /proc cannot be read.
+  running,   ///< It runs, or is ready to run.
+  sleeping,  ///< It sleeps, or waits for a device.
+  stopped,   ///< A signal or a debugger has stopped it.
+  ended,     ///< It has ended.
+};
+
+/// Returns the state of a process. Only a process of the caller's own process namespace whose id
+/// and start time match is known. Costs two system calls or more.
+ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One wait of a wait monitor, from the moment that it leaves the fast path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor_state.hpp"
+#include "open_boards.hpp"
+#include "rank_activities.hpp"
+#include "rankmesh/base/deadline.hpp"
+
+namespace rankmesh::detail {
+
+/// Watches over one wait: publishes it, answers and asks questions, reports a stall, and ends the
+/// wait if a member has failed or the deadline has passed. look() never blocks, so the caller
+/// polls its condition all the time.
+class Vigil {
+ public:
+  Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
+
+  /// Does what is due now. Call it regularly while the condition of the wait does not hold.
+  /// @throws TimeoutError  The wait cannot end, or did not end in time.
+  void look();
+
+ private:
+  using Seconds = Deadline::Duration;
+  /// What other members have answered to one question.
+  struct Inquiry {
+    std::uint64_t number = 0;
+    Deadline grace;
+    std::vector<int> silent;  ///< Members that have not answered.
+    std::vector<RankAndActivity> answers;
+  };
+
+  void begin();
+  void ask(Seconds grace);
+  void receive_answers();
+  [[nodiscard]] bool is_answered() const;
+  void look_for_failures();
+  void look_for_stall();
+  void look_at_deadline();
+  [[nodiscard]] RankActivity activity_of(int member) const;
+  [[nodiscard]] bool is_present(const RankActivity& activity) const;
+  void note_activities();
+  [[nodiscard]] std::vector<RankAndActivity> absent(std::vector<int>* present) const;
+  [[nodiscard]] std::string others_on_node() const;
+  [[noreturn]] void fail(bool has_timed_out);
+
+  MonitorState& state_;
+  const WaitPoint& point_;
+  const Deadline& deadline_;
+  const Deadline silence_;  ///< Nothing is received before it has passed.
+  std::int64_t begin_ = 0;  ///< 0 before the first look.
+  PublishedWait published_;
+  std::optional<Inquiry> inquiry_;
+  std::vector<int> local_;  ///< Members on this node.
+  std::size_t next_local_ = 0;
+  std::int64_t next_check_ = 0;  ///< For members that have failed.
+  std::optional<int> failed_;    ///< A member that has failed, at the last check.
+  double next_stall_ = 0;
+  bool is_stall_asked_ = false;
+  std::vector<RankAndActivity> noted_;  ///< When the end of the wait was clear.
+  std::optional<Deadline> first_end_;   ///< The wait does not fail before it.
+  enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
+};
+
+}  // namespace rankmesh::detail

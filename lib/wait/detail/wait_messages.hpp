@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages that wait monitors exchange.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/wait_point.hpp"
+
+namespace rankmesh::detail {
+
+// MPI guarantees tags up to 32767.
+inline constexpr int question_tag = 32765;
+inline constexpr int answer_tag = 32766;
+inline constexpr int verdict_tag = 32767;
+inline constexpr const char* timeout_hint =
+    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
+    "sets the time limit";
+inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
+
+/// A question or an answer: where its sender waits.
+struct Note {
+  std::uint64_t mark = wait_mark;
+  std::uint64_t key = 0;
+  std::uint64_t number = 0;  ///< Of the question; an answer repeats it.
+  char activity[136] = {};
+};
+
+/// Why a wait cannot end. Its receiver throws the message.
+struct Verdict {
+  static constexpr std::size_t max_missing = 32;
+  static constexpr std::uint64_t everything = ~std::uint64_t{0};  ///< A scope: its sender has left.
+  std::uint64_t mark = wait_mark;
+  std::uint64_t key = 0;
+  std::uint64_t scope = 0;
+  std::int64_t is_remembered = 0;  ///< Whether it also ends later waits at the point.
+  std::int64_t is_timeout = 0;     ///< Whether the receiver throws a TimeoutError, not a PeerError.
+  std::int64_t missing_count = 0;
+  std::int64_t missing[max_missing] = {};
+  char message[2048] = {};
+
+  /// @param from  The member that sent it.
+  [[nodiscard]] bool concerns(const WaitPoint& point, int from) const {
+    if (scope == everything)
+      return std::find(point.members.begin(), point.members.end(), from) != point.members.end();
+    return key == point.key || (scope != 0 && scope == point.scope);
+  }
+  [[nodiscard]] std::vector<Rank> missing_ranks() const {
+    return {missing, missing + std::min<std::int64_t>(missing_count, max_missing)};
+  }
+};
+
+template <std::size_t size>
+void copy_text(char (&to)[size], const std::string& text) {
+  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
+}
+
+inline Note note_of(const WaitPoint& point, std::uint64_t number) {
+  Note note;
+  note.key = point.key;
+  note.number = number;
+  copy_text(note.activity, point.activity);
+  return note;
+}
+
+inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missing,
+                          const std::string& message) {
+  Verdict verdict;
+  verdict.key = point.key;
+  verdict.scope = point.scope;
+  verdict.is_remembered = point.may_repeat ? 0 : 1;
+  verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), Verdict::max_missing));
+  for (std::size_t i = 0; i < missing.size() && i < Verdict::max_missing; ++i)
+    verdict.missing[i] = missing[i].value();
+  copy_text(verdict.message, message);
+  return verdict;
+}
+
+template <class Message>
+struct Received {
+  int from;
+  Message message;
+};
+
+/// Receives a message if one has arrived. It must have exactly the size and the mark of ours: on a
+/// communicator that the program also uses, another message with the same tag may be its own.
+template <class Message>
+std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag) {
+  int there = 0;
+  MPI_Status status;
+  mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm.native(), &there, &status), "MPI_Iprobe");
+  if (there == 0) return std::nullopt;
+  int size = 0;
+  mpi::check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+  if (size != sizeof(Message)) return std::nullopt;
+  Received<Message> received{status.MPI_SOURCE, {}};
+  mpi::check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(),
+                      MPI_STATUS_IGNORE),
+             "MPI_Recv");
+  if (received.message.mark != wait_mark) return std::nullopt;
+  return received;
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/node_board.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/open_boards.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+struct BoardHeader {
+  std::atomic<std::int64_t> last_stall_report{0};
+};
+constexpr std::size_t header_bytes = 128;
+static_assert(sizeof(BoardHeader) <= header_bytes);
+
+BoardSlot* slot_at(std::byte* memory, std::size_t slot) {
+  return reinterpret_cast<BoardSlot*>(memory + header_bytes) + slot;
+}
+
+struct flock lock_of(std::size_t slot) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(slot);
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+std::size_t NodeBoard::bytes(std::size_t ranks) { return header_bytes + ranks * sizeof(BoardSlot); }
+
+std::int64_t NodeBoard::now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor,
+                     std::vector<Rank> ranks, Rank self)
+    : owner_{std::move(owner)},
+      memory_{memory},
+      descriptor_{descriptor},
+      ranks_{std::move(ranks)},
+      self_{self} {
+  // Zeroed memory is a valid slot: all members are atomic numbers.
+  BoardSlot& slot = *slot_of(self);
+  own_call_ = &slot.call;
+  slot.process = identity_.process;
+  slot.start_time = identity_.start_time;
+  slot.pid_namespace = identity_.pid_namespace;
+  const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
+  struct flock lock = lock_of(index);
+  slot.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
+  slot.presence = Presence::open;
+  OpenBoards::instance().add(*this);
+}
+
+NodeBoard::~NodeBoard() {
+  leave(Presence::destroyed);
+  OpenBoards::instance().remove(*this);
+}
+
+BoardSlot* NodeBoard::slot_of(Rank rank) const {
+  const auto found = std::ranges::lower_bound(ranks_, rank);
+  if (found == ranks_.end() || *found != rank) return nullptr;
+  return slot_at(memory_, static_cast<std::size_t>(found - ranks_.begin()));
+}
+
+std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity) {
+  const std::lock_guard lock{mutex_};
+  if (published_ != 0) return 0;
+  slot_of(self_)->wait.write(key, now(), activity);
+  return published_ = ++last_number_;
+}
+
+void NodeBoard::clear(std::uint64_t number) {
+  const std::lock_guard lock{mutex_};
+  if (number == 0 || number != published_) return;
+  published_ = 0;
+  slot_of(self_)->wait.clear();
+}
+
+void NodeBoard::leave(Presence how, const std::string& reason) {
+  BoardSlot& slot = *slot_of(self_);
+  // A child process after fork() must not speak for this rank.
+  if (slot.presence != Presence::open || ::getpid() != identity_.process) return;
+  if (!reason.empty()) slot.reason.write(0, now(), reason);
+  slot.presence = how;
+  OpenBoards::instance().remove(*this);
+  close_descriptor();
+}
+
+bool NodeBoard::is_open() const { return slot_of(self_)->presence == Presence::open; }
+
+void NodeBoard::close_descriptor() noexcept {
+  if (const int descriptor = std::exchange(descriptor_, -1); descriptor >= 0) ::close(descriptor);
+}
+
+std::uint32_t NodeBoard::label(std::string_view name) {
+  const std::lock_guard lock{mutex_};
+  BoardSlot& slot = *slot_of(self_);
+  const std::uint32_t count = slot.label_count;
+  std::array<char, BoardSlot::label_bytes> bytes{};
+  std::memcpy(bytes.data(), name.data(), std::min(name.size(), bytes.size() - 1));
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (slot.label[i] == bytes) return i;
+  if (count == BoardSlot::labels) return count;  // no place: the name stays unknown
+  slot.label[count] = bytes;
+  slot.label_count.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+bool NodeBoard::is_locked(std::size_t slot) const {
+  struct flock lock = lock_of(slot);
+  return descriptor_ < 0 || ::fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool NodeBoard::has_ended(std::size_t index) const {
+  const BoardSlot& slot = *slot_at(memory_, index);
+  if (slot.has_lock && !is_locked(index)) return slot.presence == Presence::open;
+  // A child that the rank has forked may hold the lock for it.
+  return identity_.pid_namespace != 0 && slot.pid_namespace == identity_.pid_namespace &&
+         ::kill(static_cast<pid_t>(slot.process), 0) != 0 && errno == ESRCH &&
+         slot.presence == Presence::open;
+}
+
+bool NodeBoard::has_failed(Rank rank) const {
+  const BoardSlot* slot = slot_of(rank);
+  if (slot == nullptr || rank == self_) return false;
+  if (slot->presence == Presence::failed) return true;
+  return slot->presence == Presence::open &&
+         has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0)));
+}
+
+std::optional<RankActivity> NodeBoard::call_of(const BoardSlot& slot) const {
+  const std::uint64_t sequence = slot.call.sequence.load(std::memory_order_acquire);
+  if (sequence % 2 == 0) return std::nullopt;
+  const std::uint64_t what = slot.call.what;
+  const std::uint64_t number = slot.call.number;
+  const std::uint64_t seen = slot.call.seen;
+  const std::int64_t since = slot.call.seen_since;
+  if (slot.call.sequence.load(std::memory_order_acquire) != sequence)
+    return RankActivity{.kind = RankActivity::Kind::in_call, .text = "calls that change quickly"};
+  const std::size_t label = what >> 8;
+  std::string name = "a group";
+  if (label < slot.label_count.load(std::memory_order_acquire)) name = slot.label[label].data();
+  const auto operation = static_cast<Operation>(what & 0xff);
+  return RankActivity{
+      .kind = RankActivity::Kind::in_call,
+      .text = fmt::format("{}.{}, call {}", name, to_string(operation), number),
+      .seconds = seen == sequence ? static_cast<double>(now() - since) * 1e-9 : 0.0};
+}
+
+std::optional<RankActivity> NodeBoard::look(Rank rank) const {
+  using Kind = RankActivity::Kind;
+  const BoardSlot* slot = slot_of(rank);
+  if (slot == nullptr) return std::nullopt;
+  switch (slot->presence) {
+    case Presence::none:
+      return RankActivity{};
+    case Presence::closed:
+      return RankActivity{.kind = Kind::closed};
+    case Presence::destroyed:
+      return RankActivity{.kind = Kind::destroyed};
+    case Presence::failed: {
+      const auto reason = slot->reason.read();
+      return RankActivity{.kind = Kind::failed, .text = reason ? reason->text : ""};
+    }
+    case Presence::open:
+      break;
+  }
+  if (rank != self_ && has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0))))
+    return RankActivity{.kind = Kind::ended};
+  const ProcessState state =
+      state_of({slot->process, slot->start_time, slot->pid_namespace}, identity_);
+  if (state == ProcessState::ended) return RankActivity{.kind = Kind::ended};
+  if (state == ProcessState::stopped) return RankActivity{.kind = Kind::stopped};
+  if (const auto wait = slot->wait.read())
+    return RankActivity{.kind = Kind::waits,
+                        .key = wait->key,
+                        .text = wait->text,
+                        .seconds = static_cast<double>(now() - wait->since) * 1e-9};
+  if (auto call = call_of(*slot)) return call;
+  if (state == ProcessState::unknown) return RankActivity{};
+  return RankActivity{.kind = Kind::outside, .is_running = state == ProcessState::running};
+}
+
+bool NodeBoard::claim_end_report(Rank rank) const {
+  BoardSlot* slot = slot_of(rank);
+  return slot != nullptr && !slot->is_end_reported.exchange(true);
+}
+
+bool NodeBoard::claim_stall_report(std::int64_t since) const {
+  auto& last = reinterpret_cast<BoardHeader*>(memory_)->last_stall_report;
+  std::int64_t before = last;
+  return before < since && last.compare_exchange_strong(before, now());
+}
+
+double NodeBoard::watch_call() {
+  const std::uint64_t sequence = own_call_->sequence.load(std::memory_order_relaxed);
+  if (sequence % 2 == 0) return 0;
+  const std::int64_t time = now();
+  if (own_call_->seen != sequence) {
+    own_call_->seen_since = time;
+    own_call_->seen = sequence;
+  }
+  return static_cast<double>(time - own_call_->seen_since) * 1e-9;
+}
+
+}  // namespace rankmesh::detail

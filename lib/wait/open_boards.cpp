@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/open_boards.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "detail/node_board.hpp"
+
+namespace rankmesh::detail {
+
+OpenBoards& OpenBoards::instance() {
+  // It is never destroyed, because meshes may be destroyed after the objects of all files.
+  static OpenBoards* const boards = new OpenBoards;  // NOLINT
+  return *boards;
+}
+
+OpenBoards::OpenBoards() {
+  // No thread of the parent holds the mutex during the fork. The child has no ranks: it forgets the
+  // boards, and closes the files whose locks say that the parent is alive.
+  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                   [] {
+                     for (NodeBoard* board : instance().boards_) board->close_descriptor();
+                     instance().boards_.clear();
+                     instance().mutex_.unlock();
+                   });
+}
+
+void OpenBoards::add(NodeBoard& board) {
+  const std::lock_guard lock{mutex_};
+  boards_.push_back(&board);
+}
+
+void OpenBoards::remove(NodeBoard& board) {
+  const std::lock_guard lock{mutex_};
+  std::erase(boards_, &board);
+}
+
+void OpenBoards::for_each(const std::function<void(NodeBoard&)>& action) {
+  const std::lock_guard lock{mutex_};
+  for (NodeBoard* board : boards_) action(*board);
+}
+
+PublishedWait::PublishedWait(const NodeBoard& own, std::uint64_t key, const std::string& activity) {
+  OpenBoards::instance().for_each([&](NodeBoard& board) {
+    const std::uint64_t number = &board == &own ? board.publish(key, activity)
+                                                : board.publish(0, activity + " of another mesh");
+    if (number != 0) numbers_.emplace_back(&board, number);
+  });
+}
+
+void PublishedWait::clear() noexcept {
+  if (numbers_.empty()) return;
+  // A board may have been closed meanwhile, by another thread.
+  OpenBoards::instance().for_each([&](NodeBoard& board) {
+    for (const auto& [published, number] : numbers_)
+      if (published == &board) board.clear(number);
+  });
+  numbers_.clear();
+}
+
+}  // namespace rankmesh::detail

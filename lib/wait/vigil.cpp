@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/vigil.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/send_and_forget.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr const char* ended_hint = "check why that rank ended";
+// Members answer the first question before the deadline. The second one, after it, finds out what
+// they do now.
+constexpr double longest_lead = 0.5;
+constexpr Deadline::Duration first_grace{0.1};
+constexpr Deadline::Duration second_grace{0.3};
+constexpr Deadline::Duration stall_grace{0.5};
+constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
+constexpr std::size_t checks_at_once = 16;
+
+}  // namespace
+
+// On a communicator that the program also uses, a message may be its own. There, nothing is
+// received before the wait has lasted so long that something is probably wrong.
+Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
+    : state_{state},
+      point_{point},
+      deadline_{deadline},
+      silence_{Seconds{state.audience == WaitMonitor::Audience::own
+                           ? 0.0
+                           : std::min(5.0, deadline.seconds() / 2)}} {}
+
+void Vigil::look() {
+  if (begin_ == 0) begin();
+  if (silence_.passed()) {
+    state_.answer(point_);
+    state_.hear(point_);
+    receive_answers();
+  }
+  look_for_failures();
+  look_for_stall();
+  look_at_deadline();
+}
+
+void Vigil::begin() {
+  begin_ = NodeBoard::now();
+  next_check_ = begin_ + check_interval;
+  if (state_.context == nullptr) return;
+  next_stall_ = state_.context->stall.count();
+  const auto& board = state_.context->board;
+  if (board == nullptr) return;
+  published_ = PublishedWait{*board, point_.key, point_.activity};
+  for (const int member : point_.members)
+    if (member != state_.comm.rank() && board->look(state_.in_mesh(member)))
+      local_.push_back(member);
+}
+
+// Asks all members that are not on the board of this node.
+void Vigil::ask(Seconds grace) {
+  std::vector<RankAndActivity> before;  // those who do not answer again may do what they did
+  if (inquiry_) before = std::move(inquiry_->answers);
+  inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
+  for (const int member : point_.members)
+    if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
+      inquiry_->silent.push_back(member);
+  for (const int member : inquiry_->silent)
+    send_and_forget(state_.comm, member, question_tag, note_of(point_, inquiry_->number));
+}
+
+void Vigil::receive_answers() {
+  while (const auto received = receive<Note>(state_.comm, answer_tag)) {
+    const Note& answer = received->message;
+    if (!inquiry_ || answer.number != inquiry_->number ||
+        std::erase(inquiry_->silent, received->from) == 0)
+      continue;  // to an earlier question
+    const Rank from{received->from};
+    std::erase_if(inquiry_->answers, [&](const auto& known) { return known.rank == from; });
+    inquiry_->answers.push_back(
+        {from,
+         {.kind = RankActivity::Kind::waits,
+          .key = answer.key,
+          .text =
+              std::string{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)}}});
+  }
+}
+
+bool Vigil::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
+
+RankActivity Vigil::activity_of(int member) const {
+  if (auto activity = state_.look(member)) return *activity;
+  if (inquiry_) {
+    const auto& answers = inquiry_->answers;
+    const auto answer = std::ranges::find(answers, Rank{member}, &RankAndActivity::rank);
+    if (answer != answers.end()) return answer->activity;
+  }
+  return {};
+}
+
+bool Vigil::is_present(const RankActivity& activity) const {
+  return activity.kind == RankActivity::Kind::waits && activity.key == point_.key;
+}
+
+// When the end of the wait is clear, other members are about to leave their waits too. What they
+// did before goes into the finding.
+void Vigil::note_activities() {
+  for (const int member : point_.members)
+    if (member != state_.comm.rank()) noted_.push_back({Rank{member}, activity_of(member)});
+}
+
+// Returns the members that are not at the wait point, and what they do.
+std::vector<RankAndActivity> Vigil::absent(std::vector<int>* present) const {
+  std::vector<RankAndActivity> ranks;
+  for (const int member : point_.members) {
+    if (member == state_.comm.rank()) continue;
+    RankActivity activity = activity_of(member);
+    const auto noted = std::ranges::find(noted_, Rank{member}, &RankAndActivity::rank);
+    // Without an answer to the second question, the first one counts.
+    const bool is_noted =
+        noted != noted_.end() && noted->activity.kind != RankActivity::Kind::silent;
+    if (!is_present(activity) && is_noted) activity = noted->activity;
+    if (!is_present(activity))
+      ranks.push_back({Rank{member}, std::move(activity)});
+    else if (present != nullptr)
+      present->push_back(member);
+  }
+  return ranks;
+}
+
+// A member of this node that has failed will never come. It may have done its part before, so the
+// condition of the wait gets another moment.
+void Vigil::look_for_failures() {
+  if (local_.empty() || NodeBoard::now() < next_check_) return;
+  next_check_ = NodeBoard::now() + check_interval;
+  const auto has_failed = [&](int member) {
+    return state_.context->board->has_failed(state_.in_mesh(member));
+  };
+  if (failed_ && has_failed(*failed_)) fail(false);
+  if (failed_) return;
+  for (std::size_t i = 0; i < std::min(local_.size(), checks_at_once) && !failed_; ++i) {
+    next_local_ = (next_local_ + 1) % local_.size();
+    if (has_failed(local_[next_local_])) failed_ = local_[next_local_];
+  }
+  if (failed_) note_activities();
+}
+
+std::string Vigil::others_on_node() const {
+  const auto& board = state_.context->board;
+  if (board == nullptr) return {};
+  std::vector<RankAndActivity> others;
+  for (const Rank rank : board->ranks()) {
+    const bool is_member = std::ranges::any_of(
+        point_.members, [&](int member) { return state_.in_mesh(member) == rank; });
+    if (is_member || rank == board->self()) continue;
+    if (auto activity = board->look(rank)) others.push_back({rank, std::move(*activity)});
+  }
+  if (others.empty()) return {};
+  return "; others on this node: " + describe(others, state_.names.of_mesh());
+}
+
+void Vigil::look_for_stall() {
+  if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
+    return;
+  const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
+  if (seconds < next_stall_) return;
+  if (!is_stall_asked_ && stage_ == Stage::early && silence_.passed()) ask(stall_grace);
+  is_stall_asked_ = true;
+  if (inquiry_ && !is_answered()) return;
+  is_stall_asked_ = false;
+  const double interval = next_stall_;
+  next_stall_ *= 2;
+  const Log& log = *state_.context->log;
+  // One report lists all ranks of the node.
+  const auto since = begin_ + static_cast<std::int64_t>(interval * 0.5e9);
+  if (log.has_default_reports() && state_.context->board != nullptr &&
+      !state_.context->board->claim_stall_report(since))
+    return;
+  const std::vector<RankAndActivity> ranks = absent(nullptr);
+  log.report(
+      fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
+                  state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
+                  ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names),
+                  others_on_node()));
+}
+
+void Vigil::look_at_deadline() {
+  const double left = deadline_.left().count();
+  if (stage_ == Stage::early && left <= std::min(longest_lead, deadline_.seconds() / 2)) {
+    ask(Seconds{left});
+    stage_ = Stage::asked;
+  }
+  if (left > 0) return;
+  if (stage_ == Stage::asked) {
+    state_.hear(point_);  // there may already be a verdict
+    note_activities();
+    ask(second_grace);
+    first_end_ = Deadline{first_grace};
+    stage_ = Stage::asked_again;
+  }
+  // Another member may be about to send its verdict, which all of them then throw.
+  if (is_answered() && first_end_->passed()) fail(true);
+}
+
+void Vigil::fail(bool has_timed_out) {
+  std::vector<int> present;
+  const std::vector<RankAndActivity> ranks = absent(&present);
+  std::vector<Rank> missing;
+  for (const auto& [rank, activity] : ranks)
+    if (activity.kind != RankActivity::Kind::waits)
+      missing.push_back(state_.in_mesh(static_cast<int>(rank.value())));
+  const std::string what =
+      ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names);
+  const Rank self = state_.in_mesh(state_.comm.rank());
+  const std::string finding =
+      has_timed_out ? fmt::format("{} did not end within {} s; {} (found by rank {})",
+                                  point_.activity, deadline_.seconds(), what, self.value())
+                    : fmt::format("{} cannot end; {} (found by rank {})", point_.activity, what,
+                                  self.value());
+  const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
+  const std::string why =
+      fmt::format("rank {} gave up {}, after {:.1f} s: {}", state_.names(Rank{state_.comm.rank()}),
+                  point_.activity, seconds, what);
+  Verdict verdict = verdict_of(point_, missing, finding);
+  verdict.is_timeout = has_timed_out ? 1 : 0;
+  state_.tell(point_, why, verdict, present);
+  if (!has_timed_out) throw PeerError{finding, ended_hint, std::move(missing)};
+  throw TimeoutError{finding, timeout_hint, std::move(missing)};
+}
+
+}  // namespace rankmesh::detail

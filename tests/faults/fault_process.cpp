@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fault_process ACTION [OPTION...]: ranks call all_reduce again and again, until something happens
+// to one of them.
+//
+//   ACTION         what happens to the victim after 20 calls:
+//                  stop       SIGSTOP
+//                  kill       SIGKILL
+//                  busy       it computes for 6 s instead of calling
+//                  continue   SIGSTOP, and SIGCONT after 4 s
+//                  none       nothing: something happens to its host
+//   --victim RANK  the last, unless given
+//   --route R      transport of the calls: shm or mpi
+//   --count N      floats per call (default 1000)
+//   --deadline S, --timeout S   as in MeshOptions
+//   --limit S      the program ends after so many seconds without an error (default 12)
+//
+// Each rank prints "READY" after 20 calls, and a line PROCESS with a JSON object when its calls
+// end: how, and how many seconds after its last good call. Ranks stay until the victim of
+// `continue` had time to report.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "faults/cell.hpp"
+#include "faults/hang_guard.hpp"
+#include "faults/report.hpp"
+
+using namespace faults;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Options {
+  std::string action = "none", route = "shm";
+  int victim = -1;
+  std::size_t count = 1000;
+  double deadline = 0, timeout = 3, limit = 12;
+};
+
+Options parse(int argc, char** argv) {
+  Options result;
+  if (argc > 1) result.action = argv[1];
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--victim") result.victim = std::stoi(value);
+    if (name == "--route") result.route = value;
+    if (name == "--count") result.count = std::stoull(value);
+    if (name == "--deadline") result.deadline = std::stod(value);
+    if (name == "--timeout") result.timeout = std::stod(value);
+    if (name == "--limit") result.limit = std::stod(value);
+  }
+  return result;
+}
+
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>{seconds}); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Starts a process that sends SIGCONT to this one, some time after a byte has come through the
+// pipe. It is started before MPI, so that it holds nothing of MPI's.
+int start_alarm(double seconds) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  const pid_t parent = getpid();
+  if (fork() == 0) {
+    close(ends[1]);
+    char byte = 0;
+    if (read(ends[0], &byte, 1) == 1) {
+      pause(seconds);
+      kill(parent, SIGCONT);
+    }
+    std::_Exit(0);
+  }
+  close(ends[0]);
+  return ends[1];
+}
+
+void act(const Options& options, int alarm) {
+  if (options.action == "kill") raise(SIGKILL);
+  if (options.action == "continue" && write(alarm, "x", 1) != 1) std::abort();
+  if (options.action == "stop" || options.action == "continue") raise(SIGSTOP);
+  if (options.action == "busy")
+    for (const auto start = Clock::now(); seconds_since(start) < 6;) continue;
+}
+
+// Calls until an exception ends it.
+void call_for_ever(const Options& options, int alarm, Outcome& outcome, Clock::time_point& last) {
+  MeshOptions mesh_options;
+  mesh_options.timeout = Deadline::Duration{options.timeout};
+  if (options.deadline > 0) mesh_options.deadline = Deadline::Duration{options.deadline};
+  mesh_options.routes = "*.*:host:one_node=" + options.route + "; *.*:host=mpi";
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", mesh_options};
+  const int rank = static_cast<int>(mesh.rank().value());
+  const int victim = options.victim < 0 ? static_cast<int>(mesh.size()) - 1 : options.victim;
+  std::vector<float> values(options.count, 1);
+  try {
+    for (int call = 0;; ++call) {
+      if (call == 20) {
+        std::printf("READY %d %d\n", rank, static_cast<int>(getpid()));
+        std::fflush(stdout);
+        if (rank == victim) act(options, alarm);
+      }
+      mesh["tp"].all_reduce(values);
+      last = Clock::now();
+      pause(0.005);
+    }
+  } catch (const std::exception& error) {
+    outcome = outcome_of(error);
+    // The memory stays valid, because MPI may still use it.
+    new std::vector<float>(std::move(values));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const int alarm = options.action == "continue" ? start_alarm(4) : -1;
+  const mpi::Environment environment{argc, argv};
+  Outcome outcome;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  auto last = Clock::now();
+  const auto report = [&] { print_process(rank, outcome, seconds_since(last)); };
+  {
+    const HangGuard guard{options.limit, [&] {
+                            outcome.name = "hung";
+                            report();
+                          }};
+    call_for_ever(options, alarm, outcome, last);
+    report();
+  }
+  pause(options.action == "continue" ? 4.5 : 1.5);
+  std::_Exit(0);  // other ranks may be dead, so MPI could not be finalised
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The environment variables that change how a mesh waits.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+#include "support/scoped_variable.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::ScopedVariable;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+TEST_CASE("a bad variable on all ranks is a UsageError, also if an option replaces it") {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{20};
+  options.deadline = Deadline::Duration{20};
+  options.stall = Deadline::Duration{20};
+  options.log = [](LogLevel, std::string_view) {};
+  for (const char* name : {"RANKMESH_TIMEOUT", "RANKMESH_DEADLINE", "RANKMESH_STALL",
+                           "RANKMESH_WATCHDOG", "RANKMESH_LOG"}) {
+    const ScopedVariable variable{name, "nonsense"};
+    CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
+                         doctest::Contains((std::string{name} + " must be").c_str()), UsageError);
+  }
+}
+
+TEST_CASE("a bad variable on one rank is reported on all ranks") {
+  NEEDS_RANKS(2);
+  const ScopedVariable variable{"RANKMESH_LOG"};
+  if (rank() == last()) variable.set("nonsense");
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto"}),
+                       doctest::Contains("RANKMESH_LOG must be off, debug, info or warning"),
+                       MismatchError);
+}
+
+TEST_CASE("RANKMESH_DEADLINE sets the deadline, and the option in code wins") {
+  NEEDS_RANKS(2);
+  for (const bool has_option : {false, true}) {
+    const ScopedVariable variable{"RANKMESH_DEADLINE", has_option ? "50" : "0.5"};
+    MeshOptions options;
+    options.routes = "*.*:host=mpi";
+    if (has_option) options.deadline = Deadline::Duration{0.5};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    if (rank() != last())
+      CHECK_THROWS_WITH_AS(mesh["tp"].barrier(), doctest::Contains("within 0.5 s"), TimeoutError);
+    wait_for_all();
+  }
+}
+
+TEST_CASE("RANKMESH_DEADLINE is part of the agreement") {
+  NEEDS_RANKS(2);
+  const ScopedVariable variable{"RANKMESH_DEADLINE", rank() == last() ? "7" : "8"};
+  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto"}), doctest::Contains("option deadline:"),
+                       MismatchError);
+}

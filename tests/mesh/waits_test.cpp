@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the waits of a mesh say about ranks of the same node.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <chrono>
+#include <csignal>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>{Clock::now() - begin}.count();
+}
+
+// With a deadline both transports poll.
+MeshOptions polling(const char* transport, double deadline) {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{60};
+  options.deadline = Deadline::Duration{deadline};
+  options.routes = std::string{"*.*:host="} + transport;
+  return options;
+}
+
+std::string name_of(int rank) {
+  return "rank " + std::to_string(rank) + " (tp=" + std::to_string(rank) + ")";
+}
+
+// Calls tp.barrier, which cannot end, and returns the error.
+template <class Expected = TimeoutError>
+Expected barrier_in_vain(Mesh& mesh) {
+  try {
+    mesh["tp"].barrier();
+  } catch (const Expected& error) {
+    return error;
+  }
+  FAIL("the barrier ended");
+  return Expected{"", "", {}};
+}
+
+// Collects log messages.
+struct Messages {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  LogSink sink() {
+    return [this](LogLevel level, std::string_view text) {
+      const std::lock_guard lock{mutex};
+      if (level == LogLevel::warning) texts.emplace_back(text);
+    };
+  }
+  std::size_t count(const std::string& part) {
+    const std::lock_guard lock{mutex};
+    return static_cast<std::size_t>(std::ranges::count_if(
+        texts, [&](const std::string& text) { return rankmesh_test::has_part(text, part); }));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rank outside rankmesh is named half a second after the deadline at the latest") {
+  NEEDS_RANKS(2);
+  for (const char* transport : {"mpi", "shm"}) {
+    CAPTURE(transport);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, 1)};
+    wait_for_all();
+    if (rank() != last()) {
+      const auto begin = Clock::now();
+      const TimeoutError error = barrier_in_vain(mesh);
+      CHECK(seconds_since(begin) >= 0.9);
+      CHECK(seconds_since(begin) <= 1.5);
+      CHECK(error.missing() == std::vector<Rank>{last()});
+      CHECK_CONTAINS(error.message(),
+                     name_of(last()) + " is not in rankmesh: computing or blocked elsewhere");
+    }
+    wait_for_all();
+  }
+}
+
+TEST_CASE("a rank that a signal has stopped is named as stopped") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  int stopped = getpid();
+  MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
+  if (rank() == last()) {
+    std::raise(SIGSTOP);
+  } else {
+    const TimeoutError error = barrier_in_vain(mesh);
+    CHECK_CONTAINS(error.message(), name_of(last()) + " is stopped");
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    if (rank() == 0) kill(stopped, SIGCONT);
+  }
+  wait_for_all();
+  // The rank that comes back late learns that its group is broken.
+  if (rank() == last()) {
+    const auto begin = Clock::now();
+    CHECK_THROWS_AS((mesh["tp"].barrier(), mesh["tp"].barrier()), TimeoutError);
+    CHECK(seconds_since(begin) <= 1.4);
+  }
+  wait_for_all();
+}
+
+TEST_CASE("between nodes: a silent rank is named in time, and learns later that it was given up") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  SKIP_UNLESS(mesh.placement().node_count() == size(), "needs one node per rank");
+  wait_for_all();
+  if (rank() != last()) {
+    const auto begin = Clock::now();
+    const TimeoutError error = barrier_in_vain(mesh);
+    CHECK(seconds_since(begin) >= 0.9);
+    CHECK(seconds_since(begin) <= 1.5);
+    CHECK_CONTAINS(error.message(), name_of(last()) + " is silent");
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds{2000});
+  }
+  wait_for_all();
+  if (rank() == last()) {
+    const auto begin = Clock::now();
+    std::string message;
+    try {
+      mesh["tp"].barrier();  // the others have begun this one, so it may end
+      mesh["tp"].barrier();
+    } catch (const PeerError& error) {
+      message = error.message();
+    }
+    CHECK(seconds_since(begin) <= 0.8);
+    CHECK_CONTAINS(message, " gave up tp.barrier(), call 1, after 1.");
+  }
+  wait_for_all();
+}
+
+TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 3)};
+  if (rank() != last()) {
+    CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.barrier");
+  } else {
+    CHECK_THROWS_AS(other["dp"].barrier(), TimeoutError);
+  }
+  wait_for_all();
+}
+
+TEST_CASE("an exception on one rank ends the waits of the others at once, with its reason") {
+  NEEDS_RANKS(2);
+  for (const char* transport : {"mpi", "shm"}) {
+    CAPTURE(transport);
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, 30)};
+    wait_for_all();
+    if (rank() == last()) {
+      try {
+        const Mesh inner = std::move(mesh);
+        throw DataError{"the shard is empty"};
+      } catch (const DataError&) {
+      }
+    } else {
+      const auto begin = Clock::now();
+      const PeerError error = barrier_in_vain<PeerError>(mesh);
+      CHECK(seconds_since(begin) <= 1);
+      CHECK_CONTAINS(error.message(), "tp.barrier");
+      CHECK_CONTAINS(error.message(), name_of(last()));
+      CHECK_CONTAINS(error.message(), "left the mesh");
+      CHECK_CONTAINS(error.message(), "the shard is empty");
+    }
+    wait_for_all();
+  }
+}
+
+TEST_CASE("a mesh that is destroyed without an exception does not end the waits of the others") {
+  NEEDS_RANKS(3);
+  auto mesh = std::make_unique<Mesh>(MPI_COMM_WORLD, "tp=auto", polling("mpi", 30));
+  std::vector<int> value{1};
+  // Rank 0 has done its part when it leaves: it sends, and the others pass the message on.
+  if (rank() != 0) (*mesh)["tp"].recv(value, rank() - 1);
+  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{600});
+  if (rank() != last()) (*mesh)["tp"].send(value, rank() + 1);
+  mesh.reset();
+  CHECK(value[0] == 1);
+  wait_for_all();
+}
+
+TEST_CASE("a stall is reported once, and again at doubled intervals, with who is missing") {
+  NEEDS_RANKS(2);
+  Messages messages;
+  MeshOptions options = polling("mpi", 30);
+  options.stall = Deadline::Duration{0.4};
+  options.log = messages.sink();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  wait_for_all();
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1400});
+  mesh["tp"].barrier();  // reports after 0.4 and 0.8 s, and would again after 1.6 s
+  if (rank() != last()) {
+    CHECK(messages.count(name_of(rank()) + " has waited for") == 2);
+    CHECK(messages.count("in tp.barrier") == 2);
+    CHECK(messages.count(name_of(last()) + " is not in rankmesh") == 2);
+  } else {
+    CHECK(messages.count("has waited") == 0);
+  }
+  mesh.close();
+}
+
+TEST_CASE("a stall of a subgroup also says what the other ranks of the node do") {
+  SKIP_UNLESS(size() == 4, "needs 4 ranks");
+  Messages messages;
+  MeshOptions options = polling("mpi", 30);
+  options.stall = Deadline::Duration{0.4};
+  options.log = messages.sink();
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2", options};
+  wait_for_all();
+  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  if (rank() < 2) mesh["tp"].barrier();
+  if (rank() == 0) CHECK(messages.count("others on this node: ranks 2 (dp=1,tp=0), 3") == 1);
+  mesh.close();
+}
