@@ -233,12 +233,13 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
                                   .has_deadline = options.deadline.has_value()},
         GroupMembers{group.ranks, control.names, group.names,
                      GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low,
-                              control.key_of_mesh}}, shared.transport.get());
+                              control.key_of_mesh}},
+        shared.transport.get());
     transports.comparison = checked.get();
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
-    transports.list.push_back(std::make_unique<ComparedTransport>(comm, options.largest_count,
-                                                                  *shared.transport));
+    transports.list.push_back(
+        std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
   } else {
     transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
   }

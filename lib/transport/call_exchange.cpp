@@ -56,7 +56,9 @@ struct CallExchange::Note {
 };
 
 CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
-    : comm_{comm}, members_{std::move(members)}, departures_(static_cast<std::size_t>(comm.size())) {}
+    : comm_{comm},
+      members_{std::move(members)},
+      departures_(static_cast<std::size_t>(comm.size())) {}
 
 CallExchange::~CallExchange() {
   // MPI may still use the memory of an exchange that is not complete.
@@ -85,8 +87,8 @@ void CallExchange::advance() {
     while (!queue_.empty() && failure_ == nullptr && step(*queue_.front())) {
       const std::shared_ptr<Comparison> compared = queue_.front();
       queue_.pop_front();
-      const bool any_is_async =
-          std::ranges::any_of(compared->all, [](const Comparison::Record& r) { return r.is_async != 0; });
+      const bool any_is_async = std::ranges::any_of(
+          compared->all, [](const Comparison::Record& r) { return r.is_async != 0; });
       if (compared->carry) compared->carry(any_is_async);
       compared->carry = nullptr;
       compared->phase = Comparison::Phase::is_complete;
@@ -164,8 +166,8 @@ void CallExchange::compare_counts(const Comparison& c) const {
   for (std::int64_t a = 0; a < size; ++a) {
     if (all_are_equal && a != comm_.rank()) continue;
     for (std::int64_t b = 0; b < size; ++b)
-      if (a != b && !block_counts_agree(call.operation(), static_cast<std::int64_t>(call.root()),
-                                        a, b, size, 0, words, words_of(a), words_of(b)))
+      if (a != b && !block_counts_agree(call.operation(), static_cast<std::int64_t>(call.root()), a,
+                                        b, size, 0, words, words_of(a), words_of(b)))
         refuse(c);
   }
 }
@@ -182,9 +184,8 @@ void CallExchange::refuse(const Comparison& c) const {
                    : shm::counts_text(
                          call, reinterpret_cast<const std::byte*>(c.all_words.data() + k * words),
                          c.all.size());
-    calls.push_back(fmt::format("{}, call {}",
-                                to_string(call, members_.name_of(call.family()), counts),
-                                c.number));
+    calls.push_back(fmt::format(
+        "{}, call {}", to_string(call, members_.name_of(call.family()), counts), c.number));
   }
   throw MismatchError{list_calls(members_.ranks, members_.names, calls), mismatch_hint, false};
 }
@@ -230,14 +231,15 @@ void CallExchange::receive_notes() {
   for (;;) {
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.closing_tag(), comm_.native(), &there, &status), "MPI_Iprobe");
+    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.closing_tag(), comm_.native(), &there, &status),
+          "MPI_Iprobe");
     if (there == 0) return;
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     if (bytes != sizeof(Note)) return;  // a message of the program
     Note note;
-    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE,
-                   members_.key.closing_tag(), comm_.native(), MPI_STATUS_IGNORE),
+    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, members_.key.closing_tag(),
+                   comm_.native(), MPI_STATUS_IGNORE),
           "MPI_Recv");
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.

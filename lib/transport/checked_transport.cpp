@@ -49,8 +49,8 @@ class CheckedTransport::PendingCollective final : public Pending {
       return;
     }
     kept_ = std::make_unique<detail::KeptCall>(call);
-    comparison_ = exchange.begin(
-        call, true, [this, mpi](bool) { carried_ = mpi->start(kept_->call); });
+    comparison_ =
+        exchange.begin(call, true, [this, mpi](bool) { carried_ = mpi->start(kept_->call); });
   }
   bool test() override {
     if (comparison_ != nullptr) {

@@ -27,7 +27,7 @@ struct MessageComparison::Header {
   std::uint64_t mark = 0;
   std::uint8_t operation = 0;
   std::uint8_t type = 0;
-  std::uint8_t receives = 0;   // 1 if this end receives
+  std::uint8_t receives = 0;  // 1 if this end receives
   std::uint8_t on_device = 0;
   std::uint32_t family = 0;
   std::int64_t tag = 0;
@@ -69,8 +69,8 @@ MessageComparison::MessageComparison(mpi::CommunicatorView comm, GroupMembers me
 
 MessageComparison::~MessageComparison() = default;
 
-std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(
-    const Call& call, std::function<void()> carry) {
+std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call& call,
+                                                                      std::function<void()> carry) {
   auto added = std::make_shared<Exchange>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
@@ -195,9 +195,8 @@ void MessageComparison::compare(const Half& half) const {
   const Header& receiver = receives ? half.own : theirs;
   const int from = receives ? half.peer : self;
   const int to = receives ? self : half.peer;
-  throw MismatchError{
-      fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
-      "send and receive the same number of elements of the same type", false};
+  throw MismatchError{fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
+                      "send and receive the same number of elements of the same type", false};
 }
 
 std::string MessageComparison::text_of(const Header& header, int member, int peer) const {

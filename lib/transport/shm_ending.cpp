@@ -58,7 +58,8 @@ void ShmTransport::end_early() {
   const std::uint64_t state = finding.state.load(std::memory_order_acquire);
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   if (state == Finding::timed_out)
-    throw TimeoutError{text, detail::peer_hint, {finding.missing, finding.missing + finding.missing_count}};
+    throw TimeoutError{
+        text, detail::peer_hint, {finding.missing, finding.missing + finding.missing_count}};
   throw MismatchError{text, detail::mismatch_hint, false};
 }
 

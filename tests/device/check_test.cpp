@@ -123,8 +123,9 @@ TEST_CASE("check: device messages of a batch are compared, in any order of the c
       mesh.close();
     } else if (rank() < 2) {
       const std::string message = mismatch_of(exchange);
-      CHECK_CONTAINS(message, "rank 0 (tp=0): tp.send(1 x float32 to rank 1, device memory); "
-                              "rank 1 (tp=1): tp.recv(2 x float32 from rank 0, device memory)");
+      CHECK_CONTAINS(message,
+                     "rank 0 (tp=0): tp.send(1 x float32 to rank 1, device memory); "
+                     "rank 1 (tp=1): tp.recv(2 x float32 from rank 0, device memory)");
     }
     wait_for_all();
   }

@@ -94,7 +94,8 @@ TEST_CASE("check: correct calls of a group without shared memory pass") {
     std::vector<std::int64_t> counts(n);
     std::int64_t total = 0;
     for (std::size_t k = 0; k < n; ++k) total += counts[k] = static_cast<std::int64_t>(k % 3);
-    std::vector<int> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]), rank());
+    std::vector<int> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]),
+                         rank());
     std::vector<int> gathered(static_cast<std::size_t>(total));
     g.all_gather_v(own, gathered, Blocks{counts});
     g.barrier();
@@ -128,9 +129,8 @@ TEST_CASE("check: different counts are named on all members, small and large, _a
         is_async ? a.group->all_reduce_async(values).wait() : a.group->all_reduce(values);
       });
       CHECK(message == the_last() + ": all.all_reduce(" + std::to_string(count) +
-                           " x float32, sum, in place), call 2; " + others() +
-                           ": all.all_reduce(" + std::to_string(count - 2) +
-                           " x float32, sum, in place), call 2");
+                           " x float32, sum, in place), call 2; " + others() + ": all.all_reduce(" +
+                           std::to_string(count - 2) + " x float32, sum, in place), call 2");
       CHECK_THROWS_AS(a.group->barrier(), ClosedError);
       wait_for_all();
     }
@@ -150,14 +150,17 @@ TEST_CASE("check: different operations, types, reductions and roots are named") 
   std::vector<int> ints(4);
   const auto sum = [&](GroupCoordinator& g) { g.all_reduce(floats); };
   const char* sum_text = "all_reduce(4 x float32, sum, in place)";
-  differ(sum, [](GroupCoordinator& g) { g.barrier(); }, "barrier()", sum_text);
-  differ(sum, [&](GroupCoordinator& g) { g.all_reduce(ints); },
-         "all_reduce(4 x int32, sum, in place)", sum_text);
-  differ(sum, [&](GroupCoordinator& g) { g.all_reduce(floats, ReduceOp::max); },
-         "all_reduce(4 x float32, max, in place)", sum_text);
+  differ(
+      sum, [](GroupCoordinator& g) { g.barrier(); }, "barrier()", sum_text);
+  differ(
+      sum, [&](GroupCoordinator& g) { g.all_reduce(ints); }, "all_reduce(4 x int32, sum, in place)",
+      sum_text);
+  differ(
+      sum, [&](GroupCoordinator& g) { g.all_reduce(floats, ReduceOp::max); },
+      "all_reduce(4 x float32, max, in place)", sum_text);
   differ([&](GroupCoordinator& g) { g.broadcast(floats, 0); },
-         [&](GroupCoordinator& g) { g.broadcast(floats, 1); },
-         "broadcast(4 x float32, root 1)", "broadcast(4 x float32, root 0)");
+         [&](GroupCoordinator& g) { g.broadcast(floats, 1); }, "broadcast(4 x float32, root 1)",
+         "broadcast(4 x float32, root 0)");
 }
 
 TEST_CASE("check: counts of a v-form that do not fit are named on all members") {
@@ -172,7 +175,7 @@ TEST_CASE("check: counts of a v-form that do not fit are named on all members") 
     const std::string message = message_of<MismatchError>([&] {
       if (gathers_all)
         a.group->all_gather_v(own, std::span{gathered}.first(is_last() ? 2 * n + 1 : 2 * n),
-                            Blocks{counts});
+                              Blocks{counts});
       else
         a.group->gather_v(own, gathered, Blocks{counts}, 0);
     });
@@ -230,8 +233,9 @@ TEST_CASE("check: send_recv that differs is named at both ends") {
   std::vector<float> out(300);
   const std::string message =
       message_of<MismatchError>([&] { a.mesh["tp"].send_recv(in, 1 - rank(), out, 1 - rank()); });
-  CHECK_CONTAINS(message, "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
-                          "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");
+  CHECK_CONTAINS(message,
+                 "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
+                 "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");
   wait_for_all();
 }
 
@@ -244,7 +248,8 @@ TEST_CASE("check: messages keep their order, with tags in any order") {
     std::vector<int> sent{0, 1, 2, 3, 4, 5};
     std::vector<Work> works;
     for (int i = 0; i < 6; ++i)
-      works.push_back(g.send_async(std::span{sent}.subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
+      works.push_back(
+          g.send_async(std::span{sent}.subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
     works.back().wait();
     for (Work& work : works) work.wait();
   } else if (rank() == 1) {
@@ -302,14 +307,13 @@ TEST_CASE("check: other values of RANKMESH_CHECK are refused on all ranks") {
   const char* before = std::getenv("RANKMESH_CHECK");
   const std::string kept = before == nullptr ? "" : before;
   setenv("RANKMESH_CHECK", "yes", 1);
-  const std::string message =
-      message_of<UsageError>([] { Mesh mesh(MPI_COMM_WORLD, "tp=auto"); });
+  const std::string message = message_of<UsageError>([] { Mesh mesh(MPI_COMM_WORLD, "tp=auto"); });
   CHECK_CONTAINS(message, "the environment variable RANKMESH_CHECK must be 0 or 1, got 'yes'");
   setenv("RANKMESH_CHECK", kept.c_str(), 1);
 }
 
-// Without the option, what MPI itself finds is thrown. MPI raises errors of non-blocking collectives
-// on MPI_COMM_WORLD, whose handler ends the job by default.
+// Without the option, what MPI itself finds is thrown. MPI raises errors of non-blocking
+// collectives on MPI_COMM_WORLD, whose handler ends the job by default.
 TEST_CASE("check: without it, MPI's errors are thrown and never end the job") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(size() == 2, "needs 2 ranks");

@@ -60,7 +60,8 @@ class CallDispatcher final : private Waiter {
   /// Starts the comparison of a call on device memory; does not block.
   [[nodiscard]] Comparison start_comparison(const Call& call);
   /// Waits for a comparison.
-  /// @throws MismatchError if the members make different calls; TimeoutError if a member is missing.
+  /// @throws MismatchError if the members make different calls; TimeoutError if a member is
+  /// missing.
   void finish(const Comparison& comparison);
   /// Issues a deferred call of this dispatcher, at the end of its batch.
   void issue(const DeferredCall& call);

@@ -13,8 +13,8 @@ namespace rankmesh::mpi {
 /// ends the job by default. So rankmesh makes such an object around its calls that complete
 /// non-blocking collectives, and around calls on communicators that it does not own.
 ///
-/// If several threads may call MPI (MPI_THREAD_MULTIPLE), this class does nothing, because errors of
-/// other threads must reach the handler of the program.
+/// If several threads may call MPI (MPI_THREAD_MULTIPLE), this class does nothing, because errors
+/// of other threads must reach the handler of the program.
 class ReturnedErrors {
  public:
   explicit ReturnedErrors(MPI_Comm comm);

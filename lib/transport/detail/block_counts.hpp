@@ -31,8 +31,8 @@ inline CallWord block_word(const Call& call, std::int64_t i) {
   return counts[static_cast<std::size_t>(i - 1)];
 }
 
-/// Returns whether the counts of two members fit to each other. Counts that belong to a third member
-/// are compared where MPI needs them to be equal.
+/// Returns whether the counts of two members fit to each other. Counts that belong to a third
+/// member are compared where MPI needs them to be equal.
 /// @param a, b          The numbers of the members in the group, which has `size` members.
 /// @param first, count  The words that are compared.
 /// @param of_a, of_b    Return word i of a member, for these words.

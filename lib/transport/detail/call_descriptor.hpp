@@ -95,8 +95,8 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   return descriptor;
 }
 
-/// Returns what the members compare of a call that is not compared on the fast path: the call of the
-/// program, and whether it is on device memory. Local.
+/// Returns what the members compare of a call that is not compared on the fast path: the call of
+/// the program, and whether it is on device memory. Local.
 [[nodiscard]] CallDescriptor describe_completely(const Call& call);
 
 /// Returns a call in the words of the program: `tp.all_reduce(12 x float32, sum)`.

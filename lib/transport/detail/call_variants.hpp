@@ -22,7 +22,7 @@ inline constexpr const char* peer_hint =
 
 /// The members of a group, for messages.
 struct GroupMembers {
-  RankSet ranks;     ///< Ranks of the mesh, in group order.
+  RankSet ranks;  ///< Ranks of the mesh, in group order.
   RankNames names;
   std::vector<std::string> coordinators;  ///< The names of its coordinators, see Call::family.
   GroupKey key{};

@@ -41,9 +41,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
 
   [[nodiscard]] bool is_polled() const override { return true; }
   void advance() override;
-  [[nodiscard]] std::uint64_t calls() const override {
-    return exchange_ ? exchange_->calls() : 0;
-  }
+  [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;
   void stay() override;
   void give_up(const Error& why) override;
