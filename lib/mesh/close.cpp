@@ -94,7 +94,10 @@ void Mesh::close() {
                       state.deadline());
     throw;  // the mesh stays open
   } catch (...) {
+    std::exception_ptr failure;  // a member may have found why the others do not come
+    for (const auto& connection : state.connections) compare_calls(*connection, failure);
     state.mark_closed();  // MPI_Finalize frees the communicators
+    if (failure != nullptr) std::rethrow_exception(failure);
     throw;
   }
   control.leave(detail::Presence::closed);

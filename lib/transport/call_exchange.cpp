@@ -24,7 +24,7 @@ using mpi::check;
 // How often exchanges are polled between two looks for members that have closed the group.
 constexpr int polls_per_look = 64;
 // How long close() waits for the messages of members that have closed the group before.
-constexpr Deadline::Duration patience{1.0};
+constexpr Deadline::Duration patience{0.3};
 
 }  // namespace
 
@@ -52,7 +52,8 @@ struct CallExchange::Note {
   std::uint64_t mark = 0;
   std::uint64_t closed_after = 0;  // 1 + the number of calls
   std::uint64_t attempt = 0;       // the number of the attempt to close the group
-  char why[488] = {};
+  std::uint64_t is_finding = 0;    // 1 if `why` is the text of a MismatchError
+  char why[1000] = {};
 };
 
 CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
@@ -219,7 +220,20 @@ void CallExchange::look_for_departed() {
       "{}, call {}", to_string(own, members_.name_of(own.family()), counts), first.number);
   std::string text = list_calls(members_.ranks, members_.names, calls);
   if (has_failed) throw PeerError{std::move(text), peer_hint};
+  // The members that have closed the group wait for this one, and throw the same error.
+  tell_all(note_of(0, text, true));
   throw MismatchError{std::move(text), mismatch_hint, false};
+}
+
+CallExchange::Note CallExchange::note_of(std::uint64_t closed_after, std::string_view why,
+                                         bool is_finding) const {
+  Note note;
+  note.mark = members_.key.mark();
+  note.attempt = failed_attempts_ + 1;
+  note.closed_after = closed_after;
+  note.is_finding = is_finding ? 1 : 0;
+  std::memcpy(note.why, why.data(), std::min(why.size(), sizeof note.why - 1));
+  return note;
 }
 
 void CallExchange::tell_all(const Note& note) const {
@@ -244,19 +258,18 @@ void CallExchange::receive_notes() {
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
     if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
-    departures_[static_cast<std::size_t>(status.MPI_SOURCE)] = {
-        note.closed_after, std::string{note.why, ::strnlen(note.why, sizeof note.why)}};
+    std::string why{note.why, ::strnlen(note.why, sizeof note.why)};
+    if (note.is_finding == 0)
+      departures_[static_cast<std::size_t>(status.MPI_SOURCE)] = {note.closed_after,
+                                                                  std::move(why)};
+    else if (failure_ == nullptr)
+      failure_ = std::make_exception_ptr(MismatchError{std::move(why), mismatch_hint, false});
   }
 }
 
 void CallExchange::leave(std::string_view why) {
-  Note note;
-  note.mark = members_.key.mark();
-  note.attempt = failed_attempts_ + 1;
-  note.closed_after = calls_ + 1;
-  std::memcpy(note.why, why.data(), std::min(why.size(), sizeof note.why - 1));
-  tell_all(note);
-  departures_[static_cast<std::size_t>(comm_.rank())] = {note.closed_after, {}};
+  tell_all(note_of(calls_ + 1, why, false));
+  departures_[static_cast<std::size_t>(comm_.rank())] = {calls_ + 1, {}};
 }
 
 void CallExchange::stay() {
@@ -266,11 +279,13 @@ void CallExchange::stay() {
 
 void CallExchange::compare_at_close() {
   if (has_thrown_) return;
+  receive_notes();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
   // A member that has adopted the communicator alone gets no notes.
   const bool is_complete = poll_until(
       [&] {
         receive_notes();
+        if (failure_ != nullptr) std::rethrow_exception(failure_);
         return std::ranges::all_of(departures_,
                                    [](const Departure& d) { return d.closed_after != 0; });
       },

@@ -191,7 +191,7 @@ TEST_CASE("check: a member that skips the last call is named") {
   a.group->all_reduce(values);
   std::string message;
   if (is_last()) {
-    message = message_of<Error>([&] { a.mesh.close(); });
+    message = message_of<MismatchError>([&] { a.mesh.close(); });
   } else {
     message = message_of<MismatchError>([&] { a.group->all_reduce(values); });
     CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");

@@ -73,6 +73,8 @@ class CallExchange {
     std::uint64_t closed_after = 0;  // 1 + the number of its calls; 0 while the group is open
     std::string why;
   };
+  [[nodiscard]] Note note_of(std::uint64_t closed_after, std::string_view why,
+                             bool is_finding) const;
   void tell_all(const Note& note) const;
   void receive_notes();
   void look_for_departed();
