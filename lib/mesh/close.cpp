@@ -41,8 +41,8 @@ void Mesh::close(GroupCoordinator& group) {
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
-  connection.leave();
   if (connection.owns_communicator()) {
+    connection.leave();
     // All members wait for each other before anything is freed, so that no member's operation loses
     // its communicator.
     const std::string activity = "close of " + group.name();
@@ -88,11 +88,16 @@ void Mesh::close() {
     control.all().verify("close of the mesh", agreement);
   } catch (const MismatchError&) {
     for (const auto& connection : state.connections) connection->stay();
+    // No rank goes on before all have taken back that they leave.
+    monitored_barrier(control.comm(), control.monitor,
+                      WaitPoint::of_all(control.comm().size(), "the end of a close that failed"),
+                      state.deadline());
     throw;  // the mesh stays open
   } catch (...) {
+    std::exception_ptr failure;  // a member may have found why the others do not come
+    for (const auto& connection : state.connections) compare_calls(*connection, failure);
     state.mark_closed();  // MPI_Finalize frees the communicators
-    // A rank that does not come has often left because of a mistake that its groups know.
-    for (const auto& connection : state.connections) connection->throw_if_ended();
+    if (failure != nullptr) std::rethrow_exception(failure);
     throw;
   }
   control.leave(detail::Presence::closed);

@@ -56,7 +56,7 @@ void send_note(const mpi::CommunicatorView& comm, int to, const Header& header,
 constexpr std::chrono::milliseconds patience_of_lowest{100};
 constexpr std::chrono::milliseconds patience_of_others{400};
 
-constexpr const char* mismatch_hint =
+constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
     "on all of them";
 
@@ -179,7 +179,7 @@ void Rendezvous::fail(const Attempt& attempt) {
   for (const auto& [member, key] : conflicting) end(key);
   end(attempt.key);
   epoch_ = std::max(epoch_, finding.epoch);
-  throw MismatchError{finding.text, mismatch_hint, false};
+  throw MismatchError{finding.text, lists_hint, false};
 }
 
 std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,

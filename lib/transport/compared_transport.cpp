@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/compared_transport.hpp"
 
-#include <optional>
-#include <utility>
+#include <memory>
 
+#include "detail/kept_call.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
 
-std::optional<Blocks> copy_of(const Blocks* blocks) {
-  return blocks == nullptr ? std::nullopt : std::optional{*blocks};
-}
-
-// An operation of MPI that begins with a meeting.
+// A meeting, and the operation of MPI that begins with it.
 class ComparedPending final : public Pending {
  public:
-  ComparedPending(const Call& call, ShmTransport& comparison, MpiTransport& mpi)
-      : record_{std::make_unique<Record>(call)} {
+  // @param mpi  Null if another transport carries the call.
+  ComparedPending(const Call& call, bool is_async, ShmTransport& comparison, MpiTransport* mpi)
+      : record_{std::make_unique<Record>(call, is_async)} {
     comparison.throw_if_ended();
-    carried_ = mpi.start(call);
+    if (mpi != nullptr) carried_ = mpi->start(call);
     meeting_ = comparison.start_meeting(record_->meeting);
   }
   ~ComparedPending() override {
@@ -32,20 +29,13 @@ class ComparedPending final : public Pending {
       if (!meeting_->test()) return false;
       meeting_.reset();
     }
-    return carried_->test();
+    return carried_ == nullptr || carried_->test();
   }
 
  private:
-  // The blocks of a call need not outlive start(), and the meeting publishes them later.
   struct Record {
-    explicit Record(const Call& call)
-        : in_blocks{copy_of(call.in_blocks)},
-          out_blocks{copy_of(call.out_blocks)},
-          meeting{call, true} {
-      meeting.in_blocks = in_blocks ? &*in_blocks : nullptr;
-      meeting.out_blocks = out_blocks ? &*out_blocks : nullptr;
-    }
-    std::optional<Blocks> in_blocks, out_blocks;
+    Record(const Call& call, bool is_async) : kept{call}, meeting{kept.call, is_async} {}
+    detail::KeptCall kept;
     shm::Meeting meeting;
   };
   std::unique_ptr<Record> record_;
@@ -68,7 +58,11 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return mpi_.start(call);
-  return std::make_unique<ComparedPending>(call, comparison_, mpi_);
+  return std::make_unique<ComparedPending>(call, true, comparison_, &mpi_);
+}
+
+std::unique_ptr<Pending> ComparedTransport::start_comparison(const Call& call) {
+  return std::make_unique<ComparedPending>(call, false, comparison_, nullptr);
 }
 
 }  // namespace rankmesh

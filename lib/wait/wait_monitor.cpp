@@ -9,6 +9,7 @@
 #include "detail/monitor_state.hpp"
 #include "detail/send_and_forget.hpp"
 #include "detail/vigil.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -114,6 +115,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
     wait(
         [&] {
           int done = 0;
+          const mpi::ReturnedErrors returned{MPI_COMM_WORLD};
           mpi::check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
                                  MPI_STATUSES_IGNORE),
                      "MPI_Testall");

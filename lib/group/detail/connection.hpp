@@ -16,6 +16,7 @@
 #include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
 
 namespace rankmesh::detail {
@@ -43,6 +44,8 @@ struct HostTransports {
   std::vector<std::unique_ptr<Transport>> list;
   std::map<std::string, std::string, std::less<>>
       absent;  ///< Transports that it does not have, with the reasons.
+  /// Compares calls that none of these transports carries; null without the option `check`.
+  CallComparison* comparison = nullptr;
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;

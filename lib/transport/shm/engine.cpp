@@ -65,6 +65,9 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.call = &call;
   p.algorithm = &algorithm;
   p.descriptor = descriptor_of(call);
+  // Meetings may precede calls on device memory.
+  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
+    p.descriptor.kind |= detail::CallDescriptor::on_device;
   if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
   p.call_number = ++calls_;
   p.payload = algorithm.payload(group_, call);
@@ -215,8 +218,8 @@ Engine::Published Engine::published(std::size_t member, std::uint64_t step) cons
   const Presence& presence = area.presence();
   const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
   if (header.step.load(std::memory_order_acquire) != step)
-    return {false, {}, nullptr, closed_after, presence.why};
-  return {true, header.call, header.payload, closed_after, presence.why};
+    return {false, {}, closed_after, presence.why};
+  return {true, header.call, closed_after, presence.why};
 }
 
 // A header may be written again after all members have finished the step that follows, so the

@@ -115,11 +115,15 @@ class Engine {
   struct Published {
     bool is_there;                ///< false if the member has not come to this step
     detail::CallDescriptor call;  ///< if it is there
-    const std::byte* payload;     ///< if it is there
     std::uint64_t closed_after;   ///< see Presence
     const char* why_left;         ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
+  /// Returns the payload that a member has published for a step with payloads of this size.
+  [[nodiscard]] const std::byte* payload(std::size_t member, std::uint64_t step,
+                                         std::size_t bytes) const {
+    return group_.areas[member].at(Area::payload_offset(step, bytes, group_.slot_bytes));
+  }
   /// Returns the first step, among those that can still be read, in which members differ.
   [[nodiscard]] std::uint64_t first_difference() const;
   /// Returns the number of the call that step belongs to, for steps that this member has published
