@@ -214,8 +214,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 }
 
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
-  const WaitPoint point = wait_point(call);
+  WaitPoint point = wait_point(call);
   auto pending = transport_for(call).start(call);
+  point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
   const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
@@ -241,10 +242,11 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   }
 }
 
-void CallDispatcher::wait(const Call& call, std::uint64_t number,
-                          const std::function<bool()>& done) {
+void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+                          const std::function<std::vector<std::int64_t>()>& awaited) {
   const GroupDescription& group = connection_->group;
-  const WaitPoint point = collective_point(call, number);
+  WaitPoint point = collective_point(call, number);
+  if (awaited) point.needed = connection_->needed(awaited, 0);
   try {
     runtime_->control->monitor.wait(
         [&] {

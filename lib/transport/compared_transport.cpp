@@ -34,6 +34,9 @@ class ComparedPending final : public Pending {
     }
     return carried_->test();
   }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    return meeting_ == nullptr ? std::vector<std::int64_t>{} : meeting_->awaited();
+  }
 
  private:
   // The blocks of a call need not outlive start(), and the meeting publishes them later.
@@ -63,7 +66,7 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (!meeting.any_is_async) return mpi_.run(call, waiter);
   // MPI does not match a blocking collective with a non-blocking one.
   auto pending = mpi_.start(call);
-  run_or_leak([&] { waiter.wait(call, 0, [&] { return pending->test(); }); }, pending);
+  run_or_leak([&] { waiter.wait(call, 0, [&] { return pending->test(); }, {}); }, pending);
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {

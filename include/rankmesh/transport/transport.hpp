@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
@@ -21,6 +22,9 @@ class Pending {
   virtual ~Pending() = default;
   /// Makes progress. Returns true once the operation is complete. Never blocks.
   virtual bool test() = 0;
+  /// Returns the members, as ranks in the group, without which the operation cannot go on. The
+  /// result is empty if they are not known.
+  [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
   virtual void order_before(StreamRef) {}

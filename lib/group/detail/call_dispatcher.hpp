@@ -67,7 +67,8 @@ class CallDispatcher final : private Waiter {
   void require_open(const char* hint) const;
 
  private:
-  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) override;
+  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+            const std::function<std::vector<std::int64_t>()>& awaited) override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
