@@ -13,6 +13,9 @@
 namespace rankmesh::detail {
 namespace {
 
+// All ranks of a circle look for reports ten times a second.
+constexpr std::int64_t notice = 250'000'000;  // nanoseconds
+
 // Several threads may wait in several meshes. Then a rank that waits in one mesh may still make the
 // calls of another one.
 bool has_one_thread() {
@@ -116,17 +119,17 @@ std::string DeadlockWatch::describe(const NodeBoard& board, const Circle& circle
   return fmt::format("these calls wait for each other: {}", fmt::join(parts, "; "));
 }
 
-std::optional<std::string> DeadlockWatch::look(const std::vector<Rank>& needed,
-                                               const RankNames& names) {
+std::optional<Deadlock> DeadlockWatch::look(const std::vector<Rank>& needed,
+                                            const RankNames& names) {
   publish(needed);
-  std::optional<std::string> found;
+  std::optional<Deadlock> found;
   OpenBoards::instance().for_each([&](NodeBoard& board) {
     if (!found) found = board.found_deadlock();
   });
   if (found) return found;
   if (!circle_.empty() && is_confirmed(own_, circle_) && is_intact(own_, circle_) &&
       is_reporter(circle_)) {
-    found = describe(own_, circle_, names);
+    found = Deadlock{describe(own_, circle_, names), NodeBoard::now() + notice};
     std::vector<std::pair<std::size_t, std::uint64_t>> waits;
     for (const Link& link : circle_) waits.emplace_back(link.slot, link.version);
     own_.report_deadlock(waits, *found);

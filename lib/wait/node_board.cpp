@@ -111,8 +111,8 @@ std::string NodeBoard::wait_of(std::size_t index) const {
 PublishedNeeds& NodeBoard::needs(std::size_t index) const { return slot_at(memory_, index)->needs; }
 
 void NodeBoard::report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
-                                const std::string& text) {
-  slot_at(memory_, own_slot_)->deadlock.write(0, now(), text);
+                                const Deadlock& deadlock) {
+  slot_at(memory_, own_slot_)->deadlock.write(0, deadlock.at, deadlock.text);
   for (const auto& [index, version] : waits) {
     if (index == own_slot_) continue;
     BoardSlot& slot = *slot_at(memory_, index);
@@ -121,14 +121,14 @@ void NodeBoard::report_deadlock(const std::vector<std::pair<std::size_t, std::ui
   }
 }
 
-std::optional<std::string> NodeBoard::found_deadlock() const {
+std::optional<Deadlock> NodeBoard::found_deadlock() const {
   const BoardSlot& own = *slot_at(memory_, own_slot_);
   const std::uint64_t version = own.deadlock_version;
   const auto needs = own.needs.read();
   if (version == 0 || !needs || needs->version != version) return std::nullopt;
   const auto text = slot_at(memory_, own.deadlock_finder)->deadlock.read();
   if (!text) return std::nullopt;
-  return text->text;
+  return Deadlock{text->text, text->since};
 }
 
 std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity) {

@@ -154,18 +154,24 @@ void Vigil::look_for_failures() {
 // reason from the ranks that throw here.
 void Vigil::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
+  if (deadlock_) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval;
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.context->board);
   std::vector<Rank> needed;
   for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
-  const auto found = deadlock_watch_->look(needed, state_.names.of_mesh());
-  if (!found) return;
-  const std::string why = fmt::format(
-      "rank {} gave up {}: {}", state_.names(Rank{state_.comm.rank()}), point_.activity, *found);
+  deadlock_ = deadlock_watch_->look(needed, state_.names.of_mesh());
+  if (deadlock_) next_deadlock_check_ = deadlock_->at;
+}
+
+void Vigil::throw_deadlock() {
+  if (!deadlock_) return;
+  const std::string why =
+      fmt::format("rank {} gave up {}: {}", state_.names(Rank{state_.comm.rank()}), point_.activity,
+                  deadlock_->text);
   std::vector<int> present;
   (void)absent(&present);
   state_.tell(point_, why, verdict_of(point_, {}, why), present);
-  throw MismatchError{*found, deadlock_hint, false};
+  throw MismatchError{deadlock_->text, deadlock_hint, false};
 }
 
 std::string Vigil::others_on_node() const {
@@ -226,6 +232,7 @@ void Vigil::look_at_deadline() {
 }
 
 void Vigil::fail(bool has_timed_out) {
+  throw_deadlock();
   std::vector<int> present;
   const std::vector<RankAndActivity> ranks = absent(&present);
   std::vector<Rank> missing;

@@ -25,7 +25,8 @@ namespace rankmesh::detail {
 /// taken for a deadlock, however slow its ranks are.
 ///
 /// Of the ranks of a circle that wait in the mesh of the board, the first one reports it to the
-/// others, so that all of them throw the same text.
+/// others, so that all of them throw the same text. They throw at the same time: a rank that has
+/// thrown may leave its mesh, and that would end the waits of the others with another error.
 class DeadlockWatch {
  public:
   /// @param own  The board of the mesh that waits. It must outlive this object.
@@ -36,8 +37,8 @@ class DeadlockWatch {
 
   /// Publishes for whom this rank waits, and looks for circles. Call it about ten times a second.
   /// @param needed  Ranks of the mesh without which the wait cannot end.
-  /// @return The calls of the ranks that wait for each other; nothing if there is no such circle.
-  std::optional<std::string> look(const std::vector<Rank>& needed, const RankNames& names);
+  /// @return What to throw; nothing if there is no such circle.
+  std::optional<Deadlock> look(const std::vector<Rank>& needed, const RankNames& names);
 
  private:
   struct Link {

@@ -40,6 +40,12 @@ struct RankActivity {
   bool is_running = false;  ///< Whether the system says that it runs; only for `outside`.
 };
 
+/// What the ranks of a deadlock throw, and when.
+struct Deadlock {
+  std::string text{};
+  std::int64_t at = 0;  ///< See NodeBoard::now().
+};
+
 /// One slot per rank of a mesh on one node, in memory that these ranks share. A rank publishes in
 /// its slot what it waits for. It also holds a lock on the byte of its slot in the file behind the
 /// memory; the system releases the lock when the process ends. So the lock says whether a rank is
@@ -105,9 +111,9 @@ class RANKMESH_API NodeBoard {
   /// Tells the ranks of these slots that their waits are part of a deadlock, as long as their
   /// needs have these versions.
   void report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
-                       const std::string& text);
+                       const Deadlock& deadlock);
   /// Returns the deadlock that another rank has found and that this rank's wait is part of.
-  [[nodiscard]] std::optional<std::string> found_deadlock() const;
+  [[nodiscard]] std::optional<Deadlock> found_deadlock() const;
 
   /// Notes in which call this rank is. The watchdog calls it regularly.
   /// @return For how long the rank has been in one call that MPI carries, in seconds; 0 if it is in

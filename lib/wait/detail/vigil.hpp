@@ -26,6 +26,8 @@ class Vigil {
   /// Does what is due now. Call it regularly while the condition of the wait does not hold.
   /// @throws TimeoutError  The wait cannot end, or did not end in time.
   void look();
+  /// Throws the MismatchError of a deadlock, if one is known that has not been thrown yet.
+  void throw_deadlock();
 
  private:
   using Seconds = Deadline::Duration;
@@ -65,6 +67,7 @@ class Vigil {
   std::optional<int> failed_;    ///< A member that has failed, at the last check.
   std::optional<DeadlockWatch> deadlock_watch_;
   std::int64_t next_deadlock_check_ = 0;
+  std::optional<Deadlock> deadlock_;
   double next_stall_ = 0;
   bool is_stall_asked_ = false;
   std::vector<RankAndActivity> noted_;  ///< When the end of the wait was clear.
