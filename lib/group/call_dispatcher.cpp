@@ -215,7 +215,7 @@ void CallDispatcher::run_lowered(const Call& call) {
 
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
   WaitPoint point = wait_point(call);
-  auto pending = transport_for(call).start(call);
+  auto pending = transport_for(call).start_to_wait(call);
   point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
   const auto give_up = [&](const Error& reason) {

@@ -16,10 +16,11 @@ std::optional<Blocks> copy_of(const Blocks* blocks) {
 // An operation of MPI that begins with a meeting.
 class ComparedPending final : public Pending {
  public:
-  ComparedPending(const Call& call, ShmTransport& comparison, MpiTransport& mpi)
-      : record_{std::make_unique<Record>(call)} {
+  // @param is_early  Whether MPI begins at once, instead of after the meeting.
+  ComparedPending(const Call& call, ShmTransport& comparison, MpiTransport& mpi, bool is_early)
+      : mpi_{mpi}, record_{std::make_unique<Record>(call)} {
     comparison.throw_if_ended();
-    carried_ = mpi.start(call);
+    if (is_early) carried_ = mpi.start(call);
     meeting_ = comparison.start_meeting(record_->meeting);
   }
   ~ComparedPending() override {
@@ -32,6 +33,7 @@ class ComparedPending final : public Pending {
       if (!meeting_->test()) return false;
       meeting_.reset();
     }
+    if (carried_ == nullptr) carried_ = mpi_.start(record_->meeting);
     return carried_->test();
   }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
@@ -51,6 +53,7 @@ class ComparedPending final : public Pending {
     std::optional<Blocks> in_blocks, out_blocks;
     shm::Meeting meeting;
   };
+  MpiTransport& mpi_;
   std::unique_ptr<Record> record_;
   std::unique_ptr<Pending> meeting_;
   std::unique_ptr<Pending> carried_;
@@ -71,7 +74,12 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return mpi_.start(call);
-  return std::make_unique<ComparedPending>(call, comparison_, mpi_);
+  return std::make_unique<ComparedPending>(call, comparison_, mpi_, true);
+}
+
+std::unique_ptr<Pending> ComparedTransport::start_to_wait(const Call& call) {
+  if (is_point_to_point(call.operation)) return mpi_.start(call);
+  return std::make_unique<ComparedPending>(call, comparison_, mpi_, false);
 }
 
 }  // namespace rankmesh

@@ -62,6 +62,11 @@ class Transport {
   /// Starts the call; does not block. The Call object may be destroyed afterwards, but its buffers
   /// must stay valid until the operation is complete.
   [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call) = 0;
+  /// The same, for a caller that polls the operation until it is complete before it does anything
+  /// else.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start_to_wait(const Call& call) {
+    return start(call);
+  }
 
   /// Returns whether the transport is polled: its operations make progress only inside calls of
   /// rankmesh, and not inside calls of MPI. In a polled transport, run() calls its Waiter to wait
