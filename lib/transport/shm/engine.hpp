@@ -96,9 +96,11 @@ class Engine {
   /// Returns what ended the group early, as far as some member has found it.
   [[nodiscard]] Finding& finding() const { return *finding_; }
   /// Returns whether no operation may go on: the group has ended early, or this member has seen
-  /// that another member makes another call.
+  /// that another member makes another call. While a finding is being written, operations go on, so
+  /// that the writer sees the calls of members that come late.
   [[nodiscard]] bool is_halted() const {
-    return difference_ != 0 || finding_->state.load(std::memory_order_relaxed) != Finding::none;
+    return difference_ != 0 ||
+           finding_->state.load(std::memory_order_relaxed) > Finding::being_written;
   }
   /// Returns the step in which this member has seen a difference, or 0.
   [[nodiscard]] std::uint64_t difference() const { return difference_; }
