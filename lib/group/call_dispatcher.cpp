@@ -217,8 +217,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 }
 
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
-  const WaitPoint point = wait_point(call);
-  auto pending = transport_for(call).start(call);
+  WaitPoint point = wait_point(call);
+  auto pending = transport_for(call).start_to_wait(call);
+  point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
   const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
@@ -244,10 +245,12 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   }
 }
 
-void CallDispatcher::wait(const Call& call, std::uint64_t number,
-                          const std::function<bool()>& done) {
-  wait(is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number),
-       done);
+void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+                          const std::function<std::vector<std::int64_t>()>& awaited) {
+  WaitPoint point =
+      is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number);
+  if (awaited) point.needed = connection_->needed(awaited, 0);
+  wait(point, done);
 }
 
 void CallDispatcher::wait(const WaitPoint& point, const std::function<bool()>& done) {

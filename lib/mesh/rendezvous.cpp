@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "group/detail/operations_in_flight.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -112,6 +113,18 @@ bool Rendezvous::has_all(const Attempt& attempt) const {
   return here != arrived_.end() && here->second.size() + 1 == attempt.members.size();
 }
 
+// Returns the members that have not come. Other operations of this process that are in flight may
+// be what they wait for; then the result is empty.
+std::vector<int> Rendezvous::awaited(const Attempt& attempt) const {
+  std::vector<int> members;
+  if (OperationsInFlight::count_of_process() > 0) return members;
+  const auto here = arrived_.find(attempt.key);
+  for (const int member : attempt.members)
+    if (member != attempt.comm.rank() && (here == arrived_.end() || !here->second.contains(member)))
+      members.push_back(member);
+  return members;
+}
+
 // Returns whether the rendezvous cannot go on as it is, with all members or without.
 bool Rendezvous::is_over(const Attempt& attempt) {
   return findings_.contains(attempt.key) || has_all(attempt) ||
@@ -208,6 +221,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     WaitPoint point =
         WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
     point.may_repeat = true;
+    point.needed = [&] { return awaited(attempt); };
     try {
       control.monitor.wait(look, point, deadline);
     } catch (const Error&) {

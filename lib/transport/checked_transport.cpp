@@ -21,7 +21,7 @@ void wait_for(Comparisons& comparisons, const Compared& compared, const Call& ca
     if (comparisons.is_complete(compared)) return;
     comparisons.advance();
   }
-  waiter.wait(call, number, [&] { return comparisons.test(compared); });
+  waiter.wait(call, number, [&] { return comparisons.test(compared); }, {});
 }
 
 // Waits for an operation of MPI. If that fails, MPI may still use the operation's memory.
@@ -31,7 +31,7 @@ void wait_for_operation(std::unique_ptr<Pending> pending, const Call& call, std:
       [&] {
         for (int i = 0; i < polls; ++i)
           if (pending->test()) return;
-        waiter.wait(call, number, [&] { return pending->test(); });
+        waiter.wait(call, number, [&] { return pending->test(); }, {});
       },
       pending);
 }

@@ -139,6 +139,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     } catch (const UsageError&) {
       throw;  // the operation is complete, or has not begun
     } catch (const Error& error) {
+      vigil.throw_deadlock();  // the other error is a result of it
       give_up(point, error.message());
       throw;
     } catch (...) {

@@ -78,7 +78,8 @@ class CallDispatcher final : private Waiter {
   void require_open(const char* hint) const;
 
  private:
-  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) override;
+  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+            const std::function<std::vector<std::int64_t>()>& awaited) override;
   void wait(const WaitPoint& point, const std::function<bool()>& done);
 
   [[gnu::noinline]] void run_checked(const Call& call);

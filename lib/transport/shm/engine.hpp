@@ -107,6 +107,8 @@ class Engine {
   /// Looks for members that have closed the group and will not take part in the operations that
   /// this member waits for. It finds them as a difference.
   void look_for_closed_members();
+  /// Returns the members without which the operation that this member waits for cannot go on.
+  [[nodiscard]] std::vector<std::int64_t> awaited() const;
   /// Compares what has not been compared yet. @return whether all members that are compared have
   /// made the same calls. Call it when no member makes further calls.
   bool compare_at_close();
