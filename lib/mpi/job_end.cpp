@@ -51,6 +51,7 @@ Job& job() {
 
 std::atomic<bool> is_ending{false};
 std::atomic<std::thread::id> ending_thread{};
+std::atomic<void (*)()> before_last_words{nullptr};
 
 // Two processes can reach each other's abstract sockets if they have the same network namespace.
 std::string node_name() {
@@ -70,6 +71,7 @@ void write_to_stderr(const std::string& text) {
 }
 
 LastWords words_of(const std::string& program, const std::string& text) {
+  if (auto* const action = before_last_words.load()) action();
   return {job().rank, recorded_coordinates(), program, text};
 }
 
@@ -125,6 +127,8 @@ void end_job(const std::string& program, const std::string& text, int status) no
 void write_last_words(const std::string& program, const std::string& text) noexcept {
   write_words({words_of(program, text)});
 }
+
+void on_last_words(void (*action)()) noexcept { before_last_words = action; }
 
 void abort_job(int status) noexcept {
   is_ending = true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detail/node_board.hpp"
+#include "mpi/detail/job_end.hpp"
 
 namespace rankmesh::detail {
 
@@ -24,6 +25,10 @@ OpenBoards::OpenBoards() {
                      instance().boards_.clear();
                      instance().mutex_.unlock();
                    });
+  // A rank that ends the job by a message of its own is not reported by its peers too.
+  mpi::on_last_words([] {
+    instance().for_each([](NodeBoard& board) { (void)board.claim_end_report(board.self()); });
+  });
 }
 
 void OpenBoards::add(NodeBoard& board) {

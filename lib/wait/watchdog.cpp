@@ -57,8 +57,9 @@ struct WatchedBoard {
     return ranks.empty() ? "" : "; others on this node: " + describe(ranks, names);
   }
 
-  // Looks at the next rank of the node, and also at the one after a rank that has ended. So each
-  // rank is watched by one other.
+  // Looks at the next rank of the node, and also at the one after a rank that has failed. So each
+  // rank is watched by one other. Only ranks that disappeared are reported: a rank that an
+  // exception has ended knows why, and the errors of its peers contain its reason.
   void add_ended_ranks(std::vector<std::string>& texts) const {
     const std::vector<Rank>& ranks = board->ranks();
     const auto self =
@@ -67,10 +68,12 @@ struct WatchedBoard {
       const Rank rank = ranks[(self + k) % ranks.size()];
       if (!board->has_failed(rank)) return;
       const auto activity = board->look(rank);
-      if (!activity || !board->claim_end_report(rank)) continue;
+      if (!activity || activity->kind != RankActivity::Kind::ended) continue;
+      if (!board->claim_end_report(rank)) continue;
       const auto own = board->look(board->self());
-      texts.push_back(fmt::format("rank {} {} without closing the mesh; rank {} {}", names(rank),
-                                  predicate(*activity, false), names(board->self()),
+      texts.push_back(fmt::format("the process of rank {} has ended, and the rank had not closed "
+                                  "the mesh; rank {} {}",
+                                  names(rank), names(board->self()),
                                   own ? predicate(*own, false) : "is silent"));
     }
   }

@@ -280,7 +280,32 @@ TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
   std::this_thread::sleep_for(std::chrono::milliseconds{1000});
   const std::vector<std::string> texts = messages.texts();
   REQUIRE(texts.size() == 1);
-  CHECK_CONTAINS(texts[0], "rank 5 (no mesh) has ended without closing the mesh; rank 3");
+  CHECK_CONTAINS(texts[0], "the process of rank 5 (no mesh) has ended, and the rank had not closed the mesh; rank 3");
+}
+
+TEST_CASE("the watchdog does not report a rank that has told why it ends") {
+  const Memory memory;
+  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  bool is_thrown_out = false;
+  SUBCASE("by an exception") { is_thrown_out = true; }
+  SUBCASE("by its last words") {}
+  Peer peer{memory, 0, [&](NodeBoard& of_peer) {
+              if (is_thrown_out)
+                of_peer.leave(Presence::failed, "no disk");
+              else
+                (void)of_peer.claim_end_report(Rank{5});  // as before its last words
+            }};
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{30}};
+  const detail::WatchedMesh watched{context, {}};
+  peer.signal(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  CHECK(messages.texts().empty());
+  CHECK(board->has_failed(Rank{5}));
 }
 
 TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
