@@ -127,7 +127,8 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
 void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   if (inside_ != nullptr) {
     if (!options_.has_deadline) return inside_->run(call, waiter);
-    return wait_for_operation(inside_->start(call), call, shared_->calls(), waiter);
+    auto pending = inside_->start_to_wait(call);
+    return wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
   }
   bool any_is_async = false;
   const auto comparison = exchange_->begin(

@@ -68,7 +68,7 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (!meeting.any_is_async) return mpi_.run(call, waiter);
   // MPI does not match a blocking collective with a non-blocking one.
   auto pending = mpi_.start(call);
-  run_or_leak([&] { waiter.wait(call, 0, [&] { return pending->test(); }, {}); }, pending);
+  run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); }, pending);
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {

@@ -138,6 +138,8 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       return done();
     } catch (const UsageError&) {
       throw;  // the operation is complete, or has not begun
+    } catch (const MismatchError&) {
+      throw;  // the other ranks find it themselves
     } catch (const Error& error) {
       vigil.throw_deadlock();  // the other error is a result of it
       give_up(point, error.message());

@@ -362,6 +362,7 @@ TEST_CASE(
   wait_for_all();
   inject("async:code=6");
   tp.all_reduce(value.span(), tp.stream());
+  wait_for_all();  // the first rank that finds the error tells the others
   CHECK_THROWS_AS(tp.wait(tp.stream()), nccl::NcclError);
   CHECK_THROWS_AS(tp.wait(tp.stream()), Error);
   inject("");
