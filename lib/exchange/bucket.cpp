@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/differing_arguments.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 
@@ -53,6 +54,20 @@ void Bucket::add_buffer(const Buffer& buffer) {
   if (added_count_ * static_cast<std::int64_t>(size_of(buffer.type)) >= options_.bytes) flush();
 }
 
+void Bucket::throw_different_contents(std::size_t number) {
+  detail::MemberArguments mine;
+  for (const Buffer& buffer : added_) mine.list.push_back(buffer.count);
+  mine.describe = [&](const std::string& list) {
+    const Buffer& first = added_.front();
+    return fmt::format("Bucket over '{}', collective {}: {} buffer{} of {} {}{}", group_.name(),
+                       number, added_.size(), added_.size() == 1 ? "" : "s", list,
+                       to_string(first.type),
+                       first.kind == MemoryKind::device ? " on the device" : "");
+  };
+  throw_difference(group_, mine,
+                   "add buffers of the same counts and types in the same order on every rank");
+}
+
 // First round: compares the contents on all members, so that all throw the same error. Later
 // rounds: compares them with the first round, which is local.
 void Bucket::agree(const Hash128& contents) {
@@ -69,12 +84,7 @@ void Bucket::agree(const Hash128& contents) {
   }
   std::uint64_t values[] = {contents.low, ~contents.low};
   group_.all_reduce(values, ReduceOp::max);
-  if (values[0] != ~values[1])
-    throw MismatchError{
-        fmt::format(
-            "collective {} of a bucket over '{}' holds different buffers on different ranks",
-            number, group_.name()),
-        "add buffers of the same counts and types in the same order on every rank", true};
+  if (values[0] != ~values[1]) throw_different_contents(number);
   first_round_.push_back(contents);
 }
 

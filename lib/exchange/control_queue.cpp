@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include "detail/control_queue_state.hpp"
+#include "detail/differing_arguments.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -31,20 +33,26 @@ void validate(const GroupCoordinator& group, RankInGroup writer,
         "set both to 1 or more"};
 }
 
-// Compares the arguments of all members and returns the queue's tag. Members may have opened
-// different numbers of queues in other groups, so the highest number counts.
+// Validates and compares the arguments of all members, and returns the queue's tag. Members may
+// have opened different numbers of queues in other groups, so the highest number counts.
 int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions& options) {
   rankmesh::detail::ControlPlane& control = *rankmesh::detail::GroupAccess::runtime(group).control;
+  detail::MemberArguments mine;
+  mine.failure = detail::failure_of([&] { validate(group, writer, options); });
   const auto digest = static_cast<std::int64_t>(
       hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >>
       2);
   std::vector<std::int64_t> agreed{digest, -digest, control.queues};
+  if (mine.failure != nullptr) agreed[0] = agreed[1] = INT64_MAX;  // differs from all digests
   // Asynchronous, so that the wait has a deadline: MPI's blocking calls that follow have none.
-  group.all_reduce_async(agreed, ReduceOp::max).wait();
-  if (agreed[0] != -agreed[1])
-    throw MismatchError{
-        fmt::format("the members of '{}' open different control queues", group.name()),
-        "pass the same writer and the same options on every rank", true};
+  run_or_leak([&] { group.all_reduce_async(agreed, ReduceOp::max).wait(); }, agreed);
+  if (agreed[0] != -agreed[1]) {
+    mine.describe = [&](const std::string&) {
+      return fmt::format("ControlQueue over '{}': writer {}, {} slots of {} bytes", group.name(),
+                         writer.value(), options.slots, options.slot_bytes);
+    };
+    throw_difference(group, mine, "pass the same writer and the same options on every rank");
+  }
   control.queues = agreed[2] + 1;
   return first_tag + static_cast<int>(agreed[2] % tags);
 }
@@ -118,7 +126,6 @@ void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
 
 ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options)
     : state_{std::make_unique<State>()} {
-  validate(group, writer, options);
   State& state = *state_;
   state.group = &group;
   state.writer = writer;

@@ -2,10 +2,12 @@
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "detail/differing_arguments.hpp"
 #include "detail/expert_dispatcher_state.hpp"
 #include "detail/route_planner.hpp"
 #include "rankmesh/base/error.hpp"
@@ -18,26 +20,50 @@ namespace {
 using detail::refuse;
 using device::DeviceBuffer;
 
-// Throws the same MismatchError on all ranks if one of them passes another map or other options.
-void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
-                      const ExpertDispatcherOptions& options) {
+// Throws a UsageError if the arguments of this rank are invalid.
+void validate(const GroupCoordinator& group, const ExpertMap& map,
+              const ExpertDispatcherOptions& options) {
+  if (options.alignment < 1 || options.capacity.value_or(1) < 1)
+    refuse(group,
+           fmt::format("the alignment is {}, the capacity {}", options.alignment,
+                       options.capacity.value_or(1)),
+           "set both to 1 or more");
   if (map.ranks() != group.size())
     refuse(group, fmt::format("the expert map is for {} ranks", map.ranks()),
            "make a map for as many ranks as the group has");
+}
+
+Hash128 hash_of(const ExpertMap& map, const ExpertDispatcherOptions& options) {
   const auto slots = map.physical_to_logical();
   const Hash128 map_hash =
       hash_bytes({reinterpret_cast<const char*>(slots.data()), slots.size_bytes()});
-  const Hash128 hash =
-      hash_bytes(fmt::format("{} {} {} {} {}", to_string(map_hash), map.experts(), map.slots(),
-                             options.alignment, options.capacity.value_or(0)));
-  // The maxima of h and ~h are each other's complement only if all h are equal.
-  std::vector<std::uint64_t> most{hash.high, hash.low, ~hash.high, ~hash.low};
+  return hash_bytes(fmt::format("{} {} {} {} {}", to_string(map_hash), map.experts(), map.slots(),
+                                options.alignment, options.capacity.value_or(0)));
+}
+
+// Throws on all ranks if one of them passes another map, other options or invalid ones.
+void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
+                      const ExpertDispatcherOptions& options) {
+  detail::MemberArguments mine;
+  mine.failure = detail::failure_of([&] { validate(group, map, options); });
+  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a rank
+  // that has failed are not.
+  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
+  if (mine.failure == nullptr) {
+    const Hash128 hash = hash_of(map, options);
+    most = {hash.high, hash.low, ~hash.high, ~hash.low};
+  }
   run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);
-  if (most[0] != ~most[2] || most[1] != ~most[3])
-    throw MismatchError{fmt::format("the members of '{}' pass different expert maps or options "
-                                    "to their expert dispatcher",
-                                    group.name()),
-                        "pass the same map, alignment and capacity on every rank", false};
+  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
+  const auto slots = map.physical_to_logical();
+  mine.list.assign(slots.begin(), slots.end());
+  mine.describe = [&](const std::string& list) {
+    return fmt::format(
+        "ExpertDispatcher over '{}': {} experts in {} slots ({}), alignment {}, {}", group.name(),
+        map.experts(), map.slots(), list, options.alignment,
+        options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity");
+  };
+  throw_difference(group, mine, "pass the same map, alignment and capacity on every rank");
 }
 
 }  // namespace
@@ -45,11 +71,6 @@ void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
 ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
                                    ExpertDispatcherOptions options)
     : state_{new State{group, std::move(map), options, {}, {}}} {
-  if (options.alignment < 1 || options.capacity.value_or(1) < 1)
-    refuse(group,
-           fmt::format("the alignment is {}, the capacity {}", options.alignment,
-                       options.capacity.value_or(1)),
-           "set both to 1 or more");
   verify_agreement(group, state_->map, options);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
@@ -86,15 +107,28 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
 
 ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64_t top_k) {
   State& s = *state_;
-  detail::RoutePlanner planner{s.group, s.map, s.options, ids, top_k};
-  // With a capacity every rank sends as many rows to every slot, so nothing has to be exchanged.
-  std::vector<std::int64_t> to_slot = planner.rows_to_slot();
-  std::vector<std::int64_t> from_rank(to_slot.size(), s.options.capacity.value_or(0));
-  if (s.options.capacity)
-    std::ranges::fill(to_slot, *s.options.capacity);
-  else
-    run_or_leak([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
-  return std::move(planner).plan(to_slot, from_rank);
+  std::optional<detail::RoutePlanner> planner;
+  detail::MemberArguments mine;
+  mine.failure =
+      detail::failure_of([&] { planner.emplace(s.group, s.map, s.options, ids, top_k); });
+  const auto slots = static_cast<std::size_t>(s.map.slots());
+  if (s.options.capacity) {
+    // Every rank sends as many rows to every slot, so nothing has to be exchanged.
+    if (mine.failure != nullptr) std::rethrow_exception(mine.failure);
+    const std::vector<std::int64_t> rows(slots, *s.options.capacity);
+    return std::move(*planner).plan(rows, rows);
+  }
+  // A rank that has failed says so to each slot, and so to every rank.
+  std::vector<std::int64_t> to_slot(slots, -1);
+  if (planner) to_slot = planner->rows_to_slot();
+  std::vector<std::int64_t> from_rank(slots);
+  run_or_leak([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
+  if (std::ranges::find(from_rank, -1) == from_rank.end())
+    return std::move(*planner).plan(to_slot, from_rank);
+  mine.describe = [&](const std::string&) {
+    return fmt::format("route() of '{}': {} ids, top-{}", s.group.name(), ids.size(), top_k);
+  };
+  throw_difference(s.group, mine, "fix the arguments of the rank that failed");
 }
 
 }  // namespace rankmesh::exchange

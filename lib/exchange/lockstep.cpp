@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/differing_arguments.hpp"
 #include "rankmesh/base/hash.hpp"
 
 namespace rankmesh::exchange {
@@ -38,6 +39,27 @@ bool Lockstep::is_valid(const StepProposal& proposal) const {
          !(was_done_ && (proposal.tokens > 0 || !proposal.is_done));
 }
 
+void Lockstep::throw_different_proposals(const StepProposal& proposal, const char* hint) {
+  detail::MemberArguments mine;
+  mine.describe = [&](const std::string&) {
+    const bool valid = is_valid(proposal);
+    return fmt::format("Lockstep over '{}', step {}: {} proposal of {} tokens, mode {}{}",
+                       group_.name(), number_ - 1, valid ? "a" : "an invalid", proposal.tokens,
+                       proposal.mode, !valid && was_done_ ? ", after it was done" : "");
+  };
+  throw_difference(group_, mine, hint);
+}
+
+void Lockstep::throw_different_options() {
+  detail::MemberArguments mine;
+  mine.list = options_.sizes;
+  mine.describe = [&](const std::string& list) {
+    return fmt::format("Lockstep over '{}', step {}: {}, multiple {}", group_.name(), number_ - 1,
+                       list.empty() ? "no sizes" : "sizes " + list, options_.multiple);
+  };
+  throw_difference(group_, mine, "pass the same LockstepOptions on every rank");
+}
+
 Step Lockstep::agree(const StepProposal& proposal) {
   const auto n = static_cast<std::size_t>(group_.size());
   const bool valid = is_valid(proposal);
@@ -54,21 +76,13 @@ Step Lockstep::agree(const StepProposal& proposal) {
   group_.all_reduce(record, ReduceOp::max);
   ++number_;
   if (record[n + 6] != 0)
-    throw MismatchError{
-        fmt::format(
-            "step {} of '{}': a rank proposes an invalid step{}", number_ - 1, group_.name(),
-            valid
-                ? ""
-                : fmt::format(" (this rank: {} tokens, mode {})", proposal.tokens, proposal.mode)),
-        "use 0 or more tokens and modes from 0 to 255; a rank that is done must stay done", true};
+    throw_different_proposals(
+        proposal,
+        "use 0 or more tokens and modes from 0 to 255; a rank that is done must stay done");
   if (record[n + 2] != -record[n + 3])
-    throw MismatchError{
-        fmt::format("the ranks of '{}' are in different steps: {} to {} (this rank: {})",
-                    group_.name(), -record[n + 3], record[n + 2], number_ - 1),
-        "call agree() once per step on every rank, also on idle ranks", true};
-  if (record[n + 4] != -record[n + 5])
-    throw MismatchError{fmt::format("the ranks of '{}' pad to different sizes", group_.name()),
-                        "pass the same LockstepOptions on every rank", true};
+    throw_different_proposals(proposal,
+                              "call agree() once per step on every rank, also on idle ranks");
+  if (record[n + 4] != -record[n + 5]) throw_different_options();
   was_done_ = proposal.is_done;
   Step step;
   step.tokens.assign(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(n));

@@ -62,7 +62,12 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
       size_{connection_->size()},
       router_{runtime_->facts.routes, connection_->host(), connection_->group,
-              name_in_routes(name_, connection_->group)} {}
+              name_in_routes(name_, connection_->group)} {
+  if (runtime_->control == nullptr) return;
+  NodeBoard& board = runtime_->control->board();
+  published_call = &board.own_call();
+  label = board.label(name_);
+}
 
 CallDispatcher::~CallDispatcher() = default;
 

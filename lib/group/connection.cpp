@@ -42,6 +42,10 @@ void Connection::stay() {
   for (const auto& transport : host_.list) transport->stay();
 }
 
+void Connection::throw_if_ended() {
+  for (const auto& transport : host_.list) transport->throw_if_ended();
+}
+
 void Connection::compare_at_close() {
   for (const auto& transport : host_.list) transport->compare_at_close();
 }

@@ -67,6 +67,13 @@ std::string name_or_default(const std::string& name, const RankSet& ranks) {
   return name.empty() ? fmt::format("group({})", ranks.to_string(40)) : name;
 }
 
+// Returns the call in the words of the program.
+std::string call_text(const RankSet& ranks, const std::string& name) {
+  const bool is_named = name != name_or_default({}, ranks);
+  return fmt::format("new_group({}){}", ranks.to_string(120),
+                     is_named ? fmt::format(" named '{}'", name) : "");
+}
+
 // Returns the list as a set, and checks that its ranks are in the mesh.
 RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
                 const std::string& name) {
@@ -88,7 +95,8 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   if (ranks.size() > 1) {
     std::vector<int> members;
     for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
-    identity = state.rendezvous.join(*state.control, members, "new_group " + name);
+    identity =
+        state.rendezvous.join(*state.control, members, "new_group " + name, call_text(ranks, name));
     // Groups that are created at the same time need different tags; the hash of the list makes that
     // likely. 14 bits are in the range that every MPI supports.
     const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);

@@ -1,72 +1,225 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/rendezvous.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/rank_texts.hpp"
 #include "wait/detail/send_and_forget.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
 using mpi::check;
+using Clock = std::chrono::steady_clock;
 constexpr int note_tag = 32764;
-enum class Kind : std::uint64_t { arrived, withdrawn };
-using Note = std::array<std::uint64_t, 3>;  // hash, count, kind
 
-void send_notes(const mpi::CommunicatorView& comm, const std::vector<int>& members,
-                std::uint64_t list, std::uint64_t count, Kind kind) {
-  const Note note{list, count, static_cast<std::uint64_t>(kind)};
-  for (const int member : members)
-    if (member != comm.rank()) send_and_forget(comm, member, note_tag, note);
+enum class Kind : std::uint64_t {
+  arrived,                // The sender waits in the rendezvous; the text is its call.
+  withdrawn,              // It has given up after a timeout.
+  finding,                // The members pass different lists; the text says which.
+  finding_of_other_list,  // The same. The receiver tells the other members of its list.
+  ended,                  // The others throw. The receiver learns it in another rendezvous.
+};
+struct Header {
+  std::uint64_t list = 0;
+  std::uint64_t count = 0;
+  Kind kind = Kind::arrived;
+  std::uint64_t epoch = 0;
+};
+// Two sizes of notes: one for what every member sends, one for what is rare.
+template <std::size_t bytes>
+struct Note {
+  Header header;
+  char text[bytes - sizeof(Header)] = {};
+};
+using ShortNote = Note<256>;
+using LongNote = Note<2048>;
+
+template <class AnyNote>
+void send_note(const mpi::CommunicatorView& comm, int to, const Header& header,
+               const std::string& text) {
+  AnyNote note{header};
+  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
+  send_and_forget(comm, to, note_tag, note);
 }
+
+// Two members that wait for each other may be about to stop: one of them has given up, and the
+// note that says so is on its way. So a conflict has to last before it counts. The lowest rank that
+// knows of the conflict is the first to report it, so that all members get one text.
+constexpr std::chrono::milliseconds patience_of_lowest{100};
+constexpr std::chrono::milliseconds patience_of_others{400};
+
+constexpr const char* mismatch_hint =
+    "pass the same list on all its members, and create groups that share members in the same order "
+    "on all of them";
 
 }  // namespace
 
-// Receives all notes that have arrived. Returns the members that take part in this rendezvous.
-std::set<int>& Rendezvous::receive_notes(const mpi::CommunicatorView& comm, const Key& key) {
+// Counts a rendezvous as over. Notes about it that come later are ignored.
+void Rendezvous::end(const Key& key) {
+  uses_[key.first] = std::max(uses_[key.first], key.second + 1);
+  arrived_.erase(key);
+  findings_.erase(key);
+}
+
+// Receives all notes that have arrived.
+void Rendezvous::receive_notes(const Attempt& attempt) {
   while (true) {
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, comm.native(), &there, &status), "MPI_Iprobe");
-    if (there == 0) return arrived_[key];
-    Note note;
-    check(MPI_Recv(note.data(), sizeof note, MPI_BYTE, status.MPI_SOURCE, note_tag, comm.native(),
+    check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, attempt.comm.native(), &there, &status),
+          "MPI_Iprobe");
+    if (there == 0) return;
+    const int from = status.MPI_SOURCE;
+    LongNote note;
+    check(MPI_Recv(&note, sizeof note, MPI_BYTE, from, note_tag, attempt.comm.native(),
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
-    auto& arrived = arrived_[{note[0], note[1]}];
-    if (note[2] == static_cast<std::uint64_t>(Kind::arrived))
-      arrived.insert(status.MPI_SOURCE);
-    else
-      arrived.erase(status.MPI_SOURCE);
+    const Header& header = note.header;
+    const Key key{header.list, header.count};
+    if (key.second < uses_[key.first]) continue;
+    switch (header.kind) {
+      case Kind::arrived:
+        arrived_[key][from] = {note.text, header.epoch};
+        break;
+      case Kind::withdrawn:
+        arrived_[key].erase(from);
+        break;
+      case Kind::finding:
+      case Kind::finding_of_other_list:
+        // If the sender waits for this rank in another list, this rank gets the text in its own.
+        if (key != attempt.key && std::ranges::find(attempt.members, from) != attempt.members.end())
+          end(key);
+        else
+          findings_[key] = {note.text, header.kind == Kind::finding_of_other_list, header.epoch};
+        break;
+      case Kind::ended:
+        end(key);
+        break;
+    }
   }
 }
 
-std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                             const std::string& activity) {
-  const mpi::CommunicatorView& comm = control.comm();
-  const std::uint64_t list = hash_bytes(fmt::format("{}", fmt::join(members, ","))).low;
-  // The count increases only after success, so after a failure all members use the same key again.
-  const Key key{list, uses_[list]};
-  send_notes(comm, members, key.first, key.second, Kind::arrived);
-  WaitPoint point =
-      WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", key.first, key.second));
-  point.may_repeat = true;
-  try {
-    control.monitor.wait([&] { return receive_notes(comm, key).size() + 1 == members.size(); },
-                         point, control.deadline());
-  } catch (const TimeoutError&) {
-    // Tells late members that this rank no longer takes part.
-    send_notes(comm, members, key.first, key.second, Kind::withdrawn);
-    throw;
+bool Rendezvous::has_all(const Attempt& attempt) const {
+  const auto here = arrived_.find(attempt.key);
+  return here != arrived_.end() && here->second.size() + 1 == attempt.members.size();
+}
+
+// Returns whether the rendezvous cannot go on as it is, with all members or without.
+bool Rendezvous::is_over(const Attempt& attempt) {
+  return findings_.contains(attempt.key) || has_all(attempt) ||
+         attempt.key.second < uses_[attempt.key.first];
+}
+
+// Returns the members that wait for this rank in another rendezvous, with its key. A note is sent
+// to members only, so whoever has sent one to this rank waits for it.
+std::map<int, Rendezvous::Key> Rendezvous::conflicts(const Attempt& attempt) const {
+  std::map<int, Key> found;
+  const auto here = arrived_.find(attempt.key);
+  for (const auto& [key, arrivals] : arrived_)
+    if (key != attempt.key)
+      for (const auto& [member, arrival] : arrivals)
+        if (std::ranges::find(attempt.members, member) != attempt.members.end() &&
+            (here == arrived_.end() || !here->second.contains(member)))
+          found.emplace(member, key);
+  return found;
+}
+
+void Rendezvous::look_for_conflicts(Attempt& attempt) {
+  const std::map<int, Key> conflicting = conflicts(attempt);
+  if (conflicting.empty()) return attempt.conflict_since.reset();
+  const auto now = Clock::now();
+  if (!attempt.conflict_since) attempt.conflict_since = now;
+  int lowest = conflicting.begin()->first;
+  if (const auto& here = arrived_[attempt.key]; !here.empty())
+    lowest = std::min(lowest, here.begin()->first);
+  const auto patience = attempt.comm.rank() < lowest ? patience_of_lowest : patience_of_others;
+  if (now - *attempt.conflict_since >= patience) conclude(attempt, conflicting);
+}
+
+// Lists the calls of all ranks that are known to wait.
+void Rendezvous::conclude(const Attempt& attempt, const std::map<int, Key>& conflicting) {
+  std::map<int, Arrival> ranks = arrived_[attempt.key];
+  ranks[attempt.comm.rank()] = {attempt.call, epoch_};
+  for (const auto& [member, key] : conflicting) ranks[member] = arrived_[key][member];
+  std::vector<std::pair<Rank, std::string>> texts;
+  Epoch epoch = 0;
+  for (const auto& [member, arrival] : ranks) {
+    texts.emplace_back(Rank{member}, arrival.call);
+    epoch = std::max(epoch, arrival.epoch);
   }
-  arrived_.erase(key);
-  ++uses_[list];
-  return fmt::format("rendezvous {:x} {}", key.first, key.second);
+  findings_[attempt.key] = {list_texts(texts, attempt.names), true, epoch + 1};
+}
+
+// Tells the other ranks that this rendezvous fails, and throws the finding.
+void Rendezvous::fail(const Attempt& attempt) {
+  const Finding finding = findings_[attempt.key];
+  std::map<int, Key> conflicting = conflicts(attempt);
+  // These members know the finding, and have begun another attempt.
+  std::erase_if(conflicting, [&](const auto& entry) {
+    return arrived_[entry.second][entry.first].epoch >= finding.epoch;
+  });
+  const auto tell = [&](int member, const Key& key, Kind kind) {
+    send_note<LongNote>(attempt.comm, member, {key.first, key.second, kind, finding.epoch},
+                        finding.text);
+  };
+  for (const auto& [member, key] : conflicting) tell(member, key, Kind::finding_of_other_list);
+  // A finding of this list has been sent to all its members.
+  if (finding.is_of_other_list)
+    for (const int member : attempt.members)
+      if (member != attempt.comm.rank())
+        tell(member, attempt.key, conflicting.contains(member) ? Kind::ended : Kind::finding);
+  for (const auto& [member, key] : conflicting) end(key);
+  end(attempt.key);
+  epoch_ = std::max(epoch_, finding.epoch);
+  throw MismatchError{finding.text, mismatch_hint, false};
+}
+
+std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                             const std::string& activity, const std::string& call) {
+  const mpi::CommunicatorView& comm = control.comm();
+  const std::string kind = activity.substr(0, activity.find(' '));
+  const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
+  const Deadline deadline = control.deadline();
+  Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
+  const auto send_notes = [&](Kind what) {
+    for (const int member : members)
+      if (member != comm.rank())
+        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
+  };
+  const auto look = [&] {
+    receive_notes(attempt);
+    if (!is_over(attempt)) look_for_conflicts(attempt);
+    return is_over(attempt);
+  };
+  receive_notes(attempt);
+  while (true) {
+    // The count increases after success and after a mismatch. After a timeout all members use the
+    // same key again.
+    attempt.key.second = uses_[list];
+    send_notes(Kind::arrived);
+    WaitPoint point =
+        WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
+    point.may_repeat = true;
+    try {
+      control.monitor.wait(look, point, deadline);
+    } catch (const Error&) {
+      // Tells late members that this rank no longer takes part.
+      send_notes(Kind::withdrawn);
+      throw;
+    }
+    if (findings_.contains(attempt.key)) fail(attempt);
+    if (has_all(attempt)) break;
+  }
+  end(attempt.key);
+  return fmt::format("rendezvous {:x} {}", list, attempt.key.second);
 }
 
 }  // namespace rankmesh::detail

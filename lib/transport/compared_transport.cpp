@@ -49,6 +49,7 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return mpi_.run(call, waiter);
   const shm::Meeting meeting{call, false};
   comparison_.meet(meeting, waiter);
+  mpi_.set_calls(comparison_.calls() - 1);
   if (!meeting.any_is_async) return mpi_.run(call, waiter);
   // MPI does not match a blocking collective with a non-blocking one.
   auto pending = mpi_.start(call);

@@ -17,6 +17,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/node_board.hpp"
 
 namespace rankmesh {
 namespace {
@@ -396,7 +397,14 @@ bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-void MpiTransport::run(const Call& call, Waiter&) {
+void MpiTransport::run(const Call& call, Waiter& waiter) {
+  if (!is_point_to_point(call.operation)) ++calls_;
+  if (waiter.published_call == nullptr) return carry_returning_errors(call);
+  const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation, calls_};
+  carry_returning_errors(call);
+}
+
+void MpiTransport::carry_returning_errors(const Call& call) {
   if (is_foreign_) [[unlikely]] {
     const mpi::ReturnedErrors of_comm{comm_.native()};
     return carry(call);
@@ -414,6 +422,7 @@ void MpiTransport::carry(const Call& call) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  if (!is_point_to_point(call.operation)) ++calls_;
   return std::make_unique<MpiPending>(call, comm_, largest_count_, is_foreign_);
 }
 

@@ -165,6 +165,6 @@ TEST_CASE("invalid arguments throw, and different arguments throw on all members
   }
   if (size() > 1)
     CHECK_THROWS_WITH_AS((ControlQueue{tp, tp.is_first() ? 0 : 1}),
-                         doctest::Contains("different control queues"), MismatchError);
+                         doctest::Contains("ControlQueue over 'tp': writer 1"), MismatchError);
   mesh.close();
 }

@@ -2,6 +2,7 @@
 // Reduces many small buffers in a few collectives.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -55,7 +56,8 @@ class RANKMESH_API Bucket {
   /// Adds a buffer. After wait(), the buffer holds the result. Until then, the memory must stay
   /// valid, and the program must not use it. A call may issue up to two collectives, so add() is
   /// collective over the group.
-  /// @throws MismatchError on all members if the members add different buffers in the first round.
+  /// @throws MismatchError on all members if the members add different buffers in the first round;
+  /// the error lists them.
   /// @throws UsageError if a later round differs from the first round.
   template <WritableMemory M>
   void add(M&& values) {
@@ -87,6 +89,7 @@ class RANKMESH_API Bucket {
   [[nodiscard]] bool fits(const Buffer& buffer) const;
   const std::shared_ptr<Tensor>& flat(std::size_t collective, const Buffer& like);
   void agree(const Hash128& contents);
+  [[noreturn]] void throw_different_contents(std::size_t number);
 
   GroupCoordinator& group_;
   BucketOptions options_;

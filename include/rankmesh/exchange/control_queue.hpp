@@ -50,8 +50,9 @@ class RANKMESH_API ControlQueue {
   /// Opens the queue. Collective over the group; blocks. Cost: one discovery of the nodes, one
   /// MPI_Comm_split, one segment, and two reductions of a few bytes.
   /// @throws UsageError if the writer is outside the group, or if an option is not positive.
-  /// @throws MismatchError on all members if they passed different arguments, or if the segment
-  /// cannot be created.
+  /// @throws MismatchError on all members if they passed different arguments, which the error
+  /// lists, or if the segment cannot be created. If the arguments are invalid on some members only,
+  /// the other members throw it too.
   /// @throws TimeoutError if the mesh's timeout passes.
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();

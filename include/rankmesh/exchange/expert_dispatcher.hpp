@@ -122,7 +122,8 @@ class RANKMESH_API ExpertDispatcher {
   /// @param group  A group that must outlive the dispatcher.
   /// @throws UsageError if the map is for a different number of ranks, or if the alignment or the
   /// capacity is less than 1.
-  /// @throws MismatchError on every rank if the ranks pass different maps or options.
+  /// @throws MismatchError on every rank if the ranks pass different maps or options; the error
+  /// lists them. If the arguments are invalid on some ranks only, the other ranks throw it too.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
@@ -143,6 +144,7 @@ class RANKMESH_API ExpertDispatcher {
   /// @param ids  T x k logical experts, row-major; the id -1 means no choice.
   /// @throws UsageError if an id is outside -1 .. experts-1, or if `top_k` does not divide the
   /// number of ids.
+  /// @throws MismatchError if the arguments are invalid on another rank and no capacity is set.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
   /// Plans a route for ids in device memory. The host waits for the stream, at most for
   /// default_timeout().
@@ -155,7 +157,7 @@ class RANKMESH_API ExpertDispatcher {
   /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
   /// not supported.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
     const auto in = buffer_of(tokens);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
@@ -165,7 +167,7 @@ class RANKMESH_API ExpertDispatcher {
   /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
   /// weights (H = 1).
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
     const auto in = buffer_of(choices);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
@@ -178,7 +180,7 @@ class RANKMESH_API ExpertDispatcher {
   /// choices are not scaled up. Padding is not read. Cost: one all_to_all_v.
   /// @param weights  The weights of the choices (T x k), in the same kind of memory as `rows`.
   template <Memory In, WritableMemory Out, Memory Weights>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
                StreamRef stream = {}) {
     static_assert(std::same_as<std::remove_cv_t<ElementOf<const Weights&>>, float>,

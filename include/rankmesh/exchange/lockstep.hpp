@@ -74,13 +74,16 @@ class RANKMESH_API Lockstep {
   /// Agrees on the next step with the other ranks. Collective over the group; blocks. Cost: one
   /// all_reduce of n + 7 words of 8 bytes.
   /// @throws MismatchError on all ranks if they are in different steps or have different options,
-  /// or if a proposal is invalid. A proposal is invalid if `tokens` is negative, if `mode` is out
-  /// of range, or if a rank that was done has tokens or is no longer done.
+  /// or if a proposal is invalid. The error lists the values of all ranks. A proposal is invalid if
+  /// `tokens` is negative, if `mode` is out of range, or if a rank that was done has tokens or is
+  /// no longer done.
   Step agree(const StepProposal& proposal);
 
  private:
   [[nodiscard]] std::int64_t padded(std::int64_t tokens) const;
   [[nodiscard]] bool is_valid(const StepProposal& proposal) const;
+  [[noreturn]] void throw_different_proposals(const StepProposal& proposal, const char* hint);
+  [[noreturn]] void throw_different_options();
 
   GroupCoordinator& group_;
   LockstepOptions options_;

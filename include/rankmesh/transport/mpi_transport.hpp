@@ -35,12 +35,19 @@ class RANKMESH_API MpiTransport final : public Transport {
   [[nodiscard]] bool supports(const Call& call) const override;
   /// Errors of MPI are returned to this object, also if the program has set another error handler
   /// on the communicator, unless several threads may call MPI.
-  void run(const Call& call, Waiter&) override;
+  void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  /// Returns the number of collectives that were passed to this transport.
+  [[nodiscard]] std::uint64_t calls() const override { return calls_; }
+  /// Sets the number of collective calls of the group so far, if other transports of the group
+  /// carry some of them.
+  void set_calls(std::uint64_t calls) { calls_ = calls; }
 
  private:
+  void carry_returning_errors(const Call& call);
   void carry(const Call& call);
 
+  std::uint64_t calls_ = 0;
   mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
   bool is_foreign_;  // whether the communicator has a handler of the program

@@ -2,6 +2,7 @@
 // The interface of transports, which carry out operations.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -81,6 +82,10 @@ class Transport {
   /// @throws MismatchError if the members made different calls, or different numbers of calls. The
   ///                       error is not thrown if an operation has already thrown it on this rank.
   virtual void compare_at_close() {}
+  /// Throws what ended the group early, if it has ended early. Local; the default does nothing.
+  /// @throws MismatchError if members made different calls.
+  /// @throws TimeoutError if a member gave up an operation or left.
+  virtual void throw_if_ended() {}
   /// Returns whether the transport can carry out the call by copying directly between the members'
   /// symmetric buffers. A transport that can is chosen before the routes are considered.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }

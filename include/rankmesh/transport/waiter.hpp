@@ -9,6 +9,10 @@
 
 namespace rankmesh {
 
+namespace detail {
+struct PublishedCall;
+}
+
 /// Waits on behalf of one group's operations. Transport::run() gets a Waiter, so a polled transport
 /// needs no deadline and no clock, and need not know the names of the members.
 class Waiter {
@@ -22,6 +26,11 @@ class Waiter {
   /// @throws TimeoutError if the group's deadline passes. The error names the missing members, and
   /// the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) = 0;
+
+  /// Where this process publishes which call it is in, for the watchdog; null if there is no such
+  /// place. See detail::BoardEntry.
+  detail::PublishedCall* published_call = nullptr;
+  std::uint32_t label = 0;  ///< The number of the group's name there.
 
  protected:
   ~Waiter() = default;

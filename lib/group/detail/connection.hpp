@@ -91,6 +91,8 @@ class RANKMESH_API Connection {
   void leave(std::string_view why = {});
   /// Takes leave() back: the group stays open. Local.
   void stay();
+  /// Throws what ended the group early. Local; does nothing if it has not ended early.
+  void throw_if_ended();
   /// Compares the calls of all members after all have called leave(). Local.
   /// @throws MismatchError  See Transport::compare_at_close().
   void compare_at_close();

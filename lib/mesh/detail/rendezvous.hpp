@@ -2,9 +2,10 @@
 // Makes the members of a dynamic group wait for each other before they create it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,25 +17,65 @@ namespace rankmesh::detail {
 /// Waits until all members of a dynamic group are ready to create it. MPI_Comm_create_group blocks
 /// for ever if a member is missing, so the members exchange notes first. A note has the hash of the
 /// rank list and the number of earlier rendezvous of this list, which distinguish it from the notes
-/// of other groups and of other attempts.
+/// of other groups and of other attempts. It also has the call in words.
+///
+/// Two members have passed different lists if each of them waits for the other one in a different
+/// rendezvous: a member sends its note before it waits, and messages from one member arrive in
+/// order, so the other one can come to neither. The members that notice this tell the others. All
+/// of them throw, and count these rendezvous as over, so that later attempts are new ones.
 ///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation
 /// still blocks its peers.
 class Rendezvous {
  public:
   /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. Each
-  /// member sends a note of 24 bytes to every other one.
+  /// member sends a note of 256 bytes to every other one.
+  /// @param activity  The name of the activity in messages about late members. Its first word is
+  ///                  the same on all members.
+  /// @param call      The call in the words of the program.
   /// @return The identity of this rendezvous: the same on all members, and unique in the mesh.
   /// @throws TimeoutError  Some members did not take part; it names them.
+  /// @throws MismatchError  Members wait for each other with different lists; it lists their calls.
   std::string join(ControlPlane& control, const std::vector<int>& members,
-                   const std::string& activity);
+                   const std::string& activity, const std::string& call);
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
-  [[nodiscard]] std::set<int>& receive_notes(const mpi::CommunicatorView& comm, const Key& key);
+  // Orders mismatches and attempts: an attempt that a rank begins after it has learned of a
+  // mismatch has at least the epoch of that mismatch.
+  using Epoch = std::uint64_t;
+  struct Arrival {
+    std::string call;
+    Epoch epoch = 0;
+  };
+  struct Finding {
+    std::string text;
+    bool is_of_other_list = false;
+    Epoch epoch = 0;
+  };
+  // A rendezvous in which this rank takes part.
+  struct Attempt {
+    const mpi::CommunicatorView& comm;
+    const RankNames& names;
+    const std::vector<int>& members;
+    const std::string& call;
+    Key key;
+    std::optional<std::chrono::steady_clock::time_point> conflict_since{};
+  };
+
+  void receive_notes(const Attempt& attempt);
+  [[nodiscard]] bool has_all(const Attempt& attempt) const;
+  [[nodiscard]] bool is_over(const Attempt& attempt);
+  [[nodiscard]] std::map<int, Key> conflicts(const Attempt& attempt) const;
+  void look_for_conflicts(Attempt& attempt);
+  void conclude(const Attempt& attempt, const std::map<int, Key>& conflicting);
+  [[noreturn]] void fail(const Attempt& attempt);
+  void end(const Key& key);
 
   std::map<std::uint64_t, std::uint64_t> uses_;
-  std::map<Key, std::set<int>> arrived_;
+  std::map<Key, std::map<int, Arrival>> arrived_;  // the members that wait
+  std::map<Key, Finding> findings_;
+  Epoch epoch_ = 0;
 };
 
 }  // namespace rankmesh::detail

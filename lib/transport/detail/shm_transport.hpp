@@ -73,8 +73,7 @@ class RANKMESH_API ShmTransport final : public Transport {
   void stay() override { engine_.stay(); }
   void give_up(const Error& why) override;
   void compare_at_close() override;
-  /// Throws what ended the group early, if it has ended early. Local.
-  void throw_if_ended();
+  void throw_if_ended() override;
 
  private:
   class Operation;

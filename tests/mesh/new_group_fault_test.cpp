@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// new_group with different lists: the members learn it at once. Groups that overlap, late members
+// and repeated attempts are no mistake.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+#include "support/watchdog.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+using rankmesh_test::Watchdog;
+
+namespace {
+
+// Creates a group, and returns the text of the MismatchError; "" if there was none.
+std::string text_of(Mesh& mesh, const std::vector<Rank>& ranks, const std::string& name = {}) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    mesh.new_group(ranks, name)->barrier();
+  } catch (const MismatchError& error) {
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{10});
+    return error.message();
+  }
+  return {};
+}
+
+void check_same_everywhere(const std::string& text) {
+  std::uint64_t mine = hash_bytes(text).low;
+  std::uint64_t first = mine;
+  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  CHECK(mine == first);
+}
+
+std::vector<Rank> first_ranks(int count) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < count; ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+void sleep(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
+}
+
+}  // namespace
+
+TEST_CASE("a rank that lists other members: all members get one text, and a later attempt works") {
+  NEEDS_RANKS(2);
+  const Watchdog watchdog{50, "new_group with different lists"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const std::vector<Rank> everybody = first_ranks(size());
+  const std::vector<Rank> other =
+      size() == 2 ? std::vector<Rank>{1, 0} : std::vector<Rank>{0, last()};
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    const bool is_odd = rank() == last();
+    const std::string text = text_of(mesh, is_odd ? other : everybody, round == 1 ? "pool" : "");
+    check_same_everywhere(text);
+    const std::string name = round == 1 ? " named 'pool'" : "";
+    CHECK(text.starts_with(fmt::format("rank {0} (tp={0}): new_group({1}){2}; ", last(),
+                                       size() == 2 ? "1,0" : fmt::format("0,{}", last()), name)));
+    CHECK_CONTAINS(text, fmt::format(": new_group(0-{}){}", last(), name));
+    CHECK_CONTAINS(text, size() == 2 ? std::string{"; rank 0 (tp=0): "}
+                                     : fmt::format("; ranks 0-{}: ", last() - 1));
+    if (round == 1) wait_for_all();  // in the other rounds, the next attempt begins at once
+    CHECK(text_of(mesh, everybody) == "");
+  }
+  mesh.close();
+}
+
+TEST_CASE("pairs of groups in another order") {
+  NEEDS_RANKS(3);
+  const Watchdog watchdog{50, "groups in different orders"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const std::vector<Rank> left{0, 1, 2}, right{0, 1};
+  // Rank 2 is a member of one list only, and has to learn it from the others.
+  if (rank() < 2) {
+    const std::string text = text_of(mesh, rank() == 0 ? left : right);
+    CHECK_CONTAINS(text, "rank 1 (tp=1): new_group(0-1)");
+    CHECK_CONTAINS(text, "new_group(0-2)");
+  } else if (rank() == 2) {
+    CHECK_CONTAINS(text_of(mesh, left), "rank 1 (tp=1): new_group(0-1)");
+  }
+  wait_for_all();
+  if (rank() < 3) CHECK(text_of(mesh, left) == "");
+  if (rank() < 2) CHECK(text_of(mesh, right) == "");
+  mesh.close();
+}
+
+TEST_CASE("groups that overlap, late members and chains are no mistake") {
+  NEEDS_RANKS(2);
+  const Watchdog watchdog{50, "groups that overlap"};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  std::mt19937 random{static_cast<unsigned>(rank()) + 5};
+  const auto be_late = [&] { sleep(static_cast<int>(random() % 3) * 250); };
+  const std::vector<Rank> everybody = first_ranks(size());
+  for (int round = 0; round < 2; ++round) {
+    // Each rank with the next one, then the first k ranks, each list in the same order.
+    for (int r = 0; r + 1 < size(); ++r)
+      if (rank() == r || rank() == r + 1) {
+        if (r < 3) be_late();
+        CHECK(text_of(mesh, {r, r + 1}) == "");
+      }
+    for (int count = 2; count <= size(); ++count)
+      if (rank() < count) {
+        if (count < 4) be_late();
+        CHECK(text_of(mesh, first_ranks(count)) == "");
+      }
+  }
+  std::vector<std::vector<Rank>> ring;
+  for (int r = 0; r < size(); ++r) ring.push_back({r, (r + 1) % size()});
+  if (size() > 2) (void)mesh.new_groups(ring);
+  if (rank() == last()) sleep(700);  // the others wait for it in one list
+  CHECK(text_of(mesh, everybody) == "");
+  mesh.close();
+}
