@@ -267,10 +267,15 @@ void CallExchange::stay() {
   std::ranges::fill(departures_, Departure{});
 }
 
-void CallExchange::compare_at_close() {
+void CallExchange::throw_if_ended() {
   if (has_thrown_) return;
   receive_notes();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void CallExchange::compare_at_close() {
+  throw_if_ended();
+  if (has_thrown_) return;
   // A member that has adopted the communicator alone gets no notes.
   const bool is_complete = poll_until(
       [&] {

@@ -139,6 +139,7 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
     exchange_->end(std::current_exception());  // `any_is_async` goes out of scope
     throw;
   }
+  mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
   // All members have come to the call, so MPI may block.
   if (!any_is_async) return mpi_.run(call, waiter);
   wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
@@ -178,6 +179,10 @@ void CheckedTransport::stay() {
 
 void CheckedTransport::give_up(const Error& why) {
   if (exchange_ != nullptr) exchange_->end(std::make_exception_ptr(why));
+}
+
+void CheckedTransport::throw_if_ended() {
+  if (exchange_ != nullptr) exchange_->throw_if_ended();
 }
 
 void CheckedTransport::compare_at_close() {

@@ -60,6 +60,8 @@ class CallExchange {
   void leave(std::string_view why);
   void stay();
   void compare_at_close();
+  /// See Transport::throw_if_ended().
+  void throw_if_ended();
   /// Ends all comparisons: this member has failed and knows why.
   void end(std::exception_ptr why) {
     has_thrown_ = true;

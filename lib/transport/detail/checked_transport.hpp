@@ -46,6 +46,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   void stay() override;
   void give_up(const Error& why) override;
   void compare_at_close() override;
+  void throw_if_ended() override;
 
  private:
   class PendingCollective;
