@@ -20,8 +20,9 @@ std::string list_calls(const RankSet& ranks, const RankNames& names,
     // list_texts() puts the first rank's text at the end on a tie, so the rank with the fewest
     // conflicts begins, and the one with the most follows it. Of two ranks that conflict only with
     // each other, the higher one is listed first.
-    std::ranges::sort(order, std::greater{},
-                      [&](std::size_t k) { return std::pair{counts->conflicts(k), k}; });
+    std::ranges::sort(order, std::greater{}, [&](std::size_t k) {
+      return std::pair{counts->conflicts(k), k};
+    });
     std::ranges::rotate(order, order.end() - 1);
   }
   for (const std::size_t k : order)

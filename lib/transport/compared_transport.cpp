@@ -68,7 +68,8 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (!meeting.any_is_async) return mpi_.run(call, waiter);
   // MPI does not match a blocking collective with a non-blocking one.
   auto pending = mpi_.start(call);
-  run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); }, pending);
+  run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); },
+              pending);
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {
@@ -78,8 +79,7 @@ std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {
 
 std::unique_ptr<Pending> ComparedTransport::start_to_wait(const Call& call) {
   if (is_point_to_point(call.operation)) return mpi_.start(call);
-  return std::make_unique<ComparedPending>(call, true, comparison_, mpi_,
-                                           MpiBegins::after_meeting);
+  return std::make_unique<ComparedPending>(call, true, comparison_, mpi_, MpiBegins::after_meeting);
 }
 
 std::unique_ptr<Pending> ComparedTransport::start_comparison(const Call& call) {

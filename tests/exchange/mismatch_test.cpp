@@ -94,11 +94,9 @@ TEST_CASE("expert maps and options that differ are listed") {
   const std::string rest = n < 5   ? ""
                            : n < 8 ? ", ..."
                                    : fmt::format(", ...; number {0} is {0}", n);
-  check_outlier(
-      tp, text(2 * n, rest + defaults), text(n, defaults),
-      [&] {
-        const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
-      });
+  check_outlier(tp, text(2 * n, rest + defaults), text(n, defaults), [&] {
+    const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
+  });
   check_outlier(tp, text(n, "), alignment 8, no capacity"), text(n, defaults), [&] {
     const ExpertDispatcher dispatcher{
         tp, ExpertMap::contiguous(n, n), {.alignment = is_odd ? 8 : 1}};

@@ -35,7 +35,7 @@ void publish_words(const Group& group, const Step& step) {
   }
 }
 
-// A step carries all counts, unless a group has more members than a slot has room for. Then counts
+// A step carries all counts, unless a group has more members than fit into a slot. Then counts
 // in different steps are not compared with each other.
 bool counts_agree(const Group& group, const Step& step) {
   const auto& call = static_cast<const Meeting&>(step.call);
@@ -46,10 +46,9 @@ bool counts_agree(const Group& group, const Step& step) {
   if (step.at == 0)
     for (std::int64_t k = 0; k < size; ++k)
       if (word(k, 0) != 0) call.any_is_async = true;
-  return !call.has_blocks() ||
-         detail::all_block_counts_agree(call.operation, call.root.value(),
-                                        static_cast<std::int64_t>(group.self), size, step.at,
-                                        step.count, word);
+  return !call.has_blocks() || detail::all_block_counts_agree(call.operation, call.root.value(),
+                                                              static_cast<std::int64_t>(group.self),
+                                                              size, step.at, step.count, word);
 }
 
 }  // namespace
