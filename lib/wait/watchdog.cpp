@@ -71,10 +71,10 @@ struct WatchedBoard {
       if (!activity || activity->kind != RankActivity::Kind::ended) continue;
       if (!board->claim_end_report(rank)) continue;
       const auto own = board->look(board->self());
-      texts.push_back(fmt::format("the process of rank {} has ended, and the rank had not closed "
-                                  "the mesh; rank {} {}",
-                                  names(rank), names(board->self()),
-                                  own ? predicate(*own, false) : "is silent"));
+      texts.push_back(fmt::format(
+          "the process of rank {} has ended, and the rank had not closed "
+          "the mesh; rank {} {}",
+          names(rank), names(board->self()), own ? predicate(*own, false) : "is silent"));
     }
   }
 };

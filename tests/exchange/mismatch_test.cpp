@@ -90,11 +90,11 @@ TEST_CASE("expert maps and options that differ are listed") {
                        list, options);
   };
   const std::string defaults = "), alignment 1, no capacity";
-  check_outlier(
-      tp, text(2 * n, n > 4 ? ", ...), alignment 1, no capacity" : defaults), text(n, defaults),
-      [&] {
-        const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
-      });
+  // A list is shown up to its eighth number. At 8 ranks, the first difference comes behind these.
+  const std::string rest = n == 8 ? ", ...; number 8 is 8" : n > 4 ? ", ..." : "";
+  check_outlier(tp, text(2 * n, rest + defaults), text(n, defaults), [&] {
+    const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
+  });
   check_outlier(tp, text(n, "), alignment 8, no capacity"), text(n, defaults), [&] {
     const ExpertDispatcher dispatcher{
         tp, ExpertMap::contiguous(n, n), {.alignment = is_odd ? 8 : 1}};

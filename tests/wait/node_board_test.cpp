@@ -280,7 +280,9 @@ TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
   std::this_thread::sleep_for(std::chrono::milliseconds{1000});
   const std::vector<std::string> texts = messages.texts();
   REQUIRE(texts.size() == 1);
-  CHECK_CONTAINS(texts[0], "the process of rank 5 (no mesh) has ended, and the rank had not closed the mesh; rank 3");
+  CHECK_CONTAINS(
+      texts[0],
+      "the process of rank 5 (no mesh) has ended, and the rank had not closed the mesh; rank 3");
 }
 
 TEST_CASE("the watchdog does not report a rank that has told why it ends") {
