@@ -92,6 +92,20 @@ void switch_off() noexcept {
   g.previous = nullptr;
 }
 
+// Finalises MPI as soon as all ranks are about to do so. If one of them cannot finalise and calls
+// MPI_Abort instead, this rank must not be in MPI_Finalize already: Open MPI 4.1's launcher waits
+// in a barrier of its own then, and often crashes or hangs when it is told to end the job.
+void finalize_together() {
+  MPI_Request all_come = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
+  constexpr int hasty_tests = 1000;
+  int is_done = 0;
+  for (int tests = 0;
+       MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests)
+    usleep(tests < hasty_tests ? 0 : 1000);
+  MPI_Finalize();
+}
+
 // Ends the job, or leaves that to the launcher, because MPI cannot be finalised.
 void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
   std::vector<std::string_view> what, hints;
@@ -120,7 +134,7 @@ void at_exit(int status, void*) {
   int is_main = 0;
   MPI_Is_thread_main(&is_main);
   if (reasons.empty() && status == 0 && is_main != 0) {
-    MPI_Finalize();
+    finalize_together();
     return;
   }
   if (g.state == Guard::State::left)
@@ -173,7 +187,7 @@ void end_guard(bool by_exception) noexcept {
   const std::vector<UnfinishedReason> reasons = unfinished_reasons();
   if (!reasons.empty()) return end_uncleanly(reasons, g.status);
   switch_off();
-  MPI_Finalize();
+  finalize_together();
 }
 
 void set_status_of_end(int status) noexcept { guard().status = status; }

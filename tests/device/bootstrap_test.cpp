@@ -303,6 +303,7 @@ TEST_CASE(
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   if (rank() == 1) inject("async:after=0,code=6");
   Work work = tp.all_reduce_async(value.span(), tp.stream());
+  wait_for_all();  // no rank fails before all have issued
   if (rank() == 1) {
     (void)cudaStreamSynchronize(static_cast<cudaStream_t>(tp.stream().native()));
     CHECK_THROWS_AS(work.wait(Deadline::Duration{5}), nccl::NcclError);
