@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// router_cost [shared]: 10,000 calls of a coordinator, for callgrind.
+// router_cost [shared [REPEATS]]: 10,000 calls of a coordinator, for callgrind.
 //
 // scripts/router-cost counts the instructions from the caller's line to the run() of a transport
 // that does nothing. With `shared`, the transport is the one for shared memory, in a group whose
@@ -7,6 +7,7 @@
 // whole call without waiting: more than those up to the store of the payload.
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -24,7 +25,7 @@ using namespace rankmesh;
 
 namespace {
 
-constexpr int repeats = 10'000;
+int repeats = 10'000;
 
 class NullTransport final : public Transport {
  public:
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
                                                       RouteSource::code, "here")};
   facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
   const bool is_shared = argc > 1 && std::string_view{argv[1]} == "shared";
+  if (argc > 2) repeats = std::atoi(argv[2]);
   if (is_shared) facts.routes = RouteTable::parse("*.*:host=shm", RouteSource::code, "here");
   detail::GroupDescription description;
   description.families = {0};

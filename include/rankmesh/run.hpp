@@ -40,7 +40,7 @@ RANKMESH_API int run_program(int& argc, char**& argv, const RunOptions& options,
 ///                 opens; see mpi::Environment.
 /// @return the status of the process, for main. No exception of the function leaves run().
 template <class Program>
-requires std::invocable<Program&> || std::invocable<Program&, mpi::Environment&>
+  requires std::invocable<Program&> || std::invocable<Program&, mpi::Environment&>
 int run(int& argc, char**& argv, Program&& program, const RunOptions& options = {}) {
   const auto call = [&](mpi::Environment& environment) -> decltype(auto) {
     if constexpr (std::invocable<Program&, mpi::Environment&>)

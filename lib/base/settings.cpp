@@ -81,6 +81,7 @@ Settings Settings::from_environment() {
   read([&] { settings.deadline = seconds_from_environment("RANKMESH_DEADLINE"); });
   read([&] { settings.stall = seconds_from_environment("RANKMESH_STALL"); });
   read([&] { settings.watchdog = flag_from_environment("RANKMESH_WATCHDOG"); });
+  read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });
   read([&] { settings.log = log_choice_from_environment(); });
   read([&] { check_library("RANKMESH_NCCL_LIBRARY"); });
   if (!wrong.empty()) throw UsageError{wrong, variable_hint};

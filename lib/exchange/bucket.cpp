@@ -8,6 +8,7 @@
 #include "detail/differing_arguments.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -82,8 +83,8 @@ void Bucket::agree(const Hash128& contents) {
           "buffers"};
     return;
   }
-  std::uint64_t values[] = {contents.low, ~contents.low};
-  group_.all_reduce(values, ReduceOp::max);
+  std::vector<std::uint64_t> values{contents.low, ~contents.low};
+  run_or_leak([&] { group_.all_reduce(values, ReduceOp::max); }, values);
   if (values[0] != ~values[1]) throw_different_contents(number);
   first_round_.push_back(contents);
 }

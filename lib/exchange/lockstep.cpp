@@ -8,6 +8,7 @@
 
 #include "detail/differing_arguments.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -73,7 +74,7 @@ Step Lockstep::agree(const StepProposal& proposal) {
   record[n + 4] = digest_;
   record[n + 5] = -digest_;
   record[n + 6] = valid ? 0 : 1;
-  group_.all_reduce(record, ReduceOp::max);
+  run_or_leak([&] { group_.all_reduce(record, ReduceOp::max); }, record);
   ++number_;
   if (record[n + 6] != 0)
     throw_different_proposals(

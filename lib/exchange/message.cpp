@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -89,9 +92,9 @@ struct Lengths {
 };
 
 Lengths exchange_lengths(GroupCoordinator& group, std::size_t bytes, const Failure* failure) {
-  const std::array<std::uint64_t, 2> mine{bytes, failure == nullptr ? 0U : 1U};
+  std::vector<std::uint64_t> mine{bytes, failure == nullptr ? 0U : 1U};
   std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(group.size()));
-  group.all_gather(mine, all);
+  run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
   Lengths lengths;
   for (std::size_t r = 0; r < all.size(); r += 2) {
     lengths.counts.push_back(static_cast<std::int64_t>(all[r]));
@@ -115,11 +118,11 @@ std::vector<Bytes> divided(std::span<const std::byte> all,
 void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failure* failure) {
   if (!lengths.failed) return;
   const std::string text = failure == nullptr ? "" : failure->text.substr(0, 200);
-  std::array<char, 208> mine{};
+  std::vector<char> mine(208);
   mine[0] = failure == nullptr ? 0 : 1;
   std::copy(text.begin(), text.end(), mine.begin() + 1);
   std::vector<char> all(mine.size() * static_cast<std::size_t>(group.size()));
-  group.all_gather(mine, all);
+  run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
   for (std::int64_t r = 0; r < group.size(); ++r) {
     const char* theirs = all.data() + static_cast<std::size_t>(r) * mine.size();
     if (theirs[0] == 1) fail_as_sender(group, r, bytes_of(theirs + 1));
@@ -134,17 +137,18 @@ void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root
   const std::string text = failure == nullptr ? "" : failure->text;
   const std::span<const std::byte> body =
       failure == nullptr ? std::span<const std::byte>{message} : bytes_of(text);
-  FirstPart part{};
-  if (at_root) part = first_part_of(body, failure == nullptr ? Kind::message : Kind::failure);
-  group.broadcast(part, root);
-  const Header header = header_of(group, root, part, limit);
+  auto part = std::make_unique<FirstPart>();
+  if (at_root) *part = first_part_of(body, failure == nullptr ? Kind::message : Kind::failure);
+  run_or_leak([&] { group.broadcast(*part, root); }, part);
+  const Header header = header_of(group, root, *part, limit);
   Bytes received;
   Bytes& whole = at_root && failure == nullptr ? message : received;
   if (&whole == &received) {
-    received = begin_of(part, header.bytes);
+    received = begin_of(*part, header.bytes);
     if (at_root) std::ranges::copy(body, received.begin());
   }
-  if (header.bytes > short_message) group.broadcast(rest_of(std::span{whole}), root);
+  if (header.bytes > short_message)
+    run_or_leak([&] { group.broadcast(rest_of(std::span{whole}), root); }, received);
   if (header.kind == Kind::failure) fail_as_sender(group, root, received);
   if (!at_root) message = std::move(received);
 }
@@ -157,12 +161,13 @@ void send_message(GroupCoordinator& group, std::span<const std::byte> message, P
 }
 
 Bytes recv_message(GroupCoordinator& group, Peer from, int tag, std::uint64_t limit) {
-  FirstPart part{};
-  group.recv(part, from, tag);
+  auto part = std::make_unique<FirstPart>();
+  run_or_leak([&] { group.recv(*part, from, tag); }, part);
   const RankInGroup sender = from.resolve(group.rank_in_group(), group.size());
-  const Header header = header_of(group, sender, part, limit);
-  Bytes message = begin_of(part, header.bytes);
-  if (header.bytes > short_message) group.recv(rest_of(std::span{message}), from, tag);
+  const Header header = header_of(group, sender, *part, limit);
+  Bytes message = begin_of(*part, header.bytes);
+  if (header.bytes > short_message)
+    run_or_leak([&] { group.recv(rest_of(std::span{message}), from, tag); }, message);
   if (header.kind == Kind::failure) fail_as_sender(group, sender, message);
   return message;
 }
@@ -175,7 +180,7 @@ std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std:
   const std::int64_t total =
       std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
   Bytes all(at_root ? static_cast<std::size_t>(total) : 0);
-  group.gather_v(message, all, lengths.counts, root);
+  run_or_leak([&] { group.gather_v(message, all, lengths.counts, root); }, all);
   return at_root ? divided(all, lengths.counts) : std::vector<Bytes>{};
 }
 
@@ -186,7 +191,7 @@ std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const 
   const std::int64_t total =
       std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
   Bytes all(static_cast<std::size_t>(total));
-  group.all_gather_v(message, all, lengths.counts);
+  run_or_leak([&] { group.all_gather_v(message, all, lengths.counts); }, all);
   return divided(all, lengths.counts);
 }
 

@@ -29,11 +29,14 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
   const auto rank = [&](RankInGroup member) {
     return static_cast<int>(group.ranks.at(member.value()).value());
   };
-  if (call.operation == Operation::send_recv)
-    return WaitPoint::of({rank(call.destination), rank(call.source)},
+  if (call.operation == Operation::send_recv) {
+    std::vector<int> peers{rank(call.destination)};
+    if (call.source != call.destination) peers.push_back(rank(call.source));
+    return WaitPoint::of(std::move(peers),
                          fmt::format("{}.send_recv to rank {} from rank {}", name,
                                      rank(call.destination), rank(call.source)),
                          fmt::format("{}|exchange|{}", identity, call.tag));
+  }
   const bool sends = call.operation == Operation::send;
   const RankInGroup from = sends ? self : call.source;
   const RankInGroup to = sends ? call.destination : self;
@@ -214,8 +217,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 }
 
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
-  const WaitPoint point = wait_point(call);
-  auto pending = transport_for(call).start(call);
+  WaitPoint point = wait_point(call);
+  auto pending = transport_for(call).start_to_wait(call);
+  point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
   const auto give_up = [&](const Error& reason) {
     connection_->mark_broken(reason);
@@ -241,10 +245,15 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
   }
 }
 
-void CallDispatcher::wait(const Call& call, std::uint64_t number,
-                          const std::function<bool()>& done) {
-  const GroupDescription& group = connection_->group;
-  const WaitPoint point = collective_point(call, number);
+void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+                          const std::function<std::vector<std::int64_t>()>& awaited) {
+  WaitPoint point =
+      is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number);
+  if (awaited) point.needed = connection_->needed(awaited, 0);
+  wait(point, done);
+}
+
+void CallDispatcher::wait(const WaitPoint& point, const std::function<bool()>& done) {
   try {
     runtime_->control->monitor.wait(
         [&] {
@@ -252,7 +261,7 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
           runtime_->in_flight.advance_polled();
           return false;
         },
-        point, Deadline{runtime_->facts.deadline.value_or(group.timeout)});
+        point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
   } catch (const Error& error) {
     connection_->mark_broken(error);
     throw;
@@ -261,13 +270,34 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number,
 
 void CallDispatcher::run_on_device(const Call& call) {
   DeviceTransport& device = *connection_->device();
-  if (!runtime_->batch.is_open()) return breaking_on_failure([&] { device.run(call, *this); });
+  if (!runtime_->batch.is_open()) {
+    compare_on_device(call);
+    return breaking_on_failure([&] { device.run(call, *this); });
+  }
   if (call.rows != 1 && size_ > 1)
     throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
                                  name_, to_string(call.operation)),
                      "issue it outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
+}
+
+CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
+  CallComparison* comparison = connection_->host().comparison;
+  if (comparison == nullptr) return {};
+  WaitPoint point = wait_point(call);
+  return {std::move(point), comparison->start_comparison(call)};
+}
+
+void CallDispatcher::compare_on_device(const Call& call) {
+  if (connection_->host().comparison == nullptr) return;
+  if (call.rows == 1) connection_->device()->validate(call);  // before the others are waited for
+  finish(start_comparison(call));
+}
+
+void CallDispatcher::finish(const Comparison& comparison) {
+  if (comparison.pending == nullptr) return;
+  wait(comparison.point, [&] { return comparison.pending->test(); });
 }
 
 void CallDispatcher::issue(const DeferredCall& deferred) {
@@ -316,18 +346,23 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};
   }
-  if (on_device)
+  if (on_device) {
+    compare_on_device(call);
     breaking_on_failure([&] { operation->pending = connection_->device()->start(call); });
-  else
+  } else {
     start_on_host(call, *operation);
+  }
   runtime_->in_flight.add(operation);
   return Work{std::move(operation), runtime_};
 }
 
-WaitPoint CallDispatcher::wait_point(const Call& call) {
+WaitPoint CallDispatcher::point_of_message(const Call& call) const {
   const GroupDescription& group = connection_->group;
-  if (is_point_to_point(call.operation))
-    return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+  return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+}
+
+WaitPoint CallDispatcher::wait_point(const Call& call) {
+  if (is_point_to_point(call.operation)) return point_of_message(call);
   return collective_point(call, connection_->next_call());
 }
 

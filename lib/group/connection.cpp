@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/operations_in_flight.hpp"
+
 namespace rankmesh::detail {
 
 Transport* HostTransports::find(std::string_view name) const {
@@ -36,6 +38,17 @@ void Connection::leave(std::string_view why) {
 std::uint64_t Connection::next_call() {
   for (const auto& transport : host_.list) last_call_ = std::max(last_call_, transport->calls());
   return ++last_call_;
+}
+
+std::function<std::vector<int>()> Connection::needed(
+    std::function<std::vector<std::int64_t>()> awaited, std::int64_t own) const {
+  return [this, awaited = std::move(awaited), own] {
+    std::vector<int> ranks;
+    if (OperationsInFlight::count_of_process() > own) return ranks;
+    for (const std::int64_t member : awaited())
+      ranks.push_back(static_cast<int>(group.ranks.at(member).value()));
+    return ranks;
+  };
 }
 
 void Connection::stay() {

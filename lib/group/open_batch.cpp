@@ -42,6 +42,16 @@ class FirstFailure {
   std::string message_;
 };
 
+// Compares the calls on device memory with those of the other members. All comparisons are started
+// before the first is waited for, because members may send messages to each other.
+void compare(const std::vector<DeferredCall>& calls) {
+  std::vector<std::pair<CallDispatcher*, CallDispatcher::Comparison>> comparisons;
+  for (const DeferredCall& call : calls)
+    if (call.operation() == nullptr)
+      comparisons.emplace_back(&call.dispatcher(), call.dispatcher().start_comparison(call.call()));
+  for (const auto& [dispatcher, comparison] : comparisons) dispatcher->finish(comparison);
+}
+
 }  // namespace
 
 DeferredCall::DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
@@ -75,6 +85,7 @@ void OpenBatch::end(const Deadline& deadline) {
   std::vector<DeferredCall> calls = std::exchange(deferred_, {});
   std::ranges::stable_sort(calls, {}, &DeferredCall::place);
   FirstFailure failure;
+  failure.guard([&] { compare(calls); });
   std::vector<Connection*> in_batch;  // whose operations NCCL has taken
   for (const DeferredCall& call : calls) {
     const bool is_issued =

@@ -2,6 +2,7 @@
 #include "detail/operations_in_flight.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,16 +22,23 @@ void leak_memory(AsyncOperation& operation) {
   leak(operation.kept);
 }
 
+// Of all meshes.
+std::atomic<std::int64_t> in_flight_of_process{0};
+
 }  // namespace
+
+std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
   if (operation->is_polled()) reasons_.add();
+  ++in_flight_of_process;
   list_.push_back(std::move(operation));
 }
 
 void OperationsInFlight::forget(const AsyncOperation& operation) {
   const auto removed =
       std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
+  in_flight_of_process -= static_cast<std::int64_t>(removed);
   if (removed != 0 && operation.is_polled()) reasons_.remove();
 }
 
@@ -69,6 +77,13 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
   if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
                      "end the NcclGroup first: its operations have not been issued"};
+  WaitPoint point = operation.point;
+  point.needed = operation.connection->needed(
+      [&] {
+        return operation.pending == nullptr ? std::vector<std::int64_t>{}
+                                            : operation.pending->awaited();
+      },
+      1);
   try {
     monitor.wait(
         [&] {
@@ -77,9 +92,11 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
           advance_polled();
           return false;
         },
-        operation.point, deadline);
-  } catch (const TimeoutError& error) {
-    fail(operation, error);
+        point, deadline);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    if (operation.failure.empty()) fail(operation, error);
     throw;
   }
 }
@@ -115,7 +132,8 @@ void OperationsInFlight::finish_polled(WaitMonitor& monitor) {
 void OperationsInFlight::abort_on_device(const std::string& why) {
   for (const auto& operation : list_)
     if (operation->is_on_device) operation->failure = why;
-  std::erase_if(list_, [](const auto& operation) { return operation->is_on_device; });
+  in_flight_of_process -= static_cast<std::int64_t>(
+      std::erase_if(list_, [](const auto& operation) { return operation->is_on_device; }));
 }
 
 void OperationsInFlight::abandon() noexcept {
@@ -123,6 +141,7 @@ void OperationsInFlight::abandon() noexcept {
     operation->failure = "the mesh is gone";
     if (!operation->is_on_device) leak_memory(*operation);
   }
+  in_flight_of_process -= std::ssize(list_);
   list_.clear();
 }
 

@@ -41,8 +41,8 @@ void Mesh::close(GroupCoordinator& group) {
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
-  connection.leave();
   if (connection.owns_communicator()) {
+    connection.leave();
     // All members wait for each other before anything is freed, so that no member's operation loses
     // its communicator.
     const std::string activity = "close of " + group.name();
@@ -88,6 +88,10 @@ void Mesh::close() {
     control.all().verify("close of the mesh", agreement);
   } catch (const MismatchError&) {
     for (const auto& connection : state.connections) connection->stay();
+    // No rank goes on before all have taken back that they leave.
+    monitored_barrier(control.comm(), control.monitor,
+                      WaitPoint::of_all(control.comm().size(), "the end of a close that failed"),
+                      state.deadline());
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators

@@ -56,7 +56,7 @@ std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
                                               std::unique_ptr<DeviceTransport> device) {
   std::string name = group.name;
   detail::HostTransports host =
-      detail::host_transports(group, comm, state.options, std::move(shared));
+      detail::host_transports(group, comm, state.options, *state.control, std::move(shared));
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
       std::move(group), std::move(owned), comm, std::move(host), std::move(device)));
   return state.dynamic.emplace_back(

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
+#include "transport/detail/checked_transport.hpp"
 #include "transport/detail/compared_transport.hpp"
 
 namespace rankmesh::detail {
@@ -57,6 +59,7 @@ void apply_settings(LocalPlan& local, MeshOptions& options) {
   require_positive(local.timeout, "MeshOptions::timeout");
   if (!options.deadline) options.deadline = local.settings.deadline;
   if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  if (!options.check) options.check = local.settings.check;
   local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
   require_positive(local.stall, "MeshOptions::stall");
 }
@@ -81,6 +84,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     local.failure = std::current_exception();
     local.message = error.what();
   }
+  if (!options.check) options.check = false;
   if (local.failure) local.timeout = timeout_of_failure(options);
   return local;
 }
@@ -106,6 +110,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add("option check", options.check.value_or(false) ? "on" : "off");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   if (local.plan) agreement.add("options of families", local.plan->options_text());
@@ -142,6 +147,13 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                     Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
                                         std::move(context));
+}
+
+// Gives the mesh a number that differs from those of other meshes.
+void agree_on_key(ControlPlane& control) {
+  std::uint64_t key = std::random_device{}();
+  mpi::check(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, control.comm().native()), "MPI_Bcast");
+  control.key_of_mesh = key;
 }
 
 // Runs the splits of the plan. Returns the communicators of this rank's groups; groups
@@ -207,20 +219,34 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
 }  // namespace
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, SharedTransport shared) {
+                               const MeshOptions& options, const ControlPlane& control,
+                               SharedTransport shared) {
   HostTransports transports;
   if (group.ranks.size() == 1) {
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
-  if (shared.transport == nullptr) {
+  if (options.check.value_or(false)) {
+    auto checked = std::make_unique<CheckedTransport>(
+        comm,
+        CheckedTransport::Options{.largest_count = options.largest_count,
+                                  .has_deadline = options.deadline.has_value()},
+        GroupMembers{group.ranks, control.names, group.names,
+                     GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low,
+                              control.key_of_mesh}},
+        shared.transport.get());
+    transports.comparison = checked.get();
+    transports.list.push_back(std::move(checked));
+  } else if (shared.transport != nullptr) {
+    transports.list.push_back(
+        std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
+  } else {
     transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
-    transports.absent.emplace("shm", std::move(shared.why_not));
-    return transports;
   }
-  transports.list.push_back(
-      std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
-  transports.list.push_back(std::move(shared.transport));
+  if (shared.transport != nullptr)
+    transports.list.push_back(std::move(shared.transport));
+  else
+    transports.absent.emplace("shm", std::move(shared.why_not));
   return transports;
 }
 
@@ -256,6 +282,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   monitored_barrier(control->comm(), control->monitor,
                     WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
                     control->deadline());
+  if (options.check.value_or(false)) agree_on_key(*control);
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
   control->open_board(detail::open_board(placement, node, *control),
@@ -273,8 +300,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    HostTransports host =
-        host_transports(plan.groups[g], comms[g], options, shared->make_transport(plan.groups[g]));
+    HostTransports host = host_transports(plan.groups[g], comms[g], options, *control,
+                                          shared->make_transport(plan.groups[g]));
     connections.push_back(
         std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
                                      std::move(host), std::move(devices.transports[g])));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "group/detail/operations_in_flight.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -56,7 +57,7 @@ void send_note(const mpi::CommunicatorView& comm, int to, const Header& header,
 constexpr std::chrono::milliseconds patience_of_lowest{100};
 constexpr std::chrono::milliseconds patience_of_others{400};
 
-constexpr const char* mismatch_hint =
+constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
     "on all of them";
 
@@ -110,6 +111,18 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
 bool Rendezvous::has_all(const Attempt& attempt) const {
   const auto here = arrived_.find(attempt.key);
   return here != arrived_.end() && here->second.size() + 1 == attempt.members.size();
+}
+
+// Returns the members that have not come. Other operations of this process that are in flight may
+// be what they wait for; then the result is empty.
+std::vector<int> Rendezvous::awaited(const Attempt& attempt) const {
+  std::vector<int> members;
+  if (OperationsInFlight::count_of_process() > 0) return members;
+  const auto here = arrived_.find(attempt.key);
+  for (const int member : attempt.members)
+    if (member != attempt.comm.rank() && (here == arrived_.end() || !here->second.contains(member)))
+      members.push_back(member);
+  return members;
 }
 
 // Returns whether the rendezvous cannot go on as it is, with all members or without.
@@ -179,7 +192,7 @@ void Rendezvous::fail(const Attempt& attempt) {
   for (const auto& [member, key] : conflicting) end(key);
   end(attempt.key);
   epoch_ = std::max(epoch_, finding.epoch);
-  throw MismatchError{finding.text, mismatch_hint, false};
+  throw MismatchError{finding.text, lists_hint, false};
 }
 
 std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
@@ -208,6 +221,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     WaitPoint point =
         WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
     point.may_repeat = true;
+    point.needed = [&] { return awaited(attempt); };
     try {
       control.monitor.wait(look, point, deadline);
     } catch (const Error&) {

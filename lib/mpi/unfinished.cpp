@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "detail/returned_errors.hpp"
+
 namespace rankmesh::mpi {
 namespace {
 
@@ -85,6 +87,7 @@ std::vector<UnfinishedReason> unfinished_reasons() {
              r.abandoned_count == 1 ? "" : fmt::format(" (and {} more)", r.abandoned_count - 1)),
          "the exception of that operation says why"});
   int are_complete = 1;
+  const ReturnedErrors returned{MPI_COMM_WORLD};
   if (!r.requests.empty() && MPI_Testall(static_cast<int>(r.requests.size()), r.requests.data(),
                                          &are_complete, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
     are_complete = 0;

@@ -22,6 +22,14 @@ bool has_root(Operation operation) {
 
 }  // namespace
 
+CallDescriptor describe_completely(const Call& call) {
+  const Call& of_program = call.original != nullptr ? *call.original : call;
+  CallDescriptor descriptor = describe(of_program, call.operation);
+  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
+    descriptor.kind |= CallDescriptor::on_device;
+  return descriptor;
+}
+
 std::string to_string(const CallDescriptor& call, const std::string& group,
                       const std::string& counts) {
   std::string text = fmt::format("{}.{}{}(", group, to_string(call.operation()),
@@ -37,6 +45,7 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
     text += fmt::format(", {} rows per block", call.rows_or_bytes());
   if (call.has(CallDescriptor::in_place)) text += ", in place";
   if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
+  if (call.has(CallDescriptor::on_device)) text += ", device memory";
   return text + ")";
 }
 

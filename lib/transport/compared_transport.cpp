@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/compared_transport.hpp"
 
-#include <optional>
-#include <utility>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "detail/kept_call.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
 
-std::optional<Blocks> copy_of(const Blocks* blocks) {
-  return blocks == nullptr ? std::nullopt : std::optional{*blocks};
-}
+// When the operation of MPI begins: with the meeting, after it, or not at all, because another
+// transport carries the call.
+enum class MpiBegins : std::uint8_t { at_once, after_meeting, never };
 
-// An operation of MPI that begins with a meeting.
+// A meeting, and the operation of MPI.
 class ComparedPending final : public Pending {
  public:
-  ComparedPending(const Call& call, ShmTransport& comparison, MpiTransport& mpi)
-      : record_{std::make_unique<Record>(call)} {
+  ComparedPending(const Call& call, bool is_async, ShmTransport& comparison, MpiTransport& mpi,
+                  MpiBegins mpi_begins)
+      : mpi_{mpi},
+        record_{std::make_unique<Record>(call, is_async)},
+        has_begun_{mpi_begins != MpiBegins::after_meeting} {
     comparison.throw_if_ended();
-    carried_ = mpi.start(call);
+    if (mpi_begins == MpiBegins::at_once) carried_ = mpi.start(call);
     meeting_ = comparison.start_meeting(record_->meeting);
   }
   ~ComparedPending() override {
@@ -32,25 +37,25 @@ class ComparedPending final : public Pending {
       if (!meeting_->test()) return false;
       meeting_.reset();
     }
-    return carried_->test();
+    if (!has_begun_) carried_ = mpi_.start(record_->meeting);
+    has_begun_ = true;
+    return carried_ == nullptr || carried_->test();
+  }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    return meeting_ == nullptr ? std::vector<std::int64_t>{} : meeting_->awaited();
   }
 
  private:
-  // The blocks of a call need not outlive start(), and the meeting publishes them later.
   struct Record {
-    explicit Record(const Call& call)
-        : in_blocks{copy_of(call.in_blocks)},
-          out_blocks{copy_of(call.out_blocks)},
-          meeting{call, true} {
-      meeting.in_blocks = in_blocks ? &*in_blocks : nullptr;
-      meeting.out_blocks = out_blocks ? &*out_blocks : nullptr;
-    }
-    std::optional<Blocks> in_blocks, out_blocks;
+    Record(const Call& call, bool is_async) : kept{call}, meeting{kept.call, is_async} {}
+    detail::KeptCall kept;
     shm::Meeting meeting;
   };
+  MpiTransport& mpi_;
   std::unique_ptr<Record> record_;
   std::unique_ptr<Pending> meeting_;
   std::unique_ptr<Pending> carried_;
+  bool has_begun_;  // the operation of MPI, or there is none
 };
 
 }  // namespace
@@ -63,12 +68,22 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (!meeting.any_is_async) return mpi_.run(call, waiter);
   // MPI does not match a blocking collective with a non-blocking one.
   auto pending = mpi_.start(call);
-  run_or_leak([&] { waiter.wait(call, 0, [&] { return pending->test(); }); }, pending);
+  run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); },
+              pending);
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return mpi_.start(call);
-  return std::make_unique<ComparedPending>(call, comparison_, mpi_);
+  return std::make_unique<ComparedPending>(call, true, comparison_, mpi_, MpiBegins::at_once);
+}
+
+std::unique_ptr<Pending> ComparedTransport::start_to_wait(const Call& call) {
+  if (is_point_to_point(call.operation)) return mpi_.start(call);
+  return std::make_unique<ComparedPending>(call, true, comparison_, mpi_, MpiBegins::after_meeting);
+}
+
+std::unique_ptr<Pending> ComparedTransport::start_comparison(const Call& call) {
+  return std::make_unique<ComparedPending>(call, false, comparison_, mpi_, MpiBegins::never);
 }
 
 }  // namespace rankmesh

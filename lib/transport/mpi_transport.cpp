@@ -13,6 +13,7 @@
 #include "detail/mpi_message.hpp"
 #include "detail/mpi_user_operation.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -329,20 +330,27 @@ void finish_average(const Call& call, int rank, int size) {
 
 class MpiPending final : public Pending {
  public:
-  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest)
+  // @param is_foreign  Whether the communicator has a handler of the program.
+  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
+             bool is_foreign)
       : call_{call},
+        comm_{comm.native()},
+        is_foreign_{is_foreign},
         rank_{comm.rank()},
         size_{comm.size()},
         issue_{call_, comm, largest, &requests_} {
-    issue_();
+    returning_errors([&] { issue_(); });
     statuses_.resize(requests_.size());
   }
   bool test() override {
     if (complete_) return true;
     int done = 0;
     // MPI_ERR_IN_STATUS says only that one of the requests failed; its status has the error.
-    int code =
-        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    int code = MPI_SUCCESS;
+    returning_errors([&] {
+      code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                         statuses_.data());
+    });
     if (code == MPI_ERR_IN_STATUS)
       for (const MPI_Status& status : statuses_)
         if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
@@ -358,7 +366,19 @@ class MpiPending final : public Pending {
   }
 
  private:
+  // MPI raises the errors of messages on their communicator, and those of collectives on
+  // MPI_COMM_WORLD.
+  template <class Action>
+  void returning_errors(Action&& action) {
+    std::optional<mpi::ReturnedErrors> of_comm, of_world;
+    if (is_foreign_) of_comm.emplace(comm_);
+    if (!is_point_to_point(call_.operation)) of_world.emplace(MPI_COMM_WORLD);
+    action();
+  }
+
   Call call_;
+  MPI_Comm comm_;
+  bool is_foreign_;
   int rank_, size_;
   Requests requests_;
   std::vector<MPI_Status> statuses_;
@@ -370,7 +390,8 @@ class MpiPending final : public Pending {
 
 MpiTransport::MpiTransport(mpi::CommunicatorView comm, std::int64_t largest_count)
     : comm_{comm},
-      largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())} {}
+      largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
+      is_foreign_{!mpi::returns_errors(comm.native())} {}
 
 bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
@@ -384,6 +405,9 @@ void MpiTransport::run(const Call& call, Waiter& waiter) {
 }
 
 void MpiTransport::carry(const Call& call) {
+  std::optional<mpi::ReturnedErrors> returned_errors;
+  if (is_foreign_) [[unlikely]]
+    returned_errors.emplace(comm_.native());
   if (is_point_to_point(call.operation))
     return detail::run_message(call, comm_.native(), largest_count_);
   Issue issue{call, comm_, largest_count_, nullptr};
@@ -394,7 +418,7 @@ void MpiTransport::carry(const Call& call) {
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   if (!is_point_to_point(call.operation)) ++calls_;
-  return std::make_unique<MpiPending>(call, comm_, largest_count_);
+  return std::make_unique<MpiPending>(call, comm_, largest_count_, is_foreign_);
 }
 
 }  // namespace rankmesh

@@ -18,7 +18,7 @@ struct Wrapping {
   using type = T;
 };
 template <class T>
-requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
 struct Wrapping<T> {
   using type = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
 };

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "detail/call_descriptor.hpp"
+#include "detail/call_variants.hpp"
 #include "detail/shm_transport.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -23,10 +23,6 @@ namespace {
 
 using shm::Finding;
 
-constexpr const char* mismatch_hint =
-    "make the same calls, with the same arguments and in the same order, on all members of the "
-    "group";
-constexpr const char* peer_hint = "the cause is on the rank that is named; the group is broken";
 // How long the finder waits for members that have not come to the call, so that it can print what
 // they call. This is a courtesy, so it is short.
 constexpr Deadline::Duration patience{0.1};
@@ -42,15 +38,6 @@ void write_finding(Finding& finding, const std::vector<Rank>& missing, const aut
   finding.missing_count = std::min(missing.size(), Finding::most_missing);
   for (std::size_t i = 0; i < finding.missing_count; ++i) finding.missing[i] = missing[i].value();
   finding.state.store(state, std::memory_order_release);
-}
-
-std::string ranks_text(const RankSet& group, const RankNames& names,
-                       const std::vector<std::size_t>& members) {
-  std::vector<Rank> ranks;
-  for (const std::size_t member : members)
-    ranks.push_back(group.at(static_cast<std::int64_t>(member)));
-  if (ranks.size() == 1) return "rank " + names(ranks.front());
-  return "ranks " + RankSet::of(ranks).to_string(60);
 }
 
 }  // namespace
@@ -70,10 +57,11 @@ void ShmTransport::end_early() {
   has_thrown_ = true;
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
   const std::uint64_t state = finding.state.load(std::memory_order_acquire);
-  if (state == Finding::gave_up) throw PeerError{text, peer_hint};
+  if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   if (state == Finding::timed_out)
-    throw TimeoutError{text, peer_hint, {finding.missing, finding.missing + finding.missing_count}};
-  throw MismatchError{text, mismatch_hint, false};
+    throw TimeoutError{
+        text, detail::peer_hint, {finding.missing, finding.missing + finding.missing_count}};
+  throw MismatchError{text, detail::mismatch_hint, false};
 }
 
 void ShmTransport::give_up(const Error& why) {
@@ -109,33 +97,46 @@ ShmTransport::Found ShmTransport::compare() const {
       },
       Deadline{patience});
   Finding::State state = Finding::mismatch;
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> variants;
+  const detail::BlockCounts counts = counts_at(step);
+  std::vector<std::string> calls;
   for (std::size_t k = 0; k < size; ++k) {
     const shm::Engine::Published other = engine_.published(k, step);
     if (!other.is_there && other.closed_after != 0 && *other.why_left != 0)
       state = Finding::gave_up;
-    const std::string text = call_text(k, step);
-    auto same = std::ranges::find(variants, text, [](const auto& v) { return v.first; });
-    if (same == variants.end()) same = variants.insert(same, {text, {}});
-    same->second.push_back(k);
+    calls.push_back(call_text(k, step, counts));
   }
-  // On a tie, members that differ from member 0 come first.
-  std::ranges::rotate(variants, variants.begin() + 1);
-  std::ranges::stable_sort(variants, {}, [](const auto& v) { return v.second.size(); });
-  std::vector<std::string> parts;
-  for (const auto& [text, members] : variants)
-    parts.push_back(ranks_text(place_.ranks, place_.names, members) + ": " + text);
-  return {state, fmt::format("{}", fmt::join(parts, "; "))};
+  return {state, detail::list_calls(place_.ranks, place_.names, calls, &counts)};
 }
 
-std::string ShmTransport::call_text(std::size_t member, std::uint64_t step) const {
+// Returns the counts that the members have published for a v-form. Members with other calls have
+// none, and neither do groups whose counts take several steps.
+detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
+  const std::size_t size = engine_.group().size;
+  const shm::Engine::Published own = engine_.published(engine_.group().self, step);
+  const rankmesh::Operation operation = own.call.operation();
+  std::vector<const std::byte*> words(size, nullptr);
+  const std::size_t bytes = sizeof(detail::CallWord) *
+                            (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
+  const bool is_v_form = own.is_there && own.call.has(detail::CallDescriptor::blocks);
+  if (is_v_form && bytes <= engine_.group().slot_bytes)
+    for (std::size_t k = 0; k < size; ++k) {
+      const shm::Engine::Published other = engine_.published(k, step);
+      if (other.is_there && other.call.matches(own.call))
+        words[k] = engine_.payload(k, step, bytes);
+    }
+  return {operation, std::move(words)};
+}
+
+std::string ShmTransport::call_text(std::size_t member, std::uint64_t step,
+                                    const detail::BlockCounts& block_counts) const {
   const shm::Engine::Published other = engine_.published(member, step);
   // All members have made the same calls before this one, so it has the same number on all of them.
   const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
   const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
-    const std::string counts = shm::counts_text(other.call, other.payload, engine_.group().size);
+    const bool is_v_form = other.call.has(detail::CallDescriptor::blocks);
+    const std::string counts = is_v_form ? block_counts.text(member) : std::string{};
     return fmt::format("{}, call {}",
                        detail::to_string(other.call, names.at(other.call.family()), counts), call);
   }

@@ -43,6 +43,9 @@ class ShmTransport::Operation final : public Pending {
     if (!record_->progress.is_complete()) (void)record_.release();  // NOLINT
   }
   bool test() override { return transport_.try_to_complete(record_->progress); }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    return transport_.engine_.awaited();
+  }
 
  private:
   struct Record {
@@ -100,7 +103,9 @@ void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waite
       if (try_to_complete(progress)) return;
       sched_yield();
     }
-    waiter.wait(call, progress.call_number, [&] { return try_to_complete(progress); });
+    waiter.wait(
+        call, progress.call_number, [&] { return try_to_complete(progress); },
+        [&] { return engine_.awaited(); });
   } catch (const Error& error) {
     give_up(error);
     engine_.give_up();

@@ -61,6 +61,7 @@ NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descrip
   slot.start_time = identity_.start_time;
   slot.pid_namespace = identity_.pid_namespace;
   const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
+  own_slot_ = index;
   struct flock lock = lock_of(index);
   slot.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
   slot.presence = Presence::open;
@@ -76,6 +77,58 @@ BoardSlot* NodeBoard::slot_of(Rank rank) const {
   const auto found = std::ranges::lower_bound(ranks_, rank);
   if (found == ranks_.end() || *found != rank) return nullptr;
   return slot_at(memory_, static_cast<std::size_t>(found - ranks_.begin()));
+}
+
+std::optional<std::size_t> NodeBoard::index_of(Rank rank) const {
+  const BoardSlot* slot = slot_of(rank);
+  if (slot == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(slot - slot_at(memory_, 0));
+}
+
+std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    if (const ProcessIdentity other = identity_of(i); other.process == process.process &&
+                                                      other.start_time == process.start_time &&
+                                                      other.pid_namespace == process.pid_namespace)
+      return i;
+  return std::nullopt;
+}
+
+ProcessIdentity NodeBoard::identity_of(std::size_t index) const {
+  const BoardSlot& slot = *slot_at(memory_, index);
+  return {slot.process, slot.start_time, slot.pid_namespace};
+}
+
+bool NodeBoard::is_open(std::size_t index) const {
+  return slot_at(memory_, index)->presence == Presence::open;
+}
+
+std::string NodeBoard::wait_of(std::size_t index) const {
+  const auto wait = slot_at(memory_, index)->wait.read();
+  return wait ? wait->text : "";
+}
+
+PublishedNeeds& NodeBoard::needs(std::size_t index) const { return slot_at(memory_, index)->needs; }
+
+void NodeBoard::report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
+                                const Deadlock& deadlock) {
+  slot_at(memory_, own_slot_)->deadlock.write(0, deadlock.at, deadlock.text);
+  for (const auto& [index, version] : waits) {
+    if (index == own_slot_) continue;
+    BoardSlot& slot = *slot_at(memory_, index);
+    slot.deadlock_finder = own_slot_;
+    slot.deadlock_version = version;
+  }
+}
+
+std::optional<Deadlock> NodeBoard::found_deadlock() const {
+  const BoardSlot& own = *slot_at(memory_, own_slot_);
+  const std::uint64_t version = own.deadlock_version;
+  const auto needs = own.needs.read();
+  if (version == 0 || !needs || needs->version != version) return std::nullopt;
+  const auto text = slot_at(memory_, own.deadlock_finder)->deadlock.read();
+  if (!text) return std::nullopt;
+  return Deadlock{text->text, text->since};
 }
 
 std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity) {

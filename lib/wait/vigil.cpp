@@ -12,6 +12,8 @@
 namespace rankmesh::detail {
 namespace {
 
+constexpr const char* deadlock_hint =
+    "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
 // Members answer the first question before the deadline. The second one, after it, finds out what
 // they do now.
@@ -42,13 +44,14 @@ void Vigil::look() {
     receive_answers();
   }
   look_for_failures();
+  look_for_deadlock();
   look_for_stall();
   look_at_deadline();
 }
 
 void Vigil::begin() {
   begin_ = NodeBoard::now();
-  next_check_ = begin_ + check_interval;
+  next_check_ = next_deadlock_check_ = begin_ + check_interval;
   if (state_.context == nullptr) return;
   next_stall_ = state_.context->stall.count();
   const auto& board = state_.context->board;
@@ -147,6 +150,30 @@ void Vigil::look_for_failures() {
   if (failed_) note_activities();
 }
 
+// Members of one group that wait in another call of it are not part of a circle: they learn the
+// reason from the ranks that throw here.
+void Vigil::look_for_deadlock() {
+  if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
+  if (deadlock_) throw_deadlock();
+  next_deadlock_check_ = NodeBoard::now() + check_interval;
+  if (!deadlock_watch_) deadlock_watch_.emplace(*state_.context->board);
+  std::vector<Rank> needed;
+  for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
+  deadlock_ = deadlock_watch_->look(needed, state_.names.of_mesh());
+  if (deadlock_) next_deadlock_check_ = deadlock_->at;
+}
+
+void Vigil::throw_deadlock() {
+  if (!deadlock_) return;
+  const std::string why =
+      fmt::format("rank {} gave up {}: {}", state_.names(Rank{state_.comm.rank()}), point_.activity,
+                  deadlock_->text);
+  std::vector<int> present;
+  (void)absent(&present);
+  state_.tell(point_, why, verdict_of(point_, {}, why), present);
+  throw MismatchError{deadlock_->text, deadlock_hint, false};
+}
+
 std::string Vigil::others_on_node() const {
   const auto& board = state_.context->board;
   if (board == nullptr) return {};
@@ -205,6 +232,7 @@ void Vigil::look_at_deadline() {
 }
 
 void Vigil::fail(bool has_timed_out) {
+  throw_deadlock();
   std::vector<int> present;
   const std::vector<RankAndActivity> ranks = absent(&present);
   std::vector<Rank> missing;

@@ -9,6 +9,7 @@
 #include "detail/monitor_state.hpp"
 #include "detail/send_and_forget.hpp"
 #include "detail/vigil.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -114,6 +115,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
     wait(
         [&] {
           int done = 0;
+          const mpi::ReturnedErrors returned{MPI_COMM_WORLD};
           mpi::check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
                                  MPI_STATUSES_IGNORE),
                      "MPI_Testall");
@@ -136,7 +138,10 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       return done();
     } catch (const UsageError&) {
       throw;  // the operation is complete, or has not begun
+    } catch (const MismatchError&) {
+      throw;  // the other ranks find it themselves
     } catch (const Error& error) {
+      vigil.throw_deadlock();  // the other error is a result of it
       give_up(point, error.message());
       throw;
     } catch (...) {

@@ -90,8 +90,10 @@ TEST_CASE("expert maps and options that differ are listed") {
                        list, options);
   };
   const std::string defaults = "), alignment 1, no capacity";
-  // A list is shown up to its eighth number. At 8 ranks, the first difference comes behind these.
-  const std::string rest = n == 8 ? ", ...; number 8 is 8" : n > 4 ? ", ..." : "";
+  // Eight slots are listed, and the first that differs, if it comes later.
+  const std::string rest = n < 5   ? ""
+                           : n < 8 ? ", ..."
+                                   : fmt::format(", ...; number {0} is {0}", n);
   check_outlier(tp, text(2 * n, rest + defaults), text(n, defaults), [&] {
     const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
   });

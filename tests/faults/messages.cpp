@@ -55,7 +55,10 @@ Kinds messages() {
        .expected = Expected::told,
        .fault = receive_instead_of_all_reduce,
        .needs_check = true},
-      {.name = "send_other_tag", .expected = pair, .fault = with_another_tag, .needs_check = true},
+      {.name = "send_other_tag",
+       .expected = Expected::told,
+       .fault = with_another_tag,
+       .needs_check = true},
   };
 }
 

@@ -242,8 +242,7 @@ TEST_CASE("sums of floats are rounded in one order, and equal on all members") {
                 reduced<float>(op, size(), [&](std::int64_t member) { return value(member, i); }));
           }
           tp.all_reduce(out, op);
-          const bool is_shared =
-              routes == "*.*:host=shm" && mesh.placement().node_count() == 1;
+          const bool is_shared = routes == "*.*:host=shm" && mesh.placement().node_count() == 1;
           if (size() <= 2 || is_shared) CHECK(differences(out, expected) == 0);
           auto of_first = out;
           tp.broadcast(of_first, 0);

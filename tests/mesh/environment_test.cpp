@@ -24,7 +24,7 @@ TEST_CASE("a bad variable on all ranks is a UsageError, also if an option replac
   options.stall = Deadline::Duration{20};
   options.log = [](LogLevel, std::string_view) {};
   for (const char* name : {"RANKMESH_TIMEOUT", "RANKMESH_DEADLINE", "RANKMESH_STALL",
-                           "RANKMESH_WATCHDOG", "RANKMESH_LOG"}) {
+                           "RANKMESH_WATCHDOG", "RANKMESH_CHECK", "RANKMESH_LOG"}) {
     const ScopedVariable variable{name, "nonsense"};
     CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
                          doctest::Contains((std::string{name} + " must be").c_str()), UsageError);

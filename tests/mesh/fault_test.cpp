@@ -174,7 +174,7 @@ TEST_CASE("a rank that comes after the others have given up does not hang") {
 
 TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.5};
+  options.deadline = Deadline::Duration{5};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<Rank> everyone;
   for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
@@ -185,12 +185,11 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
   try {
     group.all_reduce(value);
     FAIL("no exception");
-  } catch (const TimeoutError& error) {
+  } catch (const Error& error) {  // on one node MismatchError, because the calls form a circle
     CHECK_LACKS(error.message(), "all of its ranks wait in it");
-    int heard = has_part(error.message(),
-                         rank() == last() ? "waits in tp.all_reduce" : "waits in twin.all_reduce")
-                    ? 1
-                    : 0;
+    const bool is_heard =
+        has_part(error.message(), rank() == last() ? "tp.all_reduce" : "twin.all_reduce");
+    int heard = is_heard ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(heard >= 1);
   }
@@ -204,12 +203,9 @@ TEST_CASE("one invalid list in a batch: no group is created on any rank") {
 }
 
 TEST_CASE(
-    "collectives of two names in another order: the deadline names the ranks and their "
-    "operations") {
+    "collectives of two names in another order: the error names the ranks and their operations") {
   SKIP_UNLESS(size() == 4, "needs 4 ranks");
-  MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.5};
-  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2", options};
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2"};
   std::vector<int> value{1};
   std::string message;
   // 0 begins with tp (0,1), 1 with dp (1,3), 3 with tp (2,3), 2 with dp (0,2): a circle.
@@ -217,15 +213,15 @@ TEST_CASE(
   try {
     first.all_reduce(value);
     FAIL("no exception");
-  } catch (const TimeoutError& error) {
+  } catch (const MismatchError& error) {
     message = error.message();
   }
-  CHECK_CONTAINS(message, first.name() + ".all_reduce(1 x int32, sum, in place), call 1 ");
-  // The rank that asks first learns that its partner waits for another operation. Later ones may
-  // find that their partner has already left, so it is missing.
-  int heard = has_part(message, "waits in") ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  CHECK(heard >= 1);
+  for (const char* name : {"tp", "dp"})
+    CHECK_CONTAINS(message, std::string{name} + ".all_reduce(1 x int32, sum, in place), call 1, ");
+  std::uint64_t mine = hash_bytes(message).low;
+  std::uint64_t of_first = mine;
+  MPI_Bcast(&of_first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  CHECK(mine == of_first);
   CHECK_THROWS_WITH_AS(first.barrier(), doctest::Contains("broken"), ClosedError);
   wait_for_all();
 }

@@ -152,10 +152,12 @@ TEST_CASE("a rank that waits in another mesh is named with what it waits for the
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
   Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 3)};
+  // The second mesh uses MPI with a member that has not come, so that there is no circle.
   if (rank() != last()) {
-    CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.barrier");
+    CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.recv");
   } else {
-    CHECK_THROWS_AS(other["dp"].barrier(), TimeoutError);
+    std::vector<int> value(1);
+    CHECK_THROWS_AS(other["dp"].recv(value, 0), TimeoutError);
   }
   wait_for_all();
 }

@@ -80,7 +80,7 @@ using ConstBuffer = BasicBuffer<const std::byte>;
 /// or a std::array.
 template <class R>
 concept HostMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+                     Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 namespace detail {
 template <class R>
@@ -112,9 +112,9 @@ concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
 /// same memory kind.
 template <class In, class Out>
 concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
-    std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
-    detail::is_device_span<std::remove_cvref_t<In>>
-== detail::is_device_span<std::remove_cvref_t<Out>>;
+                         std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
+                         detail::is_device_span<std::remove_cvref_t<In>> ==
+                             detail::is_device_span<std::remove_cvref_t<Out>>;
 
 /// Returns a buffer that describes the memory.
 template <Memory R>

@@ -130,7 +130,8 @@ constexpr DataType integer_type() {
 }  // namespace detail
 
 template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8) struct DataTypeOf<T> {
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8)
+struct DataTypeOf<T> {
   static constexpr DataType value = detail::integer_type<T>();
 };
 template <>
@@ -148,8 +149,6 @@ struct DataTypeOf<std::byte> {
 
 /// A C++ type that can be the element type of an operation.
 template <class T>
-concept Element = requires {
-  DataTypeOf<std::remove_cv_t<T>>::value;
-};
+concept Element = requires { DataTypeOf<std::remove_cv_t<T>>::value; };
 
 }  // namespace rankmesh

@@ -28,6 +28,7 @@ struct RANKMESH_API Settings {
   std::optional<Deadline::Duration> deadline{};  ///< RANKMESH_DEADLINE, in seconds.
   std::optional<Deadline::Duration> stall{};     ///< RANKMESH_STALL, in seconds.
   std::optional<bool> watchdog{};                ///< RANKMESH_WATCHDOG: 0 or 1.
+  std::optional<bool> check{};                   ///< RANKMESH_CHECK: 0 or 1.
   LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
 
   /// Reads all variables. Local.

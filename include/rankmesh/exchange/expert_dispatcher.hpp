@@ -157,7 +157,7 @@ class RANKMESH_API ExpertDispatcher {
   /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
   /// not supported.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
     const auto in = buffer_of(tokens);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
@@ -167,7 +167,7 @@ class RANKMESH_API ExpertDispatcher {
   /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
   /// weights (H = 1).
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
     const auto in = buffer_of(choices);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
@@ -180,7 +180,7 @@ class RANKMESH_API ExpertDispatcher {
   /// choices are not scaled up. Padding is not read. Cost: one all_to_all_v.
   /// @param weights  The weights of the choices (T x k), in the same kind of memory as `rows`.
   template <Memory In, WritableMemory Out, Memory Weights>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
                StreamRef stream = {}) {
     static_assert(std::same_as<std::remove_cv_t<ElementOf<const Weights&>>, float>,

@@ -92,7 +92,7 @@ class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmpt
 
 // cereal finds these functions by argument-dependent lookup.
 template <class T>
-requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(ObjectReader& archive, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     std::uint8_t byte = 0;

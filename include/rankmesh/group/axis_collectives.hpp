@@ -26,12 +26,12 @@ class AxisCollectives : public Collectives {
   /// @param in   This member's block, with the shape of the axis.
   /// @param out  The whole array, which has size() times as many elements as a block.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
     run(axis.along(calls::two(Operation::all_gather, in, out, stream)));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return axis.along(calls::two(Operation::all_gather, i, o, stream));
@@ -43,13 +43,13 @@ class AxisCollectives : public Collectives {
   /// @param in   A whole array, which has size() times as many elements as a block.
   /// @param out  This member's block, with the shape of the axis.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
                       StreamRef stream = {}) {
     run(axis.along(calls::reduce_scatter(in, out, op, stream)));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis,
                                           ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -60,12 +60,12 @@ class AxisCollectives : public Collectives {
   /// Concatenates the members' blocks along the axis at the root. `out` is ignored on all other
   /// members.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
     run(axis.along(calls::rooted(Operation::gather, in, out, root, stream)));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
                                   StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -76,12 +76,12 @@ class AxisCollectives : public Collectives {
   /// Divides the root's array into blocks along the axis, and sends block k to member k. `in` is
   /// ignored on all other members.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
     run(axis.along(calls::rooted(Operation::scatter, in, out, root, stream)));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
                                    StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {

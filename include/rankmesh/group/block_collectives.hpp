@@ -17,12 +17,12 @@ class BlockCollectives : public AxisCollectives {
  public:
   /// Copies `in` of member k to block k of `out` on all members.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_gather_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
     run(calls::blocks_of_out(Operation::all_gather, in, out, blocks, {}, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks,
                                         StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -33,13 +33,13 @@ class BlockCollectives : public AxisCollectives {
   /// Reduces the `in` of all members element by element, and gives block k of the result to member
   /// k.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void reduce_scatter_v(In&& in, const Blocks& blocks, Out&& out, ReduceOp op = ReduceOp::sum,
                         StreamRef stream = {}) {
     run(calls::blocks_of_in(Operation::reduce_scatter, in, out, blocks, {}, op, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto reduce_scatter_v_async(In&& in, const Blocks& blocks, Out&& out,
                                             ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -49,12 +49,12 @@ class BlockCollectives : public AxisCollectives {
 
   /// Copies `in` of member k to block k of the root's `out`. `out` is ignored on all other members.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void gather_v(In&& in, Out&& out, const Blocks& blocks, RankInGroup root, StreamRef stream = {}) {
     run(calls::blocks_of_out(Operation::gather, in, out, blocks, root, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_v_async(In&& in, Out&& out, const Blocks& blocks, RankInGroup root,
                                     StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -64,13 +64,13 @@ class BlockCollectives : public AxisCollectives {
 
   /// Sends block k of the root's `in` to member k. `in` is ignored on all other members.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void scatter_v(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
                  StreamRef stream = {}) {
     run(calls::blocks_of_in(Operation::scatter, in, out, blocks, root, ReduceOp::sum, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_v_async(In&& in, const Blocks& blocks, Out&& out, RankInGroup root,
                                      StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
@@ -82,13 +82,13 @@ class BlockCollectives : public AxisCollectives {
   /// @param in_blocks   The blocks to send; block k is sent to member k.
   /// @param out_blocks  The blocks to receive; block k is received from member k.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_to_all_v(In&& in, const Blocks& in_blocks, Out&& out, const Blocks& out_blocks,
                     StreamRef stream = {}) {
     run(calls::all_to_all_v(in, in_blocks, out, out_blocks, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_v_async(In&& in, const Blocks& in_blocks, Out&& out,
                                         const Blocks& out_blocks, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {

@@ -36,14 +36,14 @@ class Collectives : public detail::CallIssuer {
   /// Reduces element by element over the members. All members get the result in `out`, which has as
   /// many elements as `in`.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
   /// Reduces device memory in place. The operation runs after the work that is already on the
   /// stream. The host does not wait.
   template <WritableMemory M>
-  requires detail::is_device_span<std::remove_cvref_t<M>>
+    requires detail::is_device_span<std::remove_cvref_t<M>>
   void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
     all_reduce(values, op, stream);
   }
@@ -54,12 +54,12 @@ class Collectives : public detail::CallIssuer {
                      [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
   }
   template <WritableMemory M>
-  requires detail::is_device_span<std::remove_cvref_t<M>>
+    requires detail::is_device_span<std::remove_cvref_t<M>>
   [[nodiscard]] auto all_reduce_async(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
     return all_reduce_async(std::forward<M>(values), op, stream);
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
                                       StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -74,13 +74,13 @@ class Collectives : public detail::CallIssuer {
   /// Reduces element by element over the members. At the root, `out` gets the result and has as
   /// many elements as `in`. On other members, `out` does not change.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
               StreamRef stream = {}) {
     run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
                                   StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -90,12 +90,12 @@ class Collectives : public detail::CallIssuer {
   /// Concatenates the `in` of all members in group order. All members get the result in `out`,
   /// which has n times as many elements as `in`.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
     run_typed<Operation::all_gather, In, Out>(calls::two(Operation::all_gather, in, out, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::two(Operation::all_gather, i, o, stream);
@@ -105,12 +105,12 @@ class Collectives : public detail::CallIssuer {
   /// Reduces the `in` of all members element by element, and gives block k of the result to member
   /// k. `in` has n times as many elements as `out`.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce_scatter, In, Out>(calls::reduce_scatter(in, out, op, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
                                           StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -120,12 +120,12 @@ class Collectives : public detail::CallIssuer {
   /// Concatenates the `in` of all members at the root, in group order. The root's `out` has n times
   /// as many elements as `in`. On other members, `out` is ignored.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::gather, In, Out>(calls::rooted(Operation::gather, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::rooted(Operation::gather, i, o, root, stream);
@@ -135,13 +135,13 @@ class Collectives : public detail::CallIssuer {
   /// Sends block k of the root's `in` to member k. The root's `in` has n times as many elements as
   /// `out`. On other members, `in` is ignored.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void scatter(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::scatter, In, Out>(
         calls::rooted(Operation::scatter, in, out, root, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::rooted(Operation::scatter, i, o, root, stream);
@@ -151,12 +151,12 @@ class Collectives : public detail::CallIssuer {
   /// Sends block k of `in` to member k, and receives block k of `out` from member k. `in` and `out`
   /// have the same number of elements, which must be a multiple of n.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
     run_typed<Operation::all_to_all, In, Out>(calls::two(Operation::all_to_all, in, out, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::two(Operation::all_to_all, i, o, stream);

@@ -42,13 +42,13 @@ class PointToPoint : public UserReductions {
   /// they cannot deadlock. `in` and `out` may have different numbers of elements. A member can send
   /// to itself and receive from itself.
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   void send_recv(In&& in, Peer to, Out&& out, Peer from, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::send_recv, In, Out>(
         calls::send_recv(in, resolved(to), out, resolved(from), tag, stream));
   }
   template <Memory In, WritableMemory Out>
-  requires MatchingMemory<In, Out>
+    requires MatchingMemory<In, Out>
   [[nodiscard]] auto send_recv_async(In&& in, Peer to, Out&& out, Peer from, int tag = 0,
                                      StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {

@@ -34,7 +34,7 @@ class UserReductions : public BlockCollectives {
 
   /// Reduces element by element over the members, in place. All members get the result.
   template <WritableHostValues M, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<M>>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
   void all_reduce(M&& values, F&& combine, Commutative commutative = Commutative::no) {
     auto reduction = reduction_of<M>(combine, commutative);
     run(calls::user(Operation::all_reduce, values, values, {}, reduction));
@@ -42,13 +42,13 @@ class UserReductions : public BlockCollectives {
   /// Reduces element by element over the members. All members get the result in `out`, which has as
   /// many elements as `in`.
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void all_reduce(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::all_reduce, in, out, {}, reduction));
   }
   template <WritableHostValues M, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<M>>
+    requires ReductionFunction<F, std::ranges::range_value_t<M>>
   [[nodiscard]] auto all_reduce_async(M&& values, F&& combine,
                                       Commutative commutative = Commutative::no) {
     auto reduction = kept_reduction_of<M>(combine, commutative);
@@ -58,7 +58,7 @@ class UserReductions : public BlockCollectives {
         reduction);
   }
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, F&& combine,
                                       Commutative commutative = Commutative::no) {
     return start_reduction(Operation::all_reduce, std::forward<In>(in), std::forward<Out>(out), {},
@@ -68,14 +68,14 @@ class UserReductions : public BlockCollectives {
   /// Reduces element by element over the members. At the root, `out` gets the result and has as
   /// many elements as `in`. On other members, `out` does not change.
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
               Commutative commutative = Commutative::no) {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::reduce, in, out, root, reduction));
   }
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
                                   Commutative commutative = Commutative::no) {
     return start_reduction(Operation::reduce, std::forward<In>(in), std::forward<Out>(out), root,
@@ -85,13 +85,13 @@ class UserReductions : public BlockCollectives {
   /// Reduces the `in` of all members element by element, and gives block k of the result to member
   /// k. `in` has size() times as many elements as `out`.
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::reduce_scatter, in, out, {}, reduction));
   }
   template <HostValues In, WritableHostValues Out, class F>
-  requires ReductionFunction<F, std::ranges::range_value_t<Out>>
+    requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, F&& combine,
                                           Commutative commutative = Commutative::no) {
     return start_reduction(Operation::reduce_scatter, std::forward<In>(in), std::forward<Out>(out),

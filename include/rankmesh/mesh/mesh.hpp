@@ -145,9 +145,9 @@ class RANKMESH_API Mesh {
   /// @throws SharedMemoryError if a node has no memory left. The text is the same on every rank.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   template <Element T, MemoryKind Kind = MemoryKind::host>
-  requires(Kind == MemoryKind::host)
-      [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
-                                                        std::span<const std::string_view> names) {
+    requires(Kind == MemoryKind::host)
+  [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
+                                                    std::span<const std::string_view> names) {
     auto window = allocate_window(count, sizeof(T), names);
     T* const data = reinterpret_cast<T*>(window->own());
     return {std::move(window), data, count};
@@ -176,9 +176,9 @@ class RANKMESH_API Mesh {
   ///
   /// If a registration fails, the groups of these families are broken afterwards.
   template <Element T, MemoryKind Kind>
-  requires(Kind == MemoryKind::device)
-      [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count,
-                                                     std::span<const std::string_view> names) {
+    requires(Kind == MemoryKind::device)
+  [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count,
+                                                 std::span<const std::string_view> names) {
     return {reinterpret_cast<T*>(allocate_on_device(count, sizeof(T), names)), count};
   }
   template <Element T, MemoryKind Kind = MemoryKind::host>

@@ -33,6 +33,8 @@ class RANKMESH_API MpiTransport final : public Transport {
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] bool supports(const Call& call) const override;
+  /// Errors of MPI are returned to this object, also if the program has set another error handler
+  /// on the communicator, unless several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   /// Returns the number of collectives that were passed to this transport.
@@ -47,6 +49,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   std::uint64_t calls_ = 0;
   mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
+  bool is_foreign_;  // whether the communicator has a handler of the program
 };
 
 }  // namespace rankmesh

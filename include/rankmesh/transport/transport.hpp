@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
@@ -21,6 +22,9 @@ class Pending {
   virtual ~Pending() = default;
   /// Makes progress. Returns true once the operation is complete. Never blocks.
   virtual bool test() = 0;
+  /// Returns the members, as ranks in the group, without which the operation cannot go on. The
+  /// result is empty if they are not known.
+  [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
   virtual void order_before(StreamRef) {}
@@ -58,6 +62,11 @@ class Transport {
   /// Starts the call; does not block. The Call object may be destroyed afterwards, but its buffers
   /// must stay valid until the operation is complete.
   [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call) = 0;
+  /// The same, for a caller that polls the operation until it is complete before it does anything
+  /// else.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start_to_wait(const Call& call) {
+    return start(call);
+  }
 
   /// Returns whether the transport is polled: its operations make progress only inside calls of
   /// rankmesh, and not inside calls of MPI. In a polled transport, run() calls its Waiter to wait

@@ -20,7 +20,7 @@ enum class Commutative : bool { no, yes };
 /// user's reduction can combine them.
 template <class R>
 concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+                     std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
 /// HostValues that an operation can write to.
 template <class R>
 concept WritableHostValues =
@@ -29,9 +29,8 @@ concept WritableHostValues =
 /// A function that combines two values: `T f(const T& left, const T& right)`. The function must be
 /// associative.
 template <class F, class T>
-concept ReductionFunction = std::is_invocable_r_v < T,
-        std::remove_reference_t<F>
-&, const T&, const T& > ;
+concept ReductionFunction =
+    std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
 /// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {

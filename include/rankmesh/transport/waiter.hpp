@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "rankmesh/transport/call.hpp"
 
@@ -23,9 +24,13 @@ class Waiter {
   /// @param call    The operation that waits; used in messages.
   /// @param number  The number of the operation among the transport's operations in the group. It
   ///                is the same on all members.
+  /// @param awaited  Returns the members, as ranks in the group, without which the operation cannot
+  ///                 go on; null if they are not known.
+  /// @throws MismatchError if ranks wait for each other in a circle that contains this rank.
   /// @throws TimeoutError if the group's deadline passes. The error names the missing members, and
   /// the group is broken afterwards.
-  virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) = 0;
+  virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+                    const std::function<std::vector<std::int64_t>()>& awaited) = 0;
 
   /// Where this process publishes which call it is in, for the watchdog; null if there is no such
   /// place. See detail::BoardEntry.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ struct RANKMESH_API WaitPoint {
   /// Says whether the members may wait under the same key again after a failure. A member that
   /// gives up then ends only the waits that have begun.
   bool may_repeat = false;
+  /// Returns the members without which the wait cannot end, because they have not come yet. It is
+  /// called during the wait. Null, or an empty result, means that they are not known, and that the
+  /// wait cannot be recognised as part of a deadlock.
+  std::function<std::vector<int>()> needed{};
 
   /// Creates a wait point for a set of ranks.
   /// @param identity  a text that is the same on all members. Its hash is the key.

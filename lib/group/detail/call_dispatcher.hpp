@@ -52,6 +52,17 @@ class CallDispatcher final : private Waiter {
   /// Starts any call; does not block.
   /// @param kept  Stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept);
+  /// A comparison of a call on device memory with those of the other members.
+  struct Comparison {
+    WaitPoint point;
+    std::unique_ptr<Pending> pending;  // null without the option `check`
+  };
+  /// Starts the comparison of a call on device memory; does not block.
+  [[nodiscard]] Comparison start_comparison(const Call& call);
+  /// Waits for a comparison.
+  /// @throws MismatchError if the members make different calls; TimeoutError if a member is
+  /// missing.
+  void finish(const Comparison& comparison);
   /// Issues a deferred call of this dispatcher, at the end of its batch.
   void issue(const DeferredCall& call);
 
@@ -67,7 +78,9 @@ class CallDispatcher final : private Waiter {
   void require_open(const char* hint) const;
 
  private:
-  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done) override;
+  void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
+            const std::function<std::vector<std::int64_t>()>& awaited) override;
+  void wait(const WaitPoint& point, const std::function<bool()>& done);
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
@@ -76,6 +89,7 @@ class CallDispatcher final : private Waiter {
   auto keeping_failure(Action&& action);
   void check(const Call& call, bool on_device) const;
   void run_on_device(const Call& call);
+  void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
   void run_with_deadline(const Call& call, Deadline::Duration duration);
@@ -84,6 +98,7 @@ class CallDispatcher final : private Waiter {
   void breaking_on_failure(Action&& action);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 
   std::string name_;

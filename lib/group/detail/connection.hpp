@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
 
 namespace rankmesh::detail {
@@ -43,6 +45,8 @@ struct HostTransports {
   std::vector<std::unique_ptr<Transport>> list;
   std::map<std::string, std::string, std::less<>>
       absent;  ///< Transports that it does not have, with the reasons.
+  /// Compares calls that none of these transports carries; null without the option `check`.
+  CallComparison* comparison = nullptr;
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;
@@ -105,6 +109,14 @@ class RANKMESH_API Connection {
   /// members. Without a transport that counts all calls (see Transport::calls()), only the calls
   /// for which this function is called have numbers.
   std::uint64_t next_call();
+
+  /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
+  /// mesh. If other operations of this process are in flight, they may be what the peers wait for,
+  /// so its result is empty then.
+  /// @param awaited  Returns members as ranks in the group.
+  /// @param own      The number of operations in flight that belong to the wait.
+  [[nodiscard]] std::function<std::vector<int>()> needed(
+      std::function<std::vector<std::int64_t>()> awaited, std::int64_t own) const;
 
  private:
   std::int64_t size_;

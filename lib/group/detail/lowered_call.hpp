@@ -51,6 +51,9 @@ class LoweredPending final : public Pending {
     lowered_->finish();
     return true;
   }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    return plain_ == nullptr ? std::vector<std::int64_t>{} : plain_->awaited();
+  }
 
  private:
   std::unique_ptr<LoweredCall> lowered_;

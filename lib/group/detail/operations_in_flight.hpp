@@ -44,6 +44,8 @@ class OperationsInFlight {
   ///                       operation is leaked, because MPI may still use it.
   void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
 
+  /// Returns how many operations are in flight in all meshes of this process.
+  [[nodiscard]] static std::int64_t count_of_process();
   /// Makes progress on all operations. If one fails, the next wait for it throws.
   void progress();
   /// Makes progress on all polled operations (see Transport::is_polled()).

@@ -65,6 +65,7 @@ class Rendezvous {
 
   void receive_notes(const Attempt& attempt);
   [[nodiscard]] bool has_all(const Attempt& attempt) const;
+  [[nodiscard]] std::vector<int> awaited(const Attempt& attempt) const;
   [[nodiscard]] bool is_over(const Attempt& attempt);
   [[nodiscard]] std::map<int, Key> conflicts(const Attempt& attempt) const;
   void look_for_conflicts(Attempt& attempt);

@@ -57,7 +57,8 @@ struct MeshState {
 
 /// Creates the transports of a group for host memory. Local.
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, SharedTransport shared);
+                               const MeshOptions& options, const ControlPlane& control,
+                               SharedTransport shared);
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
 /// Collective over `world`; blocks.

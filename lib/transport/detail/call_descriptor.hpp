@@ -21,6 +21,7 @@ struct CallDescriptor {
     along_axis = 1U << 26,  ///< blocks along an axis other than the first
     user = 1U << 27,        ///< a reduction of the program
     symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
+    on_device = 1U << 29,   ///< the buffers are in device memory
   };
 
   /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root.
@@ -93,6 +94,10 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   }
   return descriptor;
 }
+
+/// Returns what the members compare of a call that is not compared on the fast path: the call of
+/// the program, and whether it is on device memory. Local.
+[[nodiscard]] CallDescriptor describe_completely(const Call& call);
 
 /// Returns a call in the words of the program: `tp.all_reduce(12 x float32, sum)`.
 /// @param group   The name of the coordinator.

@@ -28,6 +28,11 @@ class ComparedTransport final : public Transport {
   /// Starts both the meeting and the operation of MPI, so that the operation makes progress in the
   /// program's own calls of MPI too. test() looks at MPI only after the meeting is complete.
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  /// Starts the operation of MPI after the meeting, so that a mistake leaves no operation of MPI
+  /// that still uses the buffers.
+  [[nodiscard]] std::unique_ptr<Pending> start_to_wait(const Call& call) override;
+  /// Starts the comparison of a collective that another transport carries; see CallComparison.
+  [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call);
 
  private:
   MpiTransport mpi_;

@@ -13,6 +13,7 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/transport/transport.hpp"
 #include "rankmesh/wait/rank_names.hpp"
+#include "transport/detail/block_counts.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
 #include "transport/shm/meeting.hpp"
@@ -85,7 +86,9 @@ class RANKMESH_API ShmTransport final : public Transport {
     std::string text;
   };
   [[nodiscard]] Found compare() const;
-  [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step) const;
+  [[nodiscard]] detail::BlockCounts counts_at(std::uint64_t step) const;
+  [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step,
+                                      const detail::BlockCounts& block_counts) const;
 
   const Place place_;
   shm::Engine engine_;

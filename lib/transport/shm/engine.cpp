@@ -65,6 +65,9 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.call = &call;
   p.algorithm = &algorithm;
   p.descriptor = descriptor_of(call);
+  // Meetings may precede calls on device memory.
+  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
+    p.descriptor.kind |= detail::CallDescriptor::on_device;
   if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
   p.call_number = ++calls_;
   p.payload = algorithm.payload(group_, call);
@@ -209,14 +212,38 @@ void Engine::look_for_closed_members() {
   }
 }
 
+std::vector<std::int64_t> Engine::awaited() const {
+  std::vector<std::int64_t> members;
+  if (reading_ == nullptr || is_halted()) return members;
+  const Progress& p = *reading_;
+  const Phase& phase = phase_of(*p.algorithm, p.read);
+  const Step step = step_of(p, p.read);
+  const std::uint64_t ahead = ahead_of(step.bytes);
+  const auto is_awaited = [&](std::size_t k) {
+    const Area& area = group_.areas[k];
+    // Before this member can publish, the place must be free.
+    if (p.read >= p.published)
+      return step.number >= ahead &&
+             area.done().load(std::memory_order_acquire) < step.number - ahead + 1;
+    if (phase.flow == Flow::root_to_all && k != root_of(*p.call)) return false;
+    return area.header(step.number).step.load(std::memory_order_acquire) < step.number;
+  };
+  const bool is_root_alone = phase.flow == Flow::root_to_all && is_root(group_, *p.call);
+  const bool is_sender_alone = phase.flow == Flow::all_to_root && !is_root(group_, *p.call);
+  if (p.read < p.published && (is_root_alone || is_sender_alone)) return members;
+  for (std::size_t k = 0; k < group_.size; ++k)
+    if (k != group_.self && is_awaited(k)) members.push_back(static_cast<std::int64_t>(k));
+  return members;
+}
+
 Engine::Published Engine::published(std::size_t member, std::uint64_t step) const {
   const Area& area = group_.areas[member];
   const Header& header = area.header(step);
   const Presence& presence = area.presence();
   const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
   if (header.step.load(std::memory_order_acquire) != step)
-    return {false, {}, nullptr, closed_after, presence.why};
-  return {true, header.call, header.payload, closed_after, presence.why};
+    return {false, {}, closed_after, presence.why};
+  return {true, header.call, closed_after, presence.why};
 }
 
 // A header may be written again after all members have finished the step that follows, so the

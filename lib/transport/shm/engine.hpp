@@ -96,15 +96,19 @@ class Engine {
   /// Returns what ended the group early, as far as some member has found it.
   [[nodiscard]] Finding& finding() const { return *finding_; }
   /// Returns whether no operation may go on: the group has ended early, or this member has seen
-  /// that another member makes another call.
+  /// that another member makes another call. While a finding is being written, operations go on, so
+  /// that the writer sees the calls of members that come late.
   [[nodiscard]] bool is_halted() const {
-    return difference_ != 0 || finding_->state.load(std::memory_order_relaxed) != Finding::none;
+    return difference_ != 0 ||
+           finding_->state.load(std::memory_order_relaxed) > Finding::being_written;
   }
   /// Returns the step in which this member has seen a difference, or 0.
   [[nodiscard]] std::uint64_t difference() const { return difference_; }
   /// Looks for members that have closed the group and will not take part in the operations that
   /// this member waits for. It finds them as a difference.
   void look_for_closed_members();
+  /// Returns the members without which the operation that this member waits for cannot go on.
+  [[nodiscard]] std::vector<std::int64_t> awaited() const;
   /// Compares what has not been compared yet. @return whether all members that are compared have
   /// made the same calls. Call it when no member makes further calls.
   bool compare_at_close();
@@ -113,11 +117,15 @@ class Engine {
   struct Published {
     bool is_there;                ///< false if the member has not come to this step
     detail::CallDescriptor call;  ///< if it is there
-    const std::byte* payload;     ///< if it is there
     std::uint64_t closed_after;   ///< see Presence
     const char* why_left;         ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
+  /// Returns the payload that a member has published for a step with payloads of this size.
+  [[nodiscard]] const std::byte* payload(std::size_t member, std::uint64_t step,
+                                         std::size_t bytes) const {
+    return group_.areas[member].at(Area::payload_offset(step, bytes, group_.slot_bytes));
+  }
   /// Returns the first step, among those that can still be read, in which members differ.
   [[nodiscard]] std::uint64_t first_difference() const;
   /// Returns the number of the call that step belongs to, for steps that this member has published

@@ -2,9 +2,6 @@
 // The step in shared memory that comes before a call that MPI carries.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include "transport/shm/algorithm.hpp"
 
 namespace rankmesh::shm {
@@ -24,12 +21,5 @@ struct Meeting : Call {
 
 /// The algorithm of meetings. Its calls must be Meetings.
 extern const Algorithm meeting;
-
-/// Returns the counts of a v-form as text; empty for other calls.
-/// @param call     The descriptor that a member has published.
-/// @param payload  The payload next to it.
-/// @param size     The number of members.
-[[nodiscard]] std::string counts_text(const detail::CallDescriptor& call, const std::byte* payload,
-                                      std::size_t size);
 
 }  // namespace rankmesh::shm

@@ -12,13 +12,16 @@
 #include <string>
 #include <string_view>
 
+#include "published_needs.hpp"
+
 namespace rankmesh::detail {
 
 /// A text with two numbers that one process writes and others read at any time. A reader that meets
 /// a write tries again, so that it never sees parts of two texts. One thread writes at a time.
-class PublishedText {
+template <std::size_t text_capacity>
+class PublishedTextOf {
  public:
-  static constexpr std::size_t capacity = 232;
+  static constexpr std::size_t capacity = text_capacity;
   struct Value {
     std::uint64_t key = 0;
     std::int64_t since = 0;
@@ -69,6 +72,8 @@ class PublishedText {
   std::array<std::atomic<std::uint64_t>, 2 + capacity / 8> words_{};
 };
 
+using PublishedText = PublishedTextOf<232>;
+
 /// The state of a rank's part in the mesh.
 enum class Presence : std::uint32_t {
   none,       ///< The rank has not published anything yet.
@@ -100,8 +105,14 @@ struct alignas(128) BoardSlot {
   std::atomic<std::uint64_t> start_time{0};
   std::atomic<std::uint64_t> pid_namespace{0};
   alignas(64) PublishedCall call;
-  alignas(64) PublishedText wait;  ///< Empty if the rank does not wait.
-  PublishedText reason;            ///< Why an exception destroyed the mesh.
+  alignas(64) PublishedText wait;    ///< Empty if the rank does not wait.
+  PublishedText reason;              ///< Why an exception destroyed the mesh.
+  alignas(64) PublishedNeeds needs;  ///< For whom the rank waits.
+  /// The version of `needs` of a wait that is part of a deadlock, and the slot of the rank that has
+  /// found it. 0: none.
+  std::atomic<std::uint64_t> deadlock_version{0};
+  std::atomic<std::uint64_t> deadlock_finder{0};
+  PublishedTextOf<2040> deadlock;  ///< What this rank has found, for the others.
   std::atomic<std::uint32_t> label_count{0};
   std::array<std::array<char, label_bytes>, labels> label{};
 };

@@ -35,6 +35,8 @@ class ControlPlane {
   const RankNames names;
   const Deadline::Duration timeout;  ///< Of rankmesh's own waits.
   WaitMonitor monitor;
+  /// Differs between meshes, with the option `check`; otherwise 0.
+  std::uint64_t key_of_mesh = 0;
   std::int64_t queues = 0;  ///< Control queues made so far; they choose the queues' tags.
 
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_.view(); }

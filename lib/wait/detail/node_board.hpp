@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "board_slot.hpp"
@@ -37,6 +38,12 @@ struct RankActivity {
   std::string text{};
   double seconds = 0;       ///< For how long it has been there; 0 if it is not known.
   bool is_running = false;  ///< Whether the system says that it runs; only for `outside`.
+};
+
+/// What the ranks of a deadlock throw, and when.
+struct Deadlock {
+  std::string text{};
+  std::int64_t at = 0;  ///< See NodeBoard::now().
 };
 
 /// One slot per rank of a mesh on one node, in memory that these ranks share. A rank publishes in
@@ -91,6 +98,23 @@ class RANKMESH_API NodeBoard {
   /// if another rank of the node has reported all ranks since then.
   [[nodiscard]] bool claim_stall_report(std::int64_t since) const;
 
+  // Slots are numbered in the order of ranks().
+  [[nodiscard]] std::size_t own_slot() const { return own_slot_; }
+  [[nodiscard]] std::optional<std::size_t> index_of(Rank rank) const;
+  [[nodiscard]] std::optional<std::size_t> index_of(const ProcessIdentity& process) const;
+  [[nodiscard]] ProcessIdentity identity_of(std::size_t slot) const;
+  [[nodiscard]] bool is_open(std::size_t slot) const;
+  /// Returns what a rank waits in; empty if it does not wait.
+  [[nodiscard]] std::string wait_of(std::size_t slot) const;
+  /// For whom a rank waits; see DeadlockWatch.
+  [[nodiscard]] PublishedNeeds& needs(std::size_t slot) const;
+  /// Tells the ranks of these slots that their waits are part of a deadlock, as long as their
+  /// needs have these versions.
+  void report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
+                       const Deadlock& deadlock);
+  /// Returns the deadlock that another rank has found and that this rank's wait is part of.
+  [[nodiscard]] std::optional<Deadlock> found_deadlock() const;
+
   /// Notes in which call this rank is. The watchdog calls it regularly.
   /// @return For how long the rank has been in one call that MPI carries, in seconds; 0 if it is in
   ///         none.
@@ -114,6 +138,7 @@ class RANKMESH_API NodeBoard {
   Rank self_;
   ProcessIdentity identity_ = ProcessIdentity::own();
   PublishedCall* own_call_;
+  std::size_t own_slot_;
   std::mutex mutex_;  // of the wait that is published, and of the labels
   std::uint64_t published_ = 0;
   std::uint64_t last_number_ = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "deadlock_watch.hpp"
 #include "monitor_state.hpp"
 #include "open_boards.hpp"
 #include "rank_activities.hpp"
@@ -25,6 +26,8 @@ class Vigil {
   /// Does what is due now. Call it regularly while the condition of the wait does not hold.
   /// @throws TimeoutError  The wait cannot end, or did not end in time.
   void look();
+  /// Throws the MismatchError of a deadlock, if one is known that has not been thrown yet.
+  void throw_deadlock();
 
  private:
   using Seconds = Deadline::Duration;
@@ -41,6 +44,7 @@ class Vigil {
   void receive_answers();
   [[nodiscard]] bool is_answered() const;
   void look_for_failures();
+  void look_for_deadlock();
   void look_for_stall();
   void look_at_deadline();
   [[nodiscard]] RankActivity activity_of(int member) const;
@@ -61,6 +65,9 @@ class Vigil {
   std::size_t next_local_ = 0;
   std::int64_t next_check_ = 0;  ///< For members that have failed.
   std::optional<int> failed_;    ///< A member that has failed, at the last check.
+  std::optional<DeadlockWatch> deadlock_watch_;
+  std::int64_t next_deadlock_check_ = 0;
+  std::optional<Deadlock> deadlock_;
   double next_stall_ = 0;
   bool is_stall_asked_ = false;
   std::vector<RankAndActivity> noted_;  ///< When the end of the wait was clear.

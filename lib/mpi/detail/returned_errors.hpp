@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Errors of MPI that are returned, whatever handler the program has set.
+#pragma once
+
+#include "rankmesh/mpi/native.hpp"
+
+namespace rankmesh::mpi {
+
+/// While an object of this class exists, MPI returns the errors of a communicator to its caller.
+/// Then the handler of the program stands in again.
+///
+/// Libraries of MPI raise the errors of non-blocking collectives on MPI_COMM_WORLD, whose handler
+/// ends the job by default. So rankmesh makes such an object around its calls that complete
+/// non-blocking collectives, and around calls on communicators that it does not own.
+///
+/// If several threads may call MPI (MPI_THREAD_MULTIPLE), this class does nothing, because errors
+/// of other threads must reach the handler of the program.
+class ReturnedErrors {
+ public:
+  explicit ReturnedErrors(MPI_Comm comm);
+  ~ReturnedErrors();
+  ReturnedErrors(const ReturnedErrors&) = delete;
+  ReturnedErrors& operator=(const ReturnedErrors&) = delete;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;  // null if nothing was replaced
+  MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
+/// Returns whether MPI returns the errors of a communicator to its caller.
+bool returns_errors(MPI_Comm comm);
+
+}  // namespace rankmesh::mpi

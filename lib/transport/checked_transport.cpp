@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/checked_transport.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "detail/kept_call.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
+namespace rankmesh {
+namespace {
+
+// How often a comparison is polled before the Waiter polls it, which reads clocks.
+constexpr int polls = 200;
+
+// Waits for a comparison. Errors are thrown inside the Waiter, which then breaks the group.
+template <class Comparisons, class Compared>
+void wait_for(Comparisons& comparisons, const Compared& compared, const Call& call,
+              std::uint64_t number, Waiter& waiter) {
+  for (int i = 0; i < polls; ++i) {
+    if (comparisons.is_complete(compared)) return;
+    comparisons.advance();
+  }
+  waiter.wait(call, number, [&] { return comparisons.test(compared); }, {});
+}
+
+// Waits for an operation of MPI. If that fails, MPI may still use the operation's memory.
+void wait_for_operation(std::unique_ptr<Pending> pending, const Call& call, std::uint64_t number,
+                        Waiter& waiter) {
+  run_or_leak(
+      [&] {
+        for (int i = 0; i < polls; ++i)
+          if (pending->test()) return;
+        waiter.wait(call, number, [&] { return pending->test(); }, {});
+      },
+      pending);
+}
+
+}  // namespace
+
+// A collective that is compared by an exchange.
+class CheckedTransport::PendingCollective final : public Pending {
+ public:
+  // @param mpi  Starts the operation after the comparison; null if another transport carries it.
+  PendingCollective(const Call& call, detail::CallExchange& exchange, MpiTransport* mpi)
+      : exchange_{exchange} {
+    if (mpi == nullptr) {
+      comparison_ = exchange.begin(call, false, {});
+      return;
+    }
+    kept_ = std::make_unique<detail::KeptCall>(call);
+    comparison_ =
+        exchange.begin(call, true, [this, mpi](bool) { carried_ = mpi->start(kept_->call); });
+  }
+  bool test() override {
+    if (comparison_ != nullptr) {
+      if (!exchange_.test(*comparison_)) return false;
+      comparison_.reset();
+    }
+    return carried_ == nullptr || carried_->test();
+  }
+
+ private:
+  detail::CallExchange& exchange_;
+  std::unique_ptr<detail::KeptCall> kept_;
+  std::shared_ptr<detail::CallExchange::Comparison> comparison_;
+  std::unique_ptr<Pending> carried_;
+};
+
+// A message that is compared by headers.
+class CheckedTransport::PendingMessage final : public Pending {
+ public:
+  PendingMessage(const Call& call, detail::MessageComparison& messages, MpiTransport* mpi)
+      : messages_{messages} {
+    if (mpi == nullptr)
+      exchange_ = messages.begin(call, {});
+    else
+      exchange_ = messages.begin(call, [this, mpi, call] { carried_ = mpi->start(call); });
+  }
+  ~PendingMessage() override {
+    if (exchange_ != nullptr) messages_.forget(*exchange_);
+  }
+  bool test() override {
+    if (exchange_ != nullptr) {
+      if (!messages_.test(*exchange_)) return false;
+      exchange_.reset();
+    }
+    return carried_ == nullptr || carried_->test();
+  }
+
+ private:
+  detail::MessageComparison& messages_;
+  std::shared_ptr<detail::MessageComparison::Exchange> exchange_;
+  std::unique_ptr<Pending> carried_;
+};
+
+CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
+                                   detail::GroupMembers members, ShmTransport* shared)
+    : options_{options},
+      mpi_{comm, options.largest_count},
+      shared_{shared},
+      messages_{comm, members} {
+  if (shared != nullptr)
+    inside_ = std::make_unique<ComparedTransport>(comm, options.largest_count, *shared);
+  else
+    exchange_ = std::make_unique<detail::CallExchange>(comm, std::move(members));
+}
+
+void CheckedTransport::run(const Call& call, Waiter& waiter) {
+  if (is_point_to_point(call.operation)) return run_message(call, waiter);
+  run_collective(call, waiter);
+}
+
+void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
+  const auto exchange = messages_.begin(call, {});
+  try {
+    wait_for(messages_, *exchange, call, 0, waiter);
+  } catch (...) {
+    messages_.forget(*exchange);
+    throw;
+  }
+  // This rank must not block inside MPI: the other end may need another message of this rank first,
+  // which makes progress only in calls of rankmesh.
+  wait_for_operation(mpi_.start(call), call, 0, waiter);
+}
+
+void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
+  if (inside_ != nullptr) {
+    if (!options_.has_deadline) return inside_->run(call, waiter);
+    auto pending = inside_->start_to_wait(call);
+    return wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
+  }
+  bool any_is_async = false;
+  const auto comparison = exchange_->begin(
+      call, options_.has_deadline, [&any_is_async](bool is_async) { any_is_async = is_async; });
+  try {
+    wait_for(*exchange_, *comparison, call, exchange_->calls(), waiter);
+  } catch (...) {
+    exchange_->end(std::current_exception());  // `any_is_async` goes out of scope
+    throw;
+  }
+  mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
+  // All members have come to the call, so MPI may block.
+  if (!any_is_async) return mpi_.run(call, waiter);
+  wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
+}
+
+std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
+  if (is_point_to_point(call.operation))
+    return std::make_unique<PendingMessage>(call, messages_, &mpi_);
+  if (inside_ != nullptr) return inside_->start(call);
+  return std::make_unique<PendingCollective>(call, *exchange_, &mpi_);
+}
+
+std::unique_ptr<Pending> CheckedTransport::start_comparison(const Call& call) {
+  if (is_point_to_point(call.operation))
+    return std::make_unique<PendingMessage>(call, messages_, nullptr);
+  if (inside_ != nullptr) return inside_->start_comparison(call);
+  return std::make_unique<PendingCollective>(call, *exchange_, nullptr);
+}
+
+void CheckedTransport::advance() {
+  messages_.advance();
+  if (exchange_ != nullptr)
+    exchange_->advance();
+  else
+    shared_->advance();
+}
+
+// With shared memory, the group's transport in shared memory does the same.
+
+void CheckedTransport::leave(std::string_view why) {
+  if (exchange_ != nullptr) exchange_->leave(why);
+}
+
+void CheckedTransport::stay() {
+  if (exchange_ != nullptr) exchange_->stay();
+}
+
+void CheckedTransport::give_up(const Error& why) {
+  if (exchange_ != nullptr) exchange_->end(std::make_exception_ptr(why));
+}
+
+void CheckedTransport::throw_if_ended() {
+  if (exchange_ != nullptr) exchange_->throw_if_ended();
+}
+
+void CheckedTransport::compare_at_close() {
+  if (exchange_ != nullptr) exchange_->compare_at_close();
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The comparison of messages between two members.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/transport/call.hpp"
+#include "transport/detail/call_variants.hpp"
+
+namespace rankmesh::detail {
+
+/// Compares the two ends of each message. Before the data moves, each end sends a header to the
+/// other: operation, type, count and tag. MPI matches the messages of two members with one tag in
+/// their order, and the headers are matched in the same order. So a send ends only after the
+/// receiver has called recv.
+///
+/// Nothing runs by itself: comparisons make progress in advance(). Used by one thread at a time.
+class MessageComparison {
+ public:
+  /// A message that is compared, or both messages of a send_recv.
+  class Exchange;
+
+  /// @param comm  The communicator of the group. It must outlive this object.
+  MessageComparison(mpi::CommunicatorView comm, GroupMembers members);
+  ~MessageComparison();
+  MessageComparison(const MessageComparison&) = delete;
+  MessageComparison& operator=(const MessageComparison&) = delete;
+
+  /// Sends the headers of a call. Local; the call may be destroyed afterwards.
+  /// @param carry  Starts the operation that carries the message; runs as soon as both ends are
+  ///               equal, in the order of the calls.
+  std::shared_ptr<Exchange> begin(const Call& call, std::function<void()> carry);
+  /// Continues the exchanges as far as the other members allow. Never waits and never throws.
+  void advance();
+  /// Makes progress, and returns whether the message was compared and its operation was started.
+  /// @throws MismatchError if the other end differs, with the same text on both ends; and what
+  ///                       `carry` throws.
+  bool test(const Exchange& exchange);
+  /// Returns whether test() would return true, without making progress. Never throws.
+  [[nodiscard]] static bool is_complete(const Exchange& exchange);
+  /// Forgets a message that is not compared yet.
+  void forget(const Exchange& exchange);
+
+ private:
+  struct Header;
+  struct Half;
+  struct Arrived;
+  void receive();
+  void match();
+  [[nodiscard]] bool may_start(const Exchange& exchange) const;
+  void compare(const Half& half) const;
+  [[nodiscard]] std::string text_of(const Header& header, int member, int peer) const;
+
+  mpi::CommunicatorView comm_;
+  GroupMembers members_;
+  std::list<std::shared_ptr<Exchange>> waiting_;  // in the order of the calls
+  std::vector<Arrived> arrived_;                  // headers without an exchange
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tags of the messages with which members compare their calls.
+#pragma once
+
+#include <cstdint>
+
+namespace rankmesh::detail {
+
+/// How the messages of one group are told apart from those of other groups on the same
+/// communicator, which the program may adopt several times, under several names and in several
+/// meshes.
+struct GroupKey {
+  std::uint64_t group = 0;  ///< Of the identity of the group; the same on all members.
+  std::uint64_t mesh = 0;   ///< Of the mesh; differs between meshes.
+
+  // The tags lie above those of the program (see max_tag) and below those of control queues.
+
+  /// The tag of MessageComparison.
+  [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(group % tags); }
+  /// The tag of CallExchange.
+  [[nodiscard]] int closing_tag() const { return header_tag() + 1; }
+  /// The first word of each message.
+  [[nodiscard]] std::uint64_t mark() const { return group ^ mesh; }
+
+ private:
+  static constexpr int first_tag = 16384;
+  static constexpr std::uint64_t tags = 1800;
+};
+
+}  // namespace rankmesh::detail

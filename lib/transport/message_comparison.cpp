@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/message_comparison.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "wait/detail/send_and_forget.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+using mpi::check;
+
+// NCCL matches messages by their order alone, so those on device memory have no tag.
+constexpr std::int64_t no_tag = -1;
+
+}  // namespace
+
+// What an end says about a message.
+struct MessageComparison::Header {
+  std::uint64_t mark = 0;
+  std::uint8_t operation = 0;
+  std::uint8_t type = 0;
+  std::uint8_t receives = 0;  // 1 if this end receives
+  std::uint8_t on_device = 0;
+  std::uint32_t family = 0;
+  std::int64_t tag = 0;
+  std::int64_t count = 0;
+};
+
+// One message of a call.
+struct MessageComparison::Half {
+  int peer = 0;
+  Header own;
+  std::optional<Header> theirs;
+
+  // Whether MPI or NCCL could match both messages.
+  [[nodiscard]] bool is_like(int other_peer, const Header& other, bool same_direction) const {
+    return peer == other_peer && (own.receives == other.receives) == same_direction &&
+           own.tag == other.tag && own.on_device == other.on_device;
+  }
+};
+
+struct MessageComparison::Arrived {
+  int from;
+  Header header;
+};
+
+class MessageComparison::Exchange {
+ public:
+  std::vector<Half> halves;
+  std::function<void()> carry;
+  bool is_complete = false;
+  std::exception_ptr failure;
+
+  [[nodiscard]] bool is_matched() const {
+    return std::ranges::all_of(halves, [](const Half& h) { return h.theirs.has_value(); });
+  }
+};
+
+MessageComparison::MessageComparison(mpi::CommunicatorView comm, GroupMembers members)
+    : comm_{comm}, members_{std::move(members)} {}
+
+MessageComparison::~MessageComparison() = default;
+
+std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call& call,
+                                                                      std::function<void()> carry) {
+  auto added = std::make_shared<Exchange>();
+  added->carry = std::move(carry);
+  const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
+    if (peer.value() == comm_.rank()) return;  // a message to itself needs no comparison
+    const bool on_device = buffer.kind == MemoryKind::device;
+    Header header;
+    header.mark = members_.key.mark();
+    header.operation = static_cast<std::uint8_t>(call.operation);
+    header.type = static_cast<std::uint8_t>(buffer.type);
+    header.receives = receives ? 1 : 0;
+    header.on_device = on_device ? 1 : 0;
+    header.family = call.family;
+    header.tag = on_device ? no_tag : call.tag;
+    header.count = buffer.count;
+    const int to = static_cast<int>(peer.value());
+    send_and_forget(comm_, to, members_.key.header_tag(), header);
+    added->halves.push_back({to, header, std::nullopt});
+  };
+  if (call.operation != Operation::recv) add(call.destination, call.in, false);
+  if (call.operation != Operation::send) add(call.source, call.out, true);
+  waiting_.push_back(added);
+  advance();
+  return added;
+}
+
+void MessageComparison::receive() {
+  for (;;) {
+    int there = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.header_tag(), comm_.native(), &there, &status),
+          "MPI_Iprobe");
+    if (there == 0) return;
+    int bytes = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    if (bytes != sizeof(Header)) return;  // a message of the program
+    Arrived arrived{status.MPI_SOURCE, {}};
+    check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE,
+                   members_.key.header_tag(), comm_.native(), MPI_STATUS_IGNORE),
+          "MPI_Recv");
+    if (arrived.header.mark == members_.key.mark()) arrived_.push_back(arrived);
+  }
+}
+
+// Gives each message the first header that fits, in the order of the calls.
+void MessageComparison::match() {
+  for (const auto& exchange : waiting_)
+    for (Half& half : exchange->halves) {
+      if (half.theirs) continue;
+      const auto fits = [&](const Arrived& a) { return half.is_like(a.from, a.header, false); };
+      const auto found = std::ranges::find_if(arrived_, fits);
+      if (found == arrived_.end()) continue;
+      half.theirs = found->header;
+      arrived_.erase(found);
+      try {
+        compare(half);
+      } catch (const MismatchError&) {
+        exchange->failure = std::current_exception();
+      }
+    }
+}
+
+// MPI matches messages in the order in which they are started, so a message must not be started
+// before an earlier one of the same kind.
+bool MessageComparison::may_start(const Exchange& exchange) const {
+  if (exchange.failure != nullptr || !exchange.is_matched()) return false;
+  for (const auto& earlier : waiting_) {
+    if (earlier.get() == &exchange) return true;
+    for (const Half& a : earlier->halves)
+      for (const Half& b : exchange.halves)
+        if (a.is_like(b.peer, b.own, true)) return false;
+  }
+  return true;
+}
+
+void MessageComparison::advance() {
+  try {
+    receive();
+    match();
+  } catch (const Error&) {
+    for (const auto& exchange : waiting_) exchange->failure = std::current_exception();
+  }
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    const std::shared_ptr<Exchange> exchange = *next;
+    if (!may_start(*exchange)) {
+      ++next;
+      continue;
+    }
+    next = waiting_.erase(next);
+    exchange->is_complete = true;
+    try {
+      if (exchange->carry) exchange->carry();
+    } catch (const Error&) {
+      exchange->failure = std::current_exception();
+    }
+    exchange->carry = nullptr;
+  }
+}
+
+bool MessageComparison::is_complete(const Exchange& exchange) {
+  return exchange.is_complete && exchange.failure == nullptr;
+}
+
+bool MessageComparison::test(const Exchange& exchange) {
+  if (!exchange.is_complete) advance();
+  if (exchange.failure == nullptr) return exchange.is_complete;
+  const std::exception_ptr failure = exchange.failure;  // the exchange may end here
+  forget(exchange);
+  std::rethrow_exception(failure);
+}
+
+void MessageComparison::forget(const Exchange& exchange) {
+  waiting_.remove_if([&](const auto& other) { return other.get() == &exchange; });
+}
+
+// Both ends compose the same text: the sender comes first.
+void MessageComparison::compare(const Half& half) const {
+  const Header& theirs = *half.theirs;
+  if (half.own.type == theirs.type && half.own.count == theirs.count) return;
+  const int self = comm_.rank();
+  const bool receives = half.own.receives != 0;
+  const Header& sender = receives ? theirs : half.own;
+  const Header& receiver = receives ? half.own : theirs;
+  const int from = receives ? half.peer : self;
+  const int to = receives ? self : half.peer;
+  throw MismatchError{fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
+                      "send and receive the same number of elements of the same type", false};
+}
+
+std::string MessageComparison::text_of(const Header& header, int member, int peer) const {
+  const auto rank = [&](int k) { return members_.ranks.at(k); };
+  const std::string tag =
+      header.tag == no_tag ? ", device memory" : fmt::format(", tag {}", header.tag);
+  return fmt::format("rank {}: {}.{}({} x {} {} rank {}{})", members_.names(rank(member)),
+                     members_.name_of(header.family),
+                     rankmesh::to_string(static_cast<Operation>(header.operation)), header.count,
+                     rankmesh::to_string(static_cast<DataType>(header.type)),
+                     header.receives != 0 ? "from" : "to", rank(peer).value(), tag);
+}
+
+}  // namespace rankmesh::detail

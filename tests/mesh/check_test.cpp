@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The option `check`: calls that are compared by messages of MPI. An adopted communicator has no
+// shared memory, so inside one node it stands for a group that spans nodes.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+namespace {
+
+MeshOptions checked(double deadline = 5.0) {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{deadline};
+  options.check = true;
+  return options;
+}
+
+// A mesh, and a group of all ranks without shared memory.
+struct Adopted {
+  explicit Adopted(MeshOptions options) : mesh{MPI_COMM_WORLD, "tp=auto", std::move(options)} {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    group = mesh.adopt(comm, "all");
+  }
+  Mesh mesh;
+  MPI_Comm comm = MPI_COMM_NULL;  // not freed after a failure: an operation may be in flight
+  std::shared_ptr<GroupCoordinator> group;
+};
+
+bool is_last() { return rank() == last(); }
+
+// The ranks except the last one, as messages name them.
+std::string others() {
+  return size() == 2 ? "rank 0 (tp=0)" : "ranks 0-" + std::to_string(last() - 1);
+}
+std::string the_last() {
+  return "rank " + std::to_string(last()) + " (tp=" + std::to_string(last()) + ")";
+}
+
+// Runs an action that must throw `Expected`, and returns its message.
+template <class Expected, class Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (dynamic_cast<const Expected*>(&error) == nullptr)
+      FAIL_CHECK("another error: " << error.message());
+    return error.message();
+  }
+  FAIL_CHECK("no error");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("check: correct calls of a group without shared memory pass") {
+  Adopted a{checked()};
+  auto& g = *a.group;
+  const auto n = static_cast<std::size_t>(size());
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int> one{1};
+    g.all_reduce(one);
+    CHECK(one[0] == size());
+    std::vector<std::int64_t> first{rank()}, second{2 * rank()};
+    Work w1 = g.all_reduce_async(first, ReduceOp::max);
+    Work w2 = g.broadcast_async(second, last());
+    if (round % 2 == 0) {
+      w2.wait();  // in another order than they were started
+      w1.wait();
+    } else {
+      std::vector<int> between{1};
+      g.all_reduce(between);
+      CHECK(between[0] == size());
+      w1.wait();
+      w2.wait();
+    }
+    CHECK(first[0] == last());
+    CHECK(second[0] == 2 * last());
+    std::vector<std::int64_t> counts(n);
+    std::int64_t total = 0;
+    for (std::size_t k = 0; k < n; ++k) total += counts[k] = static_cast<std::int64_t>(k % 3);
+    std::vector<int> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]),
+                         rank());
+    std::vector<int> gathered(static_cast<std::size_t>(total));
+    g.all_gather_v(own, gathered, Blocks{counts});
+    g.barrier();
+  }
+  a.mesh.close();
+  MPI_Comm_free(&a.comm);
+}
+
+TEST_CASE("check: one member uses the form with _async") {
+  NEEDS_RANKS(2);
+  Adopted a{checked()};
+  std::vector<int> one{1};
+  if (is_last())
+    a.group->all_reduce_async(one).wait();
+  else
+    a.group->all_reduce(one);
+  CHECK(one[0] == size());
+  a.mesh.close();
+  MPI_Comm_free(&a.comm);
+}
+
+TEST_CASE("check: different counts are named on all members, small and large, _async or not") {
+  NEEDS_RANKS(2);
+  for (const bool is_async : {false, true})
+    for (const std::size_t count : {std::size_t{12}, std::size_t{300000}}) {
+      Adopted a{checked()};
+      std::vector<float> values(is_last() ? count : count - 2, 1.0F);
+      std::vector<float> before{1.0F};
+      a.group->all_reduce(before);
+      const std::string message = message_of<MismatchError>([&] {
+        is_async ? a.group->all_reduce_async(values).wait() : a.group->all_reduce(values);
+      });
+      CHECK(message == the_last() + ": all.all_reduce(" + std::to_string(count) +
+                           " x float32, sum, in place), call 2; " + others() + ": all.all_reduce(" +
+                           std::to_string(count - 2) + " x float32, sum, in place), call 2");
+      CHECK_THROWS_AS(a.group->barrier(), ClosedError);
+      wait_for_all();
+    }
+}
+
+TEST_CASE("check: different operations, types, reductions and roots are named") {
+  NEEDS_RANKS(2);
+  const auto differ = [](auto&& usual, auto&& other, const char* of_last, const char* of_others) {
+    Adopted a{checked()};
+    const std::string message =
+        message_of<MismatchError>([&] { is_last() ? other(*a.group) : usual(*a.group); });
+    CHECK_CONTAINS(message, the_last() + ": all." + of_last + ", call 1");
+    CHECK_CONTAINS(message, others() + ": all." + of_others + ", call 1");
+    wait_for_all();
+  };
+  std::vector<float> floats(4);
+  std::vector<int> ints(4);
+  const auto sum = [&](GroupCoordinator& g) { g.all_reduce(floats); };
+  const char* sum_text = "all_reduce(4 x float32, sum, in place)";
+  differ(
+      sum, [](GroupCoordinator& g) { g.barrier(); }, "barrier()", sum_text);
+  differ(
+      sum, [&](GroupCoordinator& g) { g.all_reduce(ints); }, "all_reduce(4 x int32, sum, in place)",
+      sum_text);
+  differ(
+      sum, [&](GroupCoordinator& g) { g.all_reduce(floats, ReduceOp::max); },
+      "all_reduce(4 x float32, max, in place)", sum_text);
+  differ([&](GroupCoordinator& g) { g.broadcast(floats, 0); },
+         [&](GroupCoordinator& g) { g.broadcast(floats, 1); }, "broadcast(4 x float32, root 1)",
+         "broadcast(4 x float32, root 0)");
+}
+
+TEST_CASE("check: counts of a v-form that do not fit are named on all members") {
+  NEEDS_RANKS(2);
+  const auto n = static_cast<std::size_t>(size());
+  for (const bool gathers_all : {true, false}) {
+    Adopted a{checked()};
+    std::vector<std::int64_t> counts(n, 2);
+    if (is_last()) counts[n - 1] = 3;
+    std::vector<int> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]));
+    std::vector<int> gathered(2 * n + 1);
+    const std::string message = message_of<MismatchError>([&] {
+      if (gathers_all)
+        a.group->all_gather_v(own, std::span{gathered}.first(is_last() ? 2 * n + 1 : 2 * n),
+                              Blocks{counts});
+      else
+        a.group->gather_v(own, gathered, Blocks{counts}, 0);
+    });
+    CHECK_CONTAINS(message, the_last() + ": all." + (gathers_all ? "all_gather_v" : "gather_v"));
+    wait_for_all();
+  }
+}
+
+TEST_CASE("check: a member that skips the last call is named") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(20.0)};
+  std::vector<float> values(4);
+  a.group->all_reduce(values);
+  std::string message;
+  if (is_last()) {
+    message = message_of<MismatchError>([&] { a.mesh.close(); });
+  } else {
+    message = message_of<MismatchError>([&] { a.group->all_reduce(values); });
+    CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
+    CHECK_CONTAINS(message, "all.all_reduce(4 x float32, sum, in place), call 2");
+    a.mesh.close();
+  }
+  if (is_last()) CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
+  wait_for_all();
+}
+
+TEST_CASE("check: messages of another type or length are named at both ends") {
+  NEEDS_RANKS(2);
+  for (const bool is_async : {false, true})
+    for (const bool is_adopted : {false, true}) {
+      Adopted a{checked()};
+      GroupCoordinator& g = is_adopted ? *a.group : a.mesh["tp"];
+      const std::string name = is_adopted ? "all" : "tp";
+      std::vector<float> floats(4);
+      std::vector<double> doubles(4);
+      std::string message;
+      if (rank() == 0)
+        message = message_of<MismatchError>(
+            [&] { is_async ? g.send_async(floats, 1).wait() : g.send(floats, 1); });
+      if (rank() == 1)
+        message = message_of<MismatchError>(
+            [&] { is_async ? g.recv_async(doubles, 0).wait() : g.recv(doubles, 0); });
+      if (rank() < 2)
+        CHECK(message == "rank 0 (tp=0): " + name + ".send(4 x float32 to rank 1, tag 0); " +
+                             "rank 1 (tp=1): " + name + ".recv(4 x float64 from rank 0, tag 0)");
+      wait_for_all();
+    }
+}
+
+TEST_CASE("check: send_recv that differs is named at both ends") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  Adopted a{checked()};
+  std::vector<float> in(rank() == 0 ? 300 : 200);
+  std::vector<float> out(300);
+  const std::string message =
+      message_of<MismatchError>([&] { a.mesh["tp"].send_recv(in, 1 - rank(), out, 1 - rank()); });
+  CHECK_CONTAINS(message,
+                 "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
+                 "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");
+  wait_for_all();
+}
+
+TEST_CASE("check: messages keep their order, with tags in any order") {
+  NEEDS_RANKS(2);
+  Adopted a{checked()};
+  GroupCoordinator& g = a.mesh["tp"];
+  std::vector<int> values(6);
+  if (rank() == 0) {
+    std::vector<int> sent{0, 1, 2, 3, 4, 5};
+    std::vector<Work> works;
+    for (int i = 0; i < 6; ++i)
+      works.push_back(
+          g.send_async(std::span{sent}.subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
+    works.back().wait();
+    for (Work& work : works) work.wait();
+  } else if (rank() == 1) {
+    for (const int i : {1, 0, 3, 2, 5, 4})
+      g.recv(std::span{values}.subspan(static_cast<std::size_t>(i), 1), 0, i % 2);
+    CHECK(values == std::vector<int>{0, 1, 2, 3, 4, 5});
+  }
+  a.mesh.close();
+  MPI_Comm_free(&a.comm);
+}
+
+TEST_CASE("check: a send that meets an all_reduce ends in errors that name both") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(1.0)};
+  std::vector<float> values(1024);
+  std::string message;
+  if (rank() == 0) message = message_of<TimeoutError>([&] { a.group->send(values, 1); });
+  if (rank() != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // rank 0 gives up first
+    message = message_of<TimeoutError>([&] { a.group->all_reduce(values); });
+  }
+  if (rank() == 0) {
+    CHECK_CONTAINS(message, "all.send to rank 1");
+    CHECK_CONTAINS(message, "all.all_reduce(1024 x float32, sum, in place), call 1");
+  }
+  if (rank() == 1) CHECK_CONTAINS(message, "all.all_reduce(1024 x float32");
+  wait_for_all();
+}
+
+TEST_CASE("check: a missing member is named") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(0.5)};
+  if (!is_last()) {
+    std::vector<float> values(4);
+    try {
+      a.group->all_reduce(values);
+      FAIL_CHECK("no error");
+    } catch (const TimeoutError& error) {
+      CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
+    }
+  }
+  wait_for_all();
+}
+
+TEST_CASE("check: the option must be the same on all ranks") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.check = is_last();
+  const std::string message =
+      message_of<MismatchError>([&] { Mesh mesh(MPI_COMM_WORLD, "tp=auto", options); });
+  CHECK_CONTAINS(message, "option check");
+}
+
+TEST_CASE("check: other values of RANKMESH_CHECK are refused on all ranks") {
+  const char* before = std::getenv("RANKMESH_CHECK");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("RANKMESH_CHECK", "yes", 1);
+  const std::string message = message_of<UsageError>([] { Mesh mesh(MPI_COMM_WORLD, "tp=auto"); });
+  CHECK_CONTAINS(message, "the environment variable RANKMESH_CHECK must be 0 or 1, got 'yes'");
+  setenv("RANKMESH_CHECK", kept.c_str(), 1);
+}
+
+// Without the option, what MPI itself finds is thrown. MPI raises errors of non-blocking
+// collectives on MPI_COMM_WORLD, whose handler ends the job by default.
+TEST_CASE("check: without it, MPI's errors are thrown and never end the job") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  for (const bool is_async : {true, false}) {
+    MeshOptions options = checked(2.0);
+    options.check = false;
+    if (!is_async) options.deadline = Deadline::Duration{2.0};  // polls too
+    Adopted a{options};  // its communicator has MPI's default handler
+    std::vector<float> values(is_last() ? 300000 : 150000, 1.0F);
+    int failed = 0;
+    try {
+      is_async ? a.group->all_reduce_async(values).wait() : a.group->all_reduce(values);
+    } catch (const Error&) {
+      failed = 1;
+    }
+    int any = 0;
+    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(any == 1);
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+    CHECK(handler == MPI_ERRORS_ARE_FATAL);
+    wait_for_all();
+  }
+}
+
+namespace {
+int program_errors = 0;
+void count_error(MPI_Comm*, int*, ...) { ++program_errors; }
+}  // namespace
+
+TEST_CASE("check: errors of the program's communicators reach the program's handler") {
+  MPI_Errhandler counting = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(count_error, &counting);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, counting);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, counting);
+  program_errors = 0;
+  const int value = 0;
+  {
+    MeshOptions options = checked();
+    options.check = false;
+    Adopted a{options};
+    std::vector<int> ones{1};
+    Work work = a.group->all_reduce_async(ones);
+    (void)work.test();
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, own);
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+    CHECK(program_errors == 2);
+    work.wait();
+    CHECK(ones[0] == size());
+    MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+    a.mesh.close();
+    MPI_Comm_free(&a.comm);
+  }
+  MPI_Send(&value, 1, MPI_INT, size() + 1, 0, MPI_COMM_WORLD);
+  CHECK(program_errors == 4);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&own);
+  MPI_Errhandler_free(&counting);
+}
