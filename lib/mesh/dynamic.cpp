@@ -127,7 +127,7 @@ std::vector<Rank> members_of(const mpi::CommunicatorView& comm,
   mpi::check(code, "MPI_Group_translate_ranks");
   if (std::ranges::find(to, MPI_UNDEFINED) != to.end())
     throw UsageError{"a member of the communicator is not in the mesh",
-                     "adopt communicators of the mesh's own ranks"};
+                     "adopt only communicators whose ranks all belong to the mesh"};
   return {to.begin(), to.end()};
 }
 

@@ -34,9 +34,9 @@ template <class Format, class Bits>
 struct NarrowFloat;
 
 namespace detail {
-/// Says what a conversion returns if the value is too large for the narrow type. Conversions to
-/// float16 and bfloat16 return infinity. Conversions to the 8-bit types return the largest finite
-/// value, which is also the default of CUDA's conversions.
+/// Says what a conversion returns if the value is too large for the narrow type. For such a
+/// value, conversions to float16 and bfloat16 return infinity, and conversions to the 8-bit types
+/// return the largest finite value. CUDA's conversions do the same by default.
 enum class Overflow : std::uint8_t { infinity, largest };
 template <int exponent, int mantissa, Overflow overflow, bool has_infinity, class Bits>
 struct NarrowFormat;

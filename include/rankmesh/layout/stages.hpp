@@ -13,9 +13,9 @@ namespace rankmesh {
 
 /// Distributes the layers 0 .. layers()-1 of a model over the stages of a pipeline. Without virtual
 /// stages, every stage has one run of consecutive layers. With V virtual stages, as in the
-/// interleaved schedule of Megatron-LM, every stage has V chunks. Each chunk is a run of
-/// consecutive layers: chunk v of stage s is run number v * stages() + s. A StageLayers object is
-/// immutable.
+/// interleaved schedule of Megatron-LM, every stage has V chunks. The layers are
+/// then cut into V * stages() runs of consecutive layers, and chunk v of stage s is the run with
+/// the number v * stages() + s. A StageLayers object is immutable.
 class RANKMESH_API StageLayers {
  public:
   /// A run of consecutive layers. `count` may be 0.

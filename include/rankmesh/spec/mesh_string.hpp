@@ -76,7 +76,8 @@ class RANKMESH_API MeshString {
   /// of the sizes is not the world size, if two views have different groups for the same dimension,
   /// or if no view has all dimensions of a product.
   [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
-  /// Returns the canonical form. For the same world size, this form gives the same parts of a plan.
+  /// Returns the canonical form. For every world size, plan() of this
+  /// form returns the same parts as plan() of the original string.
   [[nodiscard]] std::string to_string() const;
 
  private:
