@@ -40,9 +40,10 @@ std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t
   const RankSet& many = a.size() < b.size() ? b : a;
   budget -= few.size();
   if (budget < 0)
-    throw SpecError{fmt::format("the ranks of two grids interleave, and {} are too many to compare",
-                                few.size()),
-                    "give each grid one contiguous range of ranks"};
+    throw SpecError{
+        fmt::format("the ranks of two grids interleave, and {} ranks are too many to compare",
+                    few.size()),
+        "give each grid one contiguous range of ranks"};
   for (const Rank rank : few)
     if (many.contains(rank)) return rank;
   return std::nullopt;

@@ -20,8 +20,9 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc{} || end != text.data() + text.size())
-      throw UsageError{fmt::format("{} must be a whole number of 64 bits, got '{}'", name, text),
-                       "write decimal digits only"};
+      throw UsageError{
+          fmt::format("{} must be a whole number that fits in 64 bits, got '{}'", name, text),
+          "write decimal digits only"};
     store(number);
     return true;
   };
