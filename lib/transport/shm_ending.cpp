@@ -17,6 +17,7 @@
 #include "detail/shm_transport.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "wait/detail/wait_messages.hpp"
 
 namespace rankmesh {
 namespace {
@@ -60,7 +61,7 @@ void ShmTransport::end_early() {
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   if (state == Finding::timed_out)
     throw TimeoutError{
-        text, detail::peer_hint, {finding.missing, finding.missing + finding.missing_count}};
+        text, detail::timeout_hint, {finding.missing, finding.missing + finding.missing_count}};
   throw MismatchError{text, detail::mismatch_hint, false};
 }
 
