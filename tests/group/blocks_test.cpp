@@ -139,6 +139,37 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
   mesh.close();
 }
 
+// Displacements are a matter of each member, so they must not decide which function of MPI is
+// called: the members would call different ones.
+TEST_CASE("the blocks of a reduction have gaps on some members only") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const std::int64_t n = tp.size();
+  const std::int64_t self = tp.rank_in_group().value();
+  for (const bool is_async : {false, true}) {
+    std::vector<std::int64_t> counts, displacements;
+    std::int64_t end = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+      counts.push_back(k + 1);
+      displacements.push_back(end);
+      end += k + 1 + (self % 2 == 1 ? 2 : 0);
+    }
+    const Blocks blocks{counts, displacements};
+    Values in(index(end), 100);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t i = 0; i < counts[index(k)]; ++i)
+        in[index(displacements[index(k)] + i)] = static_cast<std::int32_t>(k * 10 + i);
+    Values out(index(self + 1), -1);
+    if (is_async)
+      tp.reduce_scatter_v_async(in, blocks, out).wait();
+    else
+      tp.reduce_scatter_v(in, blocks, out);
+    for (std::int64_t i = 0; i <= self; ++i)
+      CHECK(out[index(i)] == static_cast<std::int32_t>(n * (self * 10 + i)));
+  }
+  mesh.close();
+}
+
 TEST_CASE("invalid blocks throw UsageError") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
