@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests by brute force that differing calls are found in shared memory: one member of a group makes
+// another call than the others, for every pair of calls. The members are threads of one process.
+// The test is built a second time with ThreadSanitizer.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/shm/algorithms.hpp"
+#include "transport/shm/engine.hpp"
+
+using namespace rankmesh;
+
+namespace {
+
+constexpr std::size_t slot_bytes = shm::medium_bytes + 1024;
+constexpr int most_members = 4;
+constexpr std::int64_t large = 3 * static_cast<std::int64_t>(slot_bytes) / 4 + 1;  // several pieces
+
+// A call that all members make alike, with memory of its own.
+struct Variant {
+  Operation operation;
+  std::int64_t count;  // of one block
+  std::int64_t root = 0;
+  ReduceOp reduction = ReduceOp::sum;
+  DataType type = DataType::int32;
+
+  [[nodiscard]] std::string name() const {
+    return std::to_string(static_cast<int>(operation)) + "/" + std::to_string(count) + "/root " +
+           std::to_string(root) + "/type " + std::to_string(static_cast<int>(type));
+  }
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all{{Operation::barrier, 0}};
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{3}, large}) {
+    for (const Operation operation : {Operation::all_reduce, Operation::all_gather,
+                                      Operation::reduce_scatter, Operation::all_to_all})
+      all.push_back({operation, count});
+    for (const Operation operation :
+         {Operation::broadcast, Operation::reduce, Operation::gather, Operation::scatter})
+      for (const std::int64_t root : {0, 1}) all.push_back({operation, count, root});
+  }
+  all.push_back({Operation::all_reduce, 3, 0, ReduceOp::max});
+  all.push_back({Operation::all_reduce, 3, 0, ReduceOp::sum, DataType::float32});
+  all.push_back({Operation::broadcast, 3, 0, ReduceOp::sum, DataType::float32});
+  return all;
+}
+
+class Buffers {
+ public:
+  Buffers(const Variant& variant, std::int64_t members, std::int64_t self)
+      : in_(static_cast<std::size_t>(variant.count * members * 8)), out_(in_.size()) {
+    const std::int64_t n = variant.count;
+    const bool is_rooted_in = variant.operation == Operation::scatter;
+    const bool has_many_in = variant.operation == Operation::reduce_scatter ||
+                             variant.operation == Operation::all_to_all ||
+                             (is_rooted_in && self == variant.root);
+    const bool has_many_out = variant.operation == Operation::all_gather ||
+                              variant.operation == Operation::gather ||
+                              variant.operation == Operation::all_to_all;
+    call.operation = variant.operation;
+    call.reduction = variant.reduction;
+    call.root = RankInGroup{variant.root};
+    call.in = {in_.data(),
+               is_rooted_in && !has_many_in ? 0
+               : has_many_in                ? n * members
+                                            : n,
+               variant.type};
+    call.out = {out_.data(), has_many_out ? n * members : n, variant.type};
+    if (variant.operation == Operation::barrier) call.in.count = call.out.count = 0;
+  }
+  Call call;
+
+ private:
+  std::vector<std::byte> in_, out_;
+};
+
+// The memory of a group.
+struct Memory {
+  explicit Memory(int members) : bytes(static_cast<std::size_t>(members) * area + shm::line) {
+    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+    std::byte* begin = bytes.data() + (shm::line - address % shm::line) % shm::line;
+    for (int k = 0; k < members; ++k) areas.push_back(begin + static_cast<std::size_t>(k) * area);
+  }
+  static constexpr std::size_t area = shm::Area::size(slot_bytes);
+  std::vector<std::byte> bytes;
+  std::vector<std::byte*> areas;
+};
+
+// Runs a call until it is complete or a member has found a difference.
+void run(shm::Engine& engine, const Call& call, std::atomic<bool>& is_found, bool is_fast) {
+  shm::Progress progress{};
+  const shm::Outcome outcome =
+      is_fast ? engine.run_small(progress, call, 20) : shm::Outcome::not_begun;
+  if (outcome == shm::Outcome::complete) return;
+  if (engine.difference() == 0 && outcome == shm::Outcome::not_begun) engine.begin(progress, call);
+  while (engine.difference() == 0 && !is_found && !progress.is_complete()) {
+    engine.advance();
+    engine.look_for_closed_members();
+    std::this_thread::yield();
+  }
+  if (engine.difference() != 0) is_found = true;
+}
+
+// A good call, then one that differs on the last member, then the close of the group. Returns
+// whether some member has found the difference.
+bool finds(const Variant& usual, const Variant& odd, int members, bool is_fast) {
+  Memory memory{members};
+  std::atomic<bool> is_found{false};
+  std::atomic<int> closing{0};
+  std::vector<std::thread> threads;
+  for (int self = 0; self < members; ++self)
+    threads.emplace_back([&, self] {
+      std::vector<std::int32_t> locals(static_cast<std::size_t>(members));
+      shm::Engine engine{memory.areas, locals, self, slot_bytes, shm::Limits{}, &memory};
+      Buffers good{{Operation::all_reduce, 3}, members, self};
+      run(engine, good.call, is_found, is_fast);
+      Buffers differing{self == members - 1 ? odd : usual, members, self};
+      run(engine, differing.call, is_found, is_fast);
+      engine.leave({});
+      ++closing;
+      while (closing < members) std::this_thread::yield();
+      if (!is_found && !engine.compare_at_close()) is_found = true;
+    });
+  for (std::thread& thread : threads) thread.join();
+  return is_found;
+}
+
+// Whether two calls must be told apart.
+bool differ(const Variant& a, const Variant& b) {
+  const auto call_of = [](const Variant& variant) {
+    const Buffers buffers{variant, 2, 0};
+    return detail::describe(buffers.call, variant.operation);
+  };
+  return !call_of(a).matches(call_of(b));
+}
+
+}  // namespace
+
+// test_shm_differences [N]: only every Nth pair
+int main(int argc, char** argv) {
+  const int stride = argc > 1 ? std::atoi(argv[1]) : 1;
+  const std::vector<Variant> all = variants();
+  int pairs = 0, wrong = 0, number = 0;
+  for (const Variant& usual : all)
+    for (const Variant& odd : all)
+      for (int members = 2; members <= most_members; ++members) {
+        if (++number % stride != 0) continue;
+        ++pairs;
+        const bool is_fast = number % 2 == 0;
+        const bool expected = differ(usual, odd);
+        if (finds(usual, odd, members, is_fast) == expected) continue;
+        if (++wrong <= 20)
+          std::fprintf(stderr, "%s against %s, %d members: %s\n", usual.name().c_str(),
+                       odd.name().c_str(), members,
+                       expected ? "the difference is not found" : "there is no difference");
+      }
+  std::printf("%d pairs of calls, %d wrong\n", pairs, wrong);
+  return wrong == 0 ? 0 : 1;
+}
