@@ -372,7 +372,7 @@ WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t numbe
   const CallDescriptor descriptor = describe(call, call.operation);
   const std::string identity = group.identity + "|" + group.ranks.to_string();
   WaitPoint point = WaitPoint::of(
-      group.ranks, fmt::format("{}, call {}", detail::to_string(descriptor, name_), number),
+      group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
       fmt::format("{}|{}", identity, number));
   // The group is broken after a failure. An adopted one may be adopted again under its name.
   if (connection_->owns_communicator()) point.scope = hash_bytes(identity).low;

@@ -118,7 +118,7 @@ detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
   std::vector<const std::byte*> words(size, nullptr);
   const std::size_t bytes = sizeof(detail::CallWord) *
                             (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
-  const bool is_v_form = own.is_there && own.call.has(detail::CallDescriptor::blocks);
+  const bool is_v_form = own.is_there && own.call.has(CallDescriptor::blocks);
   if (is_v_form && bytes <= engine_.group().slot_bytes)
     for (std::size_t k = 0; k < size; ++k) {
       const shm::Engine::Published other = engine_.published(k, step);
@@ -136,10 +136,10 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step,
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
   const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
-    const bool is_v_form = other.call.has(detail::CallDescriptor::blocks);
+    const bool is_v_form = other.call.has(CallDescriptor::blocks);
     const std::string counts = is_v_form ? block_counts.text(member) : std::string{};
-    return fmt::format("{}, call {}",
-                       detail::to_string(other.call, names.at(other.call.family()), counts), call);
+    return fmt::format("{}, call {}", to_string(other.call, names.at(other.call.family()), counts),
+                       call);
   }
   if (other.closed_after != 0 && *other.why_left != 0)
     return fmt::format("{}, after {} calls of {}", other.why_left, other.closed_after - 1,

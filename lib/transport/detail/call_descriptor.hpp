@@ -1,55 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the members of a group compare of their calls.
+// Descriptors of calls, which the members of a group compare and which are recorded.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
 
+#include "rankmesh/base/call_descriptor.hpp"
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh::detail {
-
-/// Describes a collective call in two words and a count. The members of a group publish their
-/// descriptors and compare them before the call does anything. Nothing is hashed or cut off, so a
-/// rank can print the call of another rank without asking it.
-struct CallDescriptor {
-  /// Bits of `kind` that say how the call passes its buffers.
-  enum Form : std::uint64_t {
-    in_place = 1U << 24,    ///< input and output are the same memory
-    blocks = 1U << 25,      ///< a v-form: the blocks have different sizes
-    along_axis = 1U << 26,  ///< blocks along an axis other than the first
-    user = 1U << 27,        ///< a reduction of the program
-    symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
-    on_device = 1U << 29,   ///< the buffers are in device memory
-  };
-
-  /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root.
-  std::uint64_t kind = 0;
-  /// Bits 0-47: the rows of a block along an axis, or the bytes of an element that a user's
-  /// reduction combines; 48-63: Call::family.
-  std::uint64_t detail = 0;
-
-  [[nodiscard]] Operation operation() const { return static_cast<Operation>(kind & 0xff); }
-  [[nodiscard]] DataType type() const { return static_cast<DataType>(kind >> 8 & 0xff); }
-  [[nodiscard]] ReduceOp reduction() const { return static_cast<ReduceOp>(kind >> 16 & 0xff); }
-  [[nodiscard]] bool has(Form form) const { return (kind & form) != 0; }
-  [[nodiscard]] std::uint64_t root() const { return kind >> 32; }
-  /// Returns the rows of a block, or the bytes of an element.
-  [[nodiscard]] std::int64_t rows_or_bytes() const {
-    return static_cast<std::int64_t>(detail & 0xffffffffffff);
-  }
-  [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
-  /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different
-  /// counts.
-  std::int64_t count = 0;
-
-  friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
-  /// Returns whether two members' calls belong together.
-  [[nodiscard]] bool matches(const CallDescriptor& other) const {
-    return kind == other.kind && detail == other.detail && (count == other.count || has(blocks));
-  }
-};
 
 /// Returns the buffer whose elements the descriptor counts: the one that is a single block on every
 /// member.
@@ -95,14 +53,23 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   return descriptor;
 }
 
+/// Returns the descriptor of a message between two members. Local.
+inline CallDescriptor describe_message(const Call& call) {
+  const bool sends = call.operation != Operation::recv;
+  const RankInGroup peer = sends ? call.destination : call.source;
+  CallDescriptor descriptor;
+  descriptor.kind = static_cast<std::uint64_t>(call.operation) |
+                    static_cast<std::uint64_t>(sends ? call.in.type : call.out.type) << 8 |
+                    static_cast<std::uint64_t>(peer.value()) << 32;
+  descriptor.detail = static_cast<std::uint64_t>(call.family) << 48 |
+                      (static_cast<std::uint64_t>(call.tag) & 0xffff) |
+                      static_cast<std::uint64_t>(call.source.value()) << 16;
+  descriptor.count = sends ? call.in.count : call.out.count;
+  return descriptor;
+}
+
 /// Returns what the members compare of a call that is not compared on the fast path: the call of
 /// the program, and whether it is on device memory. Local.
 [[nodiscard]] CallDescriptor describe_completely(const Call& call);
-
-/// Returns a call in the words of the program: `tp.all_reduce(12 x float32, sum)`.
-/// @param group   The name of the coordinator.
-/// @param counts  The counts of a v-form as text; empty for other calls.
-[[nodiscard]] std::string to_string(const CallDescriptor& descriptor, const std::string& group,
-                                    const std::string& counts = {});
 
 }  // namespace rankmesh::detail

@@ -141,8 +141,8 @@ struct Algorithm {
 };
 
 /// Returns the descriptor of a call with equal blocks and without a user's reduction.
-[[gnu::always_inline]] inline detail::CallDescriptor descriptor_of_plain(const Call& call,
-                                                                         Operation operation) {
+[[gnu::always_inline]] inline CallDescriptor descriptor_of_plain(const Call& call,
+                                                                 Operation operation) {
   if (call.original != nullptr) [[unlikely]]
     return detail::describe(*call.original, operation);
   return detail::describe_plain(call, operation);
@@ -150,7 +150,7 @@ struct Algorithm {
 
 /// Returns the descriptor of a call in the words of the program, which may have passed another
 /// call (see Call::original).
-[[nodiscard]] inline detail::CallDescriptor descriptor_of(const Call& call) {
+[[nodiscard]] inline CallDescriptor descriptor_of(const Call& call) {
   return detail::describe(call.original != nullptr ? *call.original : call, call.operation);
 }
 

@@ -15,8 +15,7 @@ namespace rankmesh::shm {
 inline constexpr std::size_t line = 128;
 /// The largest payload that shares a line with the number of its step and the descriptor of its
 /// call. One transfer between two cores then brings all three.
-inline constexpr std::size_t inline_bytes =
-    line - sizeof(std::uint64_t) - sizeof(detail::CallDescriptor);
+inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t) - sizeof(CallDescriptor);
 /// The largest medium payload. Medium payloads have places of their own, more than large payloads
 /// have, so that the root of many small broadcasts can run far ahead of the other members.
 inline constexpr std::size_t medium_bytes = 4096;
@@ -34,7 +33,7 @@ constexpr std::uint64_t ahead_of(std::size_t bytes) {
 /// `step` holds the step's number.
 struct alignas(line) Header {
   std::atomic<std::uint64_t> step;
-  detail::CallDescriptor call;
+  CallDescriptor call;
   std::byte payload[inline_bytes];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Header) == line,

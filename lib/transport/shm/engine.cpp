@@ -67,8 +67,8 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.descriptor = descriptor_of(call);
   // Meetings may precede calls on device memory.
   if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
-    p.descriptor.kind |= detail::CallDescriptor::on_device;
-  if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= detail::CallDescriptor::symmetric;
+    p.descriptor.kind |= CallDescriptor::on_device;
+  if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= CallDescriptor::symmetric;
   p.call_number = ++calls_;
   p.payload = algorithm.payload(group_, call);
   p.published = p.read = p.seen = 0;
@@ -174,7 +174,7 @@ void Engine::look_back() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
   const std::uint64_t step = std::exchange(uncompared_, 0);
-  const detail::CallDescriptor& own = group_.areas[group_.self].header(step).call;
+  const CallDescriptor& own = group_.areas[group_.self].header(step).call;
   for (const std::size_t distance : {std::size_t{1}, group_.size - 1}) {
     const Header& header = group_.areas[(group_.self + distance) % group_.size].header(step);
     if (header.step.load(std::memory_order_acquire) >= step && !header.call.matches(own))

@@ -49,7 +49,7 @@ inline void pause() {
 struct Progress {
   const Call* call;
   const Algorithm* algorithm;
-  detail::CallDescriptor descriptor;
+  CallDescriptor descriptor;
   std::uint64_t call_number;  ///< number of the call in its group, from 1
   Payload payload;            ///< of the whole operation
   std::int64_t piece;         ///< elements (of each block) per step
@@ -115,10 +115,10 @@ class Engine {
 
   /// What a member has published for a step.
   struct Published {
-    bool is_there;                ///< false if the member has not come to this step
-    detail::CallDescriptor call;  ///< if it is there
-    std::uint64_t closed_after;   ///< see Presence
-    const char* why_left;         ///< see Presence
+    bool is_there;               ///< false if the member has not come to this step
+    CallDescriptor call;         ///< if it is there
+    std::uint64_t closed_after;  ///< see Presence
+    const char* why_left;        ///< see Presence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
   /// Returns the payload that a member has published for a step with payloads of this size.
@@ -159,13 +159,12 @@ class Engine {
   [[nodiscard]] Step step_of(const Progress& p, std::uint64_t i) const;
   [[nodiscard]] bool may_overwrite(std::uint64_t step, std::size_t bytes);
   [[nodiscard, gnu::noinline]] bool all_have_finished(std::uint64_t step);
-  void publish(const Phase& phase, const Step& step, const detail::CallDescriptor& descriptor,
+  void publish(const Phase& phase, const Step& step, const CallDescriptor& descriptor,
                std::uint64_t call_number);
   [[nodiscard]] bool has_published(std::size_t member, std::uint64_t step,
-                                   const detail::CallDescriptor& descriptor);
+                                   const CallDescriptor& descriptor);
   [[nodiscard]] bool others_have_published(const Phase& phase, const Step& step,
-                                           const detail::CallDescriptor& descriptor,
-                                           std::size_t& seen);
+                                           const CallDescriptor& descriptor, std::size_t& seen);
   void finish(const Phase& phase, const Step& step);
   [[gnu::noinline]] void look_back();
 
@@ -194,8 +193,8 @@ inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
 }
 
 // Every member publishes its call; the payload is written only where another member reads it.
-inline void Engine::publish(const Phase& phase, const Step& step,
-                            const detail::CallDescriptor& descriptor, std::uint64_t call_number) {
+inline void Engine::publish(const Phase& phase, const Step& step, const CallDescriptor& descriptor,
+                            std::uint64_t call_number) {
   if (phase.publish != nullptr && (phase.flow == Flow::all_to_all ||
                                    (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
     phase.publish(group_, step);
@@ -208,7 +207,7 @@ inline void Engine::publish(const Phase& phase, const Step& step,
 
 // Whether a member has published a step of the same call. Another call is noted as a difference.
 inline bool Engine::has_published(std::size_t member, std::uint64_t step,
-                                  const detail::CallDescriptor& descriptor) {
+                                  const CallDescriptor& descriptor) {
   const Header& header = group_.areas[member].header(step);
   if (header.step.load(std::memory_order_acquire) < step) return false;
   if (header.call.matches(descriptor)) [[likely]]
@@ -220,8 +219,7 @@ inline bool Engine::has_published(std::size_t member, std::uint64_t step,
 // Whether all have published for whom this member waits. `seen` keeps how many of them are known to
 // have done so, so that polling does not look at them again.
 inline bool Engine::others_have_published(const Phase& phase, const Step& step,
-                                          const detail::CallDescriptor& descriptor,
-                                          std::size_t& seen) {
+                                          const CallDescriptor& descriptor, std::size_t& seen) {
   if (phase.flow == Flow::root_to_all)
     return is_root(group_, step.call) || has_published(root_of(step.call), step.number, descriptor);
   if (phase.flow == Flow::all_to_root && !is_root(group_, step.call)) return true;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One call of a program, in a form that ranks compare, record and print.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/operation.hpp"
+#include "rankmesh/base/reduce_op.hpp"
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// Describes a call in two words and a count. The members of a group publish the descriptors of
+/// their collectives and compare them before the call does anything, and every rank records the
+/// descriptors of its calls. Nothing is hashed or cut off, so a rank can print the call of another
+/// rank without asking it.
+struct CallDescriptor {
+  /// Bits of `kind` that say how the call passes its buffers.
+  enum Form : std::uint64_t {
+    in_place = 1U << 24,    ///< input and output are the same memory
+    blocks = 1U << 25,      ///< a v-form: the blocks have different sizes
+    along_axis = 1U << 26,  ///< blocks along an axis other than the first
+    user = 1U << 27,        ///< a reduction of the program
+    symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
+    on_device = 1U << 29,   ///< the buffers are in device memory
+  };
+
+  /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root, or the
+  /// other member of a message (the destination, for send_recv).
+  std::uint64_t kind = 0;
+  /// Of collectives: bits 0-47 are the rows of a block along an axis, or the bytes of an element
+  /// that a user's reduction combines. Of messages: bits 0-15 are the tag, 16-47 the source. Bits
+  /// 48-63 of both: Call::family.
+  std::uint64_t detail = 0;
+
+  [[nodiscard]] Operation operation() const { return static_cast<Operation>(kind & 0xff); }
+  [[nodiscard]] DataType type() const { return static_cast<DataType>(kind >> 8 & 0xff); }
+  [[nodiscard]] ReduceOp reduction() const { return static_cast<ReduceOp>(kind >> 16 & 0xff); }
+  [[nodiscard]] bool has(Form form) const { return (kind & form) != 0; }
+  [[nodiscard]] std::uint64_t root() const { return kind >> 32; }
+  /// Returns the rows of a block, or the bytes of an element.
+  [[nodiscard]] std::int64_t rows_or_bytes() const {
+    return static_cast<std::int64_t>(detail & 0xffffffffffff);
+  }
+  /// Returns the other member of a message; for send_recv the one that receives.
+  [[nodiscard]] std::uint64_t peer() const { return root(); }
+  /// Returns the member from which recv and send_recv receive.
+  [[nodiscard]] std::uint64_t source() const { return detail >> 16 & 0xffffffff; }
+  [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
+  [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
+  /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different
+  /// counts.
+  std::int64_t count = 0;
+
+  friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
+  /// Returns whether two members' calls belong together.
+  [[nodiscard]] bool matches(const CallDescriptor& other) const {
+    return kind == other.kind && detail == other.detail && (count == other.count || has(blocks));
+  }
+};
+
+/// Returns a call in the words of the program, for example `tp.all_reduce(12 x float32, sum)` or
+/// `pp.send(8 x int32, to member 1, tag 3)`.
+/// @param group   The name of the coordinator.
+/// @param counts  The counts of a v-form as text; empty for other calls.
+[[nodiscard]] RANKMESH_API std::string to_string(const CallDescriptor& descriptor,
+                                                 const std::string& group,
+                                                 const std::string& counts = {});
+
+}  // namespace rankmesh

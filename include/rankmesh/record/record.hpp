@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a rank has done, as its record says it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/call_descriptor.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+
+/// Records: each rank keeps its last calls in memory that other processes can read, see
+/// docs/record.md. This namespace reads records and says what is wrong with a job. It needs neither
+/// MPI nor the help of the job.
+namespace rankmesh::record {
+
+/// A time in nanoseconds on the monotonic clock of node 0 of the mesh.
+using Time = std::int64_t;
+
+/// How far a call has come.
+enum class State : std::uint8_t {
+  issued = 1,  ///< The rank has made the call; it may wait for other members.
+  inside = 2,  ///< The rank is inside a function of MPI or NCCL, or the device has not finished.
+  ended = 3,   ///< The call is complete.
+  failed = 4,  ///< The call has thrown an error.
+};
+
+/// What carries a call.
+enum class Carrier : std::uint8_t { local = 0, shared_memory = 1, mpi = 2, nccl = 3 };
+
+/// A group of the rank, which its calls refer to.
+struct Group {
+  std::uint64_t identity = 0;      ///< The same on all members, and unique in the mesh.
+  std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family chooses one.
+  std::int64_t size = 0;
+  /// The members in group order, as ranks of the mesh. Empty if the list was too long to record.
+  RankSet ranks;
+};
+
+/// A call of the rank.
+struct Call {
+  std::uint64_t sequence = 0;  ///< The position among all calls and marks of the rank, from 1.
+  State state = State::issued;
+  Carrier carrier = Carrier::local;
+  bool is_async = false;     ///< The call returned before it was complete.
+  bool is_captured = false;  ///< The call became part of a CUDA graph; its end is not recorded.
+  std::size_t group = 0;     ///< Index in Record::groups.
+  std::uint64_t number = 0;  ///< The number of a collective among those of its group; messages: 0.
+  CallDescriptor descriptor;
+  /// When the rank made the call, or noticed that it has to wait; empty if no time was taken.
+  std::optional<Time> begin;
+  std::optional<Time> end;  ///< Empty if no time was taken, or the call has not ended.
+
+  [[nodiscard]] bool is_over() const { return state == State::ended || state == State::failed; }
+};
+
+/// A text that the program has recorded with Mesh::mark().
+struct Mark {
+  std::uint64_t sequence = 0;
+  Time time = 0;
+  std::string text;
+};
+
+/// Something other than a call of a group that the rank waits for, such as the others in close().
+struct Wait {
+  std::string text;
+  Time since = 0;
+};
+
+/// What the rank says about its part in the mesh.
+enum class Presence : std::uint8_t {
+  open,       ///< The mesh is open.
+  closed,     ///< The rank has closed the mesh.
+  destroyed,  ///< The rank has destroyed the mesh without close().
+  failed,     ///< An exception has destroyed the mesh.
+};
+
+/// What the system says about the rank's process.
+enum class Process : std::uint8_t {
+  unknown,   ///< The process is on another node, or belongs to another process namespace.
+  running,   ///< It uses a core.
+  sleeping,  ///< It waits in the system.
+  stopped,   ///< A signal or a debugger has stopped it.
+  ended,     ///< It does not exist any more.
+};
+
+/// The record of one rank in one mesh.
+struct Record {
+  std::uint64_t mesh_key = 0;  ///< The same on all ranks of the mesh; differs between meshes.
+  std::string mesh;            ///< The description of the mesh, for example `dp=2,tp=4`.
+  std::int64_t world_size = 0;
+  Rank rank;
+  std::string coordinates;  ///< For messages, for example `dp=0,tp=1`.
+  std::string host;
+  std::int32_t node = 0;
+  std::int64_t process_id = 0;
+  Presence presence = Presence::open;
+  std::string reason;  ///< Why an exception destroyed the mesh; else empty.
+  Process process = Process::unknown;
+  std::int64_t opened_at = 0;  ///< When the mesh was opened, in nanoseconds since 1970.
+  Time read_at = 0;            ///< When the record was read, or, after the process ended, its end.
+  /// How far the clock of the rank's node may differ from that of node 0, in nanoseconds.
+  std::int64_t clock_error = 0;
+  bool has_all_times = false;  ///< Whether a time was taken for every call.
+
+  std::vector<Group> groups;
+  std::vector<Call> calls;  ///< The last calls, in the order in which they were made.
+  std::vector<Mark> marks;
+  std::uint64_t calls_made = 0;  ///< Calls and marks, also those that `calls` no longer has.
+  std::optional<Wait> wait;
+};
+
+/// Returns the call in the words of the program, with its number: `tp.barrier(), call 7`.
+[[nodiscard]] RANKMESH_API std::string to_string(const Record& record, const Call& call);
+/// Returns the rank with its coordinates: `5 (dp=0,tp=1)`.
+[[nodiscard]] RANKMESH_API std::string name_of(const Record& record);
+
+}  // namespace rankmesh::record

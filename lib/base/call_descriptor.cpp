@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/base/call_descriptor.hpp"
+
+#include <fmt/format.h>
+
+namespace rankmesh {
+namespace {
+
+std::string elements(const CallDescriptor& call, const std::string& counts) {
+  const bool is_user = call.has(CallDescriptor::user);
+  const std::int64_t bytes = is_user ? call.rows_or_bytes() : 1;
+  const std::string number =
+      counts.empty() ? fmt::format("{}", bytes == 0 ? 0 : call.count / bytes) : counts;
+  return is_user ? fmt::format("{} x {} bytes", number, bytes)
+                 : fmt::format("{} x {}", number, to_string(call.type()));
+}
+
+bool has_root(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
+}
+
+std::string ends_of_message(const CallDescriptor& call) {
+  switch (call.operation()) {
+    case Operation::send:
+      return fmt::format("to member {}", call.peer());
+    case Operation::recv:
+      return fmt::format("from member {}", call.peer());
+    default:
+      return fmt::format("to member {}, from member {}", call.peer(), call.source());
+  }
+}
+
+}  // namespace
+
+std::string to_string(const CallDescriptor& call, const std::string& group,
+                      const std::string& counts) {
+  std::string text = fmt::format("{}.{}{}(", group, to_string(call.operation()),
+                                 call.has(CallDescriptor::blocks) ? "_v" : "");
+  if (call.operation() == Operation::barrier) return text + ")";
+  if (is_point_to_point(call.operation()))
+    return text + fmt::format("{} x {}, {}, tag {})", call.count, to_string(call.type()),
+                              ends_of_message(call), call.tag());
+  text += elements(call, counts);
+  if (call.has(CallDescriptor::user))
+    text += ", user reduction";
+  else if (reduces(call.operation()))
+    text += fmt::format(", {}", to_string(call.reduction()));
+  if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
+  if (call.has(CallDescriptor::along_axis))
+    text += fmt::format(", {} rows per block", call.rows_or_bytes());
+  if (call.has(CallDescriptor::in_place)) text += ", in place";
+  if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
+  if (call.has(CallDescriptor::on_device)) text += ", device memory";
+  return text + ")";
+}
+
+}  // namespace rankmesh
