@@ -3,6 +3,8 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,18 +23,20 @@ struct Roots {
   WaitGraph::Waiters waiters;
 };
 
-// What roots do, in the singular or plural.
-std::string root_text(const Evidence& evidence, std::size_t node, bool is_plural) {
+// Why a rank is in a call for which it waits for nobody; else empty.
+std::string_view reason_text(const Evidence& evidence, std::size_t node) {
   const Call* const call = blocked_call(evidence, node);
-  std::string text = doing(evidence.job.record(node), call, is_plural);
-  const NodeState& state = evidence.graph.nodes[node];
-  if (state.differs)
-    text += ", which differs from the calls of other members";
-  else if (call != nullptr && !evidence.graph.is_halted(node))
-    text += is_point_to_point(call->descriptor.operation())
-                ? ", whose other end has been called too"
-                : ", for which nobody is missing";
-  return text;
+  if (evidence.graph.nodes[node].differs) return "; this call differs from those of other members";
+  if (call == nullptr || evidence.graph.is_halted(node)) return "";
+  return is_point_to_point(call->descriptor.operation())
+             ? "; the other end of this message has been called too"
+             : "; nobody is missing in this call";
+}
+
+// What a rank does that waits for nobody.
+std::string root_text(const Evidence& evidence, std::size_t node) {
+  return doing(evidence.job.record(node), blocked_call(evidence, node)) +
+         std::string{reason_text(evidence, node)};
 }
 
 // The nodes for which others wait, and which themselves wait for nobody.
@@ -68,6 +72,11 @@ Finding::Severity severity_of(const Evidence& evidence, std::size_t root) {
   return evidence.graph.nodes[root].differs ? error : note;
 }
 
+bool needs_all(const Evidence& evidence, std::size_t node) {
+  const NodeState& state = evidence.graph.nodes[node];
+  return state.is_certain || !evidence.graph.points[state.point].halted.empty();
+}
+
 // `ranks 0 and 1 wait for rank 2 in tp.barrier(), call 4`, for each call in which ranks wait for
 // the roots without other ranks between them. Sets `direct` to their number.
 std::string direct_text(const Evidence& evidence, const Roots& roots, std::size_t& direct) {
@@ -84,12 +93,10 @@ std::string direct_text(const Evidence& evidence, const Roots& roots, std::size_
   for (const std::string& text : order) {
     std::vector<std::size_t>& nodes = by_call.at(text);
     std::ranges::sort(nodes);
-    const NodeState& state = evidence.graph.nodes[nodes.front()];
-    const bool is_certain = state.is_certain || !evidence.graph.points[state.point].halted.empty();
     parts.push_back(fmt::format("{} {} for {} in {}", name_ranks(evidence.job, nodes),
-                                !is_certain         ? "may wait"
-                                : nodes.size() == 1 ? "waits"
-                                                    : "wait",
+                                !needs_all(evidence, nodes.front()) ? "may wait"
+                                : nodes.size() == 1                 ? "waits"
+                                                                    : "wait",
                                 name_ranks(evidence.job, roots.nodes), text));
     if (parts.size() == 3 && order.size() > 3) {
       parts.push_back(fmt::format("other ranks wait for them in {} other calls", order.size() - 3));
@@ -112,7 +119,7 @@ std::vector<Step> longest_chain(const Evidence& evidence, const Roots& roots) {
       steps.push_back({ranks_of(job, {&node, 1}), wait_text(evidence, node),
                        ranks_of(job, {&next.at(node), 1})});
   }
-  steps.push_back({ranks_of(job, {&node, 1}), root_text(evidence, node, false), {}});
+  steps.push_back({ranks_of(job, {&node, 1}), root_text(evidence, node), {}});
   return steps;
 }
 
@@ -123,7 +130,8 @@ std::string indirect_text(const Evidence& evidence, const Roots& roots, std::siz
   const std::size_t first = nodes.front();
   const std::size_t next = roots.waiters.next[direct];
   const std::string example =
-      fmt::format("{} waits for {} in {}", name_ranks(evidence.job, {&first, 1}),
+      fmt::format("{} {} for {} in {}", name_ranks(evidence.job, {&first, 1}),
+                  needs_all(evidence, first) ? "waits" : "may wait",
                   name_ranks(evidence.job, {&next, 1}), wait_text(evidence, first));
   if (nodes.size() == 1) return fmt::format(" In turn, {}.", example);
   std::ranges::sort(nodes);
@@ -156,10 +164,11 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
   std::size_t direct = 0;
   finding.text = capital(direct_text(evidence, roots, direct));
   const bool is_in_call = evidence.graph.nodes[roots.nodes.front()].activity != Activity::outside;
-  finding.text +=
-      fmt::format("; {} {}{}{}.", name_ranks(job, roots.nodes),
-                  root_text(evidence, roots.nodes.front(), roots.nodes.size() > 1),
-                  since_text(job, roots.nodes, is_in_call), mark_text(job, roots.nodes));
+  finding.text += fmt::format(
+      "; {} {}{}{}{}.", name_ranks(job, roots.nodes),
+      doing(record, blocked_call(evidence, roots.nodes.front()), roots.nodes.size() > 1),
+      since_text(job, roots.nodes, is_in_call), mark_text(job, roots.nodes),
+      reason_text(evidence, roots.nodes.front()));
   if (is_closed) finding.text += numbers_text(evidence, roots);
   finding.text += indirect_text(evidence, roots, direct);
   finding.steps = longest_chain(evidence, roots);
@@ -176,7 +185,7 @@ std::vector<Finding> chains_of_waits(const Evidence& evidence,
                                      const std::vector<Circle>& in_circle) {
   std::map<std::string, Roots> by_text;
   for (const std::size_t node : all_roots(evidence, in_circle))
-    by_text[root_text(evidence, node, false)].nodes.push_back(node);
+    by_text[root_text(evidence, node)].nodes.push_back(node);
   std::vector<Roots*> order;
   for (auto& [text, roots] : by_text) order.push_back(&roots);
   std::ranges::sort(order, [&](const Roots* a, const Roots* b) {

@@ -62,10 +62,11 @@ std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Str
   const std::string does = doing(job.record(other), nullptr);
   finding.steps = {end_step(job, node, text), end_step(job, other, does)};
   const std::size_t count = calls.size() - first;
-  const std::string what = is_send ? count_text(count, "message") + " to " + name_one(job, other)
-                                   : count_text(count, "receive") + " from " + name_one(job, other);
+  const std::string what =
+      is_send ? "sent " + count_text(count, "message") + " to " + name_one(job, other)
+              : "called " + count_text(count, "receive") + " from " + name_one(job, other);
   finding.text = capital(fmt::format(
-      "{} called {} that {} no matching {}: {}; {} {}.", name_one(job, node), what,
+      "{} {} that {} no matching {}: {}; {} {}.", name_one(job, node), what,
       count == 1 ? "has" : "have", is_send ? "receive" : "send", text, name_one(job, other), does));
   return finding;
 }

@@ -43,6 +43,9 @@ RankSet ranks_of(const Job& job, std::span<const std::size_t> nodes) {
   std::vector<Rank> ranks;
   ranks.reserve(nodes.size());
   for (const std::size_t node : nodes) ranks.push_back(job.rank(node));
+  std::ranges::sort(ranks);
+  const auto repeated = std::ranges::unique(ranks);
+  ranks.erase(repeated.begin(), repeated.end());
   return RankSet::of(ranks);
 }
 
@@ -136,7 +139,7 @@ std::string mark_text(const Job& job, std::span<const std::size_t> nodes) {
   const std::string_view mark = last_mark(nodes.front());
   const bool is_shared =
       std::ranges::all_of(nodes, [&](std::size_t node) { return last_mark(node) == mark; });
-  return mark.empty() || !is_shared ? "" : fmt::format(", after the mark \"{}\"", mark);
+  return mark.empty() || !is_shared ? "" : fmt::format("; the last mark is \"{}\"", mark);
 }
 
 std::string capital(std::string text) {

@@ -252,7 +252,8 @@ void WaitGraph::judge(std::size_t node) {
   NodeState& state = nodes[node];
   if (state.point == none) return;
   const WaitPoint& point = points[state.point];
-  if (point.is_empty()) {
+  // A call that differs from those of other members needs no other reason.
+  if (point.is_empty() || (state.differs && point.certain.empty() && point.halted.empty())) {
     state.point = none;
     return;
   }

@@ -62,11 +62,11 @@ class Job {
       record.process = rankmesh::record::Process::running;
       record.read_at = 100 * second;
       record.groups = {
-          {static_cast<std::uint64_t>(1000 + d),
+          {static_cast<std::uint64_t>(1000000 + d),
            {"tp"},
            tp_size,
            rankmesh::RankSet::range(d * tp_size, tp_size)},
-          {static_cast<std::uint64_t>(2000 + t), {"dp"}, dp_size, column(t, dp_size, tp_size)},
+          {static_cast<std::uint64_t>(2000000 + t), {"dp"}, dp_size, column(t, dp_size, tp_size)},
           {3000, {"world"}, size, rankmesh::RankSet::range(0, size)}};
       numbers_.emplace_back(3);
     }

@@ -12,7 +12,7 @@
 
 namespace rankmesh::record::detail {
 
-/// Returns the ranks of different nodes.
+/// Returns the ranks of nodes in ascending order, each once.
 [[nodiscard]] RankSet ranks_of(const Job& job, std::span<const std::size_t> nodes);
 
 /// Returns ranks with their coordinates, or without them if there are many: `rank 3
@@ -36,8 +36,8 @@ namespace rankmesh::record::detail {
 [[nodiscard]] std::string since_text(const Job& job, std::span<const std::size_t> nodes,
                                      bool is_in_call);
 
-/// Returns the last mark of the nodes, for example `, after the mark "step 12"`. Empty if it is not
-/// the same on all of them.
+/// Returns the last mark of the nodes, for example `; the last mark is "step 12"`. Empty if it is
+/// not the same on all of them.
 [[nodiscard]] std::string mark_text(const Job& job, std::span<const std::size_t> nodes);
 
 /// Returns the text with a capital letter at its start.
