@@ -165,6 +165,7 @@ Diagnosis diagnose(std::span<const Record> records) {
   };
   add(detail::different_calls(job, differences));
   add(detail::circles_of_waits(evidence, in_circle));
+  add(detail::crossed_device_calls(job));
   add(detail::message_findings(evidence, in_circle));
   add(detail::chains_of_waits(evidence, in_circle));
   add(detail::unequal_ends(job));

@@ -156,6 +156,29 @@ TEST_CASE("crossed orders of two groups are a circle, with the orders of both ra
                  "call 1, then dp.all_reduce(8 x float32, sum), call 1");
 }
 
+TEST_CASE("calls on device memory that two ranks have issued in different orders") {
+  for (const bool are_crossed : {true, false}) {
+    Job job{1, 2};
+    for (const std::size_t rank : job.all()) {
+      const bool is_world_first = are_crossed && rank == 1;
+      for (const std::size_t group :
+           {is_world_first ? Job::world : Job::tp, is_world_first ? Job::tp : Job::world})
+        job.add(rank, group, all_reduce, inside, true).carrier = Carrier::nccl;
+    }
+    const std::string text = lines(job.diagnose());
+    if (!are_crossed) {
+      CHECK_LACKS(text, "circle");
+      continue;
+    }
+    CHECK_CONTAINS(text,
+                   "warning circle [0-1] Two ranks have issued the same calls on device memory in "
+                   "different orders: rank 0 (dp=0,tp=0) issued tp.all_reduce(8 x float32, sum), "
+                   "call 1, then world.all_reduce(8 x float32, sum), call 1; rank 1 (dp=0,tp=1) "
+                   "issued world.all_reduce(8 x float32, sum), call 1, then tp.all_reduce(8 x "
+                   "float32, sum), call 1.");
+  }
+}
+
 TEST_CASE("circles of three ranks, and ranks that wait for a circle") {
   // Three groups of two ranks each, in a ring, and the world.
   Job job{1, 4};

@@ -94,7 +94,7 @@ struct Diagnosis {
   std::vector<Finding> findings;
 
   /// Returns whether a finding is an error.
-  [[nodiscard]] bool has_error() const;
+  [[nodiscard]] RANKMESH_API bool has_error() const;
 };
 
 /// Finds out what the ranks of a mesh wait for.
@@ -109,7 +109,8 @@ struct Diagnosis {
 ///   not certain, and neither is it in v-forms, whose blocks may be empty.
 /// - A receive waits for the send with the same position among the messages of both ranks with the
 ///   same tag. A send may wait for its receive.
-/// - Asynchronous calls that are not complete count only if the rank waits for their end.
+/// - Asynchronous calls that are not complete count only if the rank waits for their end. Device
+///   calls of different groups that ranks have issued in different orders are a warning.
 /// - Waits that form a circle cannot end, even if the records were read at different times. Other
 ///   waits are ignored if they began after the records of all ranks that they wait for were read.
 ///

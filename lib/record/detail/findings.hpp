@@ -44,6 +44,9 @@ enum class Circle : std::uint8_t { no, possible, certain };
 /// @param in_circle  is set for the nodes of all circles.
 [[nodiscard]] std::vector<Finding> circles_of_waits(const Evidence& evidence,
                                                     std::vector<Circle>& in_circle);
+/// Returns at most one finding: calls of NCCL that are not complete on two ranks, which have issued
+/// them in different orders.
+[[nodiscard]] std::vector<Finding> crossed_device_calls(const Job& job);
 [[nodiscard]] std::vector<Finding> message_findings(const Evidence& evidence,
                                                     const std::vector<Circle>& in_circle);
 /// Findings of the kinds `waits` and `missing_call`.
