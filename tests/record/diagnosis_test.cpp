@@ -431,7 +431,9 @@ TEST_CASE("records in any order, twice, or with nonsense in them") {
 
 TEST_CASE("random records are diagnosed without an error") {
   std::mt19937 random{7};
-  const auto below = [&](std::uint32_t bound) { return random() % bound; };
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
   for (int round = 0; round < 400; ++round) {
     Job job{2, 3};
     for (Record& record : job.records) {
