@@ -63,8 +63,8 @@ struct OnNode {
   std::optional<Time> first_end, last_begin;
 };
 
-void constrain(const std::vector<Record>& records, const Nodes& nodes, const Meeting& meeting,
-               DifferenceConstraints& constraints) {
+void constrain_by_meeting(const std::vector<Record>& records, const Nodes& nodes,
+                          const Meeting& meeting, DifferenceConstraints& constraints) {
   std::vector<OnNode> parts;
   for (const CallIndex& index : meeting.calls) {
     const Record& record = records[index.record];
@@ -89,7 +89,7 @@ DifferenceConstraints constraints_of(const std::vector<Record>& records, const N
   for (const Meeting& meeting : matching.meetings()) {
     const CallIndex first = meeting.calls.front();
     if (meeting.agrees && synchronises(records[first.record].calls[first.call].descriptor))
-      constrain(records, nodes, meeting, result);
+      constrain_by_meeting(records, nodes, meeting, result);
   }
   for (const Message& message : matching.messages()) {
     const std::size_t sender = nodes.of_record[message.send.record];
@@ -103,7 +103,7 @@ DifferenceConstraints constraints_of(const std::vector<Record>& records, const N
   return result;
 }
 
-void shift(Record& record, Time by) {
+void shift_times(Record& record, Time by) {
   record.read_at += by;
   for (Call& call : record.calls) {
     if (call.begin) *call.begin += by;
@@ -160,7 +160,7 @@ std::vector<Record> align(std::vector<Record> records, std::vector<std::string>*
   }
   for (std::size_t r = 0; r < records.size(); ++r) {
     const std::size_t n = nodes.of_record[r];
-    shift(records[r], solution->shifts[n]);
+    shift_times(records[r], solution->shifts[n]);
     records[r].clock_error = solution->errors[n];
   }
   if (remarks == nullptr) return records;

@@ -17,7 +17,7 @@ struct KeyedCall {
   [[nodiscard]] auto key() const { return std::tuple{mesh, group, number}; }
 };
 
-std::vector<KeyedCall> collectives(std::span<const Record> records) {
+std::vector<KeyedCall> keyed_collectives(std::span<const Record> records) {
   std::vector<KeyedCall> result;
   for (std::size_t r = 0; r < records.size(); ++r) {
     const Record& record = records[r];
@@ -32,7 +32,7 @@ std::vector<KeyedCall> collectives(std::span<const Record> records) {
   return result;
 }
 
-const Call& at(std::span<const Record> records, CallIndex index) {
+const Call& call_at(std::span<const Record> records, CallIndex index) {
   return records[index.record].calls[index.call];
 }
 
@@ -40,16 +40,18 @@ const Call& at(std::span<const Record> records, CallIndex index) {
 
 Matching::Matching(std::span<const Record> records) {
   for (const Record& record : records) meeting_of_.emplace_back(record.calls.size(), none);
-  const std::vector<KeyedCall> calls = collectives(records);
+  const std::vector<KeyedCall> calls = keyed_collectives(records);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const KeyedCall& call = calls[i];
     if (i == 0 || calls[i - 1].key() != call.key()) meetings_.emplace_back();
     Meeting& meeting = meetings_.back();
-    const Call& first = at(records, meeting.calls.empty() ? call.index : meeting.calls.front());
-    meeting.agrees = meeting.agrees && first.descriptor.matches(at(records, call.index).descriptor);
+    const Call& first =
+        call_at(records, meeting.calls.empty() ? call.index : meeting.calls.front());
+    meeting.agrees =
+        meeting.agrees && first.descriptor.matches(call_at(records, call.index).descriptor);
     meeting.calls.push_back(call.index);
     const Record& record = records[call.index.record];
-    const std::int64_t size = record.groups[at(records, call.index).group].size;
+    const std::int64_t size = record.groups[call_at(records, call.index).group].size;
     meeting.has_all_members = static_cast<std::int64_t>(meeting.calls.size()) == size;
     meeting_of_[call.index.record][call.index.call] = meetings_.size() - 1;
   }
