@@ -13,6 +13,9 @@ using record::Call;
 using record::Record;
 using record::Time;
 
+/// A call without times was over before the rank noticed that it has to wait, so it was short.
+constexpr double longest_estimate = 10'000;
+
 /// A moment at which the record knows where the rank was.
 struct Known {
   std::optional<Time> from;   ///< when the rank came to the call or mark
@@ -138,7 +141,7 @@ class Estimates {
       Bar& bar = bars_[entries_[i].call];
       bar = {.call = entries_[i].call,
              .begin = *from + static_cast<Time>(begin),
-             .end = *from + static_cast<Time>(begin + share / 2),
+             .end = *from + static_cast<Time>(begin + std::min(share / 2, longest_estimate)),
              .is_begin_estimated = true,
              .is_end_estimated = true};
       const Call& call = record_.calls[bar.call];

@@ -96,7 +96,8 @@ function drawCall(row, i, shift, left, right) {
     context.fillStyle = colours.alarm;
     context.fillRect(left, top, wide, tall);
   } else {
-    const arrival = Math.min(Math.max(xOf(row.arrival[i]), left), right);
+    const waits = !has(row, i, FLAG.beginEstimated);
+    const arrival = waits ? Math.min(Math.max(xOf(row.arrival[i]), left), right) : NaN;
     context.fillStyle = familyColour(row, i);
     if (arrival - left >= 1) {
       context.globalAlpha *= 0.35;
@@ -189,15 +190,14 @@ function tickLabel(time) {
 }
 
 function drawArrow(fromX, fromY, toX, toY) {
-  const bend = Math.max(Math.abs(toX - fromX) * 0.4, 14);
+  const angle = Math.atan2(toY - fromY, toX - fromX);
   context.beginPath();
   context.moveTo(fromX, fromY);
-  context.bezierCurveTo(fromX + bend, fromY, toX - bend, toY, toX - 2, toY);
+  context.lineTo(toX, toY);
   context.stroke();
   context.beginPath();
   context.moveTo(toX, toY);
-  context.lineTo(toX - 7, toY - 4);
-  context.lineTo(toX - 7, toY + 4);
+  for (const side of [-0.4, 0.4]) context.lineTo(toX - 9 * Math.cos(angle + side), toY - 9 * Math.sin(angle + side));
   context.fill();
 }
 

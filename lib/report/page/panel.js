@@ -45,8 +45,9 @@ function stateText(row, i) {
 function timesText(row, i) {
   const begin = duration(row.begin[i] - timeline.begin) + (has(row, i, FLAG.beginEstimated) ? " (estimated)" : "");
   const length = duration(row.end[i] - row.begin[i]);
-  const estimated = has(row, i, FLAG.endEstimated) || has(row, i, FLAG.beginEstimated);
-  return { begin, length: isOpen(row, i) ? "for " + length + " until it was read" : length + (estimated ? " (estimated)" : "") };
+  const estimated = has(row, i, FLAG.endEstimated);
+  if (isOpen(row, i)) return { begin, length: "for " + length + " until it was read" };
+  return { begin, length: estimated ? "duration not recorded" : length };
 }
 
 function describe(row, i) {
@@ -56,7 +57,7 @@ function describe(row, i) {
   add("rank", rankName(row).slice(5) + " on " + row.host);
   add("state", stateText(row, i));
   add("begins at", times.begin);
-  add("takes", times.length);
+  add("takes", times.length.replace("duration ", ""));
   if (!Number.isNaN(row.arrival[i]) && !isOpen(row, i)) add("of this waits", duration(Math.max(0, Math.min(row.arrival[i], row.end[i]) - row.begin[i])));
   if (row.group[i] >= 0) {
     const [size, members] = data.groups[row.group[i]];
@@ -75,7 +76,7 @@ function memberTable(row, i) {
   const table = element("table");
   const size = row.number[i] ? data.groups[row.group[i]][0] : calls.length;
   const missing = size - calls.length;
-  table.append(element("caption", calls.length + " of " + size + " members" + (missing > 0 ? "; the others have not made this call, or their records no longer have it" : "")));
+  table.append(element("caption", calls.length + " of " + size + " members" + (missing > 0 || size === 1 || !Number.isFinite(row.arrival[i]) ? "" : "; the last one is the one for which the others waited") + (missing > 0 ? "; the others have not made this call, or their records no longer have it" : "")));
   const head = element("tr");
   for (const name of ["rank", "host", "begins", "takes", "state"])
     head.append(element("th", name, name === "begins" || name === "takes" ? { class: "number", scope: "col" } : { scope: "col" }));
@@ -88,7 +89,7 @@ function memberTable(row, i) {
     cell.append(go);
     line.append(cell, element("td", other.host));
     line.append(element("td", "+" + duration(other.begin[c] - first), { class: "number" }));
-    line.append(element("td", duration(other.end[c] - other.begin[c]), { class: "number" }));
+    line.append(element("td", has(other, c, FLAG.endEstimated) ? "not recorded" : duration(other.end[c] - other.begin[c]), { class: "number" }));
     line.append(element("td", textOf(other, c).text === textOf(row, i).text || row.number[i] === 0 ? stateText(other, c) : stateText(other, c) + ", but calls " + textOf(other, c).text));
     table.append(line);
   }
@@ -145,10 +146,13 @@ function fillRanks() {
     const presence = row.presence === "open" ? "in no call" : row.presence === "failed" ? "failed: " + row.reason : row.presence;
     const now = row.activity ? row.activity + since : presence;
     const short = open && row.group[call] >= 0
-      ? textOf(row, call).family + "." + textOf(row, call).operation + (row.number[call] ? ", call " + row.number[call] : "") + since : now;
+      ? textOf(row, call).family + "." + textOf(row, call).operation + (row.number[call] ? ", call " + row.number[call] : "")
+      : row.activity || presence;
+    const kind = open || row.presence === "failed" ? "in open" : "in";
     button.append(element("b", String(row.rank)), element("span", data.ranks[row.index].coordinates, { class: "place" }), element("span", row.host, { class: "host" }));
     if (row.process === "stopped" || row.process === "ended") button.append(element("span", row.process, { class: "process" }));
-    button.append(element("span", short, { class: open || row.presence === "failed" ? "in open" : "in" }));
+    button.append(element("span", short, { class: kind }));
+    if (open) button.append(element("span", duration(row.end[call] - row.begin[call]), { class: "since" }));
     button.title = rankName(row) + " on " + row.host + ", process " + row.pid + " (" + row.process + "): " + now;
     button.setAttribute("aria-label", button.title);
     button.addEventListener("click", () => {

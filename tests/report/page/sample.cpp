@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// sample html|json RANKS STEPS
+// sample html|json RANKS STEPS, or sample empty 0 0
 //
 // Writes the timeline of a job that hangs: 8 ranks per pipeline stage, tp=4, and texts that try to
 // become markup.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -150,6 +151,10 @@ void run_step(Job& job, std::int64_t ranks, int step) {
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
+  if (std::string{argv[1]} == "empty") {
+    report::write_html(std::cout, {});
+    return 0;
+  }
   const std::int64_t ranks = std::atoll(argv[2]);
   const int steps = std::atoi(argv[3]);
   Job job{ranks};
