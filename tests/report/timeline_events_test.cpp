@@ -12,25 +12,25 @@
 
 using namespace rankmesh;
 using namespace rankmesh::test;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
 const CallDescriptor a_barrier = descriptor_of(Operation::barrier);
 
-json events_of(const std::vector<Record>& records) {
+Json events_of(const std::vector<Record>& records) {
   std::ostringstream out;
   report::write_trace_events(out, records);
-  return json::parse(out.str()).at("traceEvents");
+  return Json::parse(out.str()).at("traceEvents");
 }
 
 /// Checks what the Trace Event Format asks for, and what viewers rely on.
-void check_format(const json& events) {
+void check_format(const Json& events) {
   std::map<std::pair<int, int>, double> last;  // of each thread
   std::map<std::pair<int, int>, double> busy;  // until when the last complete event lasts
   std::map<int, std::vector<std::pair<char, double>>> flows;
   std::set<int> processes, threads;
-  for (const json& event : events) {
+  for (const Json& event : events) {
     const std::string phase = event.at("ph");
     const int pid = event.at("pid");
     processes.insert(pid);
@@ -72,9 +72,9 @@ void check_format(const json& events) {
   for (const int process : processes) CHECK(!threads.contains(process));
 }
 
-std::vector<json> of_phase(const json& events, const std::string& phase) {
-  std::vector<json> result;
-  for (const json& event : events)
+std::vector<Json> of_phase(const Json& events, const std::string& phase) {
+  std::vector<Json> result;
+  for (const Json& event : events)
     if (event.at("ph") == phase) result.push_back(event);
   return result;
 }
@@ -88,14 +88,14 @@ TEST_CASE("calls become complete events with arguments") {
   job.add(0, descriptor_of(Operation::all_gather, 12), 1'000'000, 1'040'500);
   job.add(1, descriptor_of(Operation::all_gather, 12), 1'030'000, 1'040'000);
   job.mark(1, 1'050'000, "step </script> \xff");
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   const auto calls = of_phase(events, "X");
   REQUIRE(calls.size() == 2);
   CHECK(calls[0].at("name") == "dp.all_gather");
   CHECK(calls[0].at("ts") == 0);
   CHECK(calls[0].at("dur") == 40.5);
-  const json& args = calls[0].at("args");
+  const Json& args = calls[0].at("args");
   CHECK(args.at("call") == "dp.all_gather(12 x float32), call 1");
   CHECK(args.at("group") == "dp");
   CHECK(args.at("group_size") == 2);
@@ -118,11 +118,11 @@ TEST_CASE("arrows lead from the last member to the others") {
   job.add(0, a_barrier, 1'000'000, 1'040'000);
   job.add(1, a_barrier, 1'030'000, 1'040'000);
   job.add(2, a_barrier, 1'010'000, 1'040'000);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   const auto starts = of_phase(events, "s");
   REQUIRE(starts.size() == 2);
-  for (const json& start : starts) {
+  for (const Json& start : starts) {
     CHECK(start.at("tid") == 2);
     CHECK(start.at("ts") == 30);
   }
@@ -140,15 +140,15 @@ TEST_CASE("roots, messages, and members that are missing") {
   job.add(2, descriptor_of(Operation::send, 4, 0), 1'040'000, 1'050'000);
   job.add(0, descriptor_of(Operation::recv, 4, 2), 1'045'000, 1'060'000);
   for (std::size_t r : {0, 1}) job.add(r, a_barrier, 1'070'000, {}, State::issued);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   std::multiset<std::pair<double, int>> starts;
-  for (const json& start : of_phase(events, "s"))
+  for (const Json& start : of_phase(events, "s"))
     starts.emplace(start.at("ts").get<double>(), start.at("tid").get<int>());
   // The broadcast: from its root to two; the reduction: from the last to the root; the message.
   CHECK(starts == std::multiset<std::pair<double, int>>{{1, 2}, {1, 2}, {22, 3}, {40, 3}});
   std::size_t not_over = 0;
-  for (const json& call : of_phase(events, "X")) {
+  for (const Json& call : of_phase(events, "X")) {
     if (call.at("name") != "dp.barrier (not over)") continue;
     ++not_over;
     CHECK(call.at("cname") == "terrible");
@@ -164,7 +164,7 @@ TEST_CASE("calls without times lie between those with times, in order") {
   job.mark(0, 1'100'000, "half");
   for (int i = 0; i < 5; ++i) job.add(0, a_barrier);
   job.add(0, a_barrier, 1'150'000);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   const auto calls = of_phase(events, "X");
   REQUIRE(calls.size() == 16);
@@ -184,7 +184,7 @@ TEST_CASE("a member that did not wait came when the others left") {
   job.add(0, a_barrier, 1'010'000, 1'900'000);
   job.add(1, a_barrier);
   for (std::size_t r : {0, 1}) job.add(r, a_barrier, 2'000'000, 2'001'000);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   const auto calls = of_phase(events, "X");
   CHECK(calls[4].at("args").at("time") == "estimated");
@@ -196,19 +196,19 @@ TEST_CASE("asynchronous calls have threads of their own where they overlap") {
   const auto reduce = descriptor_of(Operation::all_reduce, 4);
   for (Time i = 0; i < 4; ++i) job.add(0, reduce, i * 1000, 2500 + i * 1000).is_async = true;
   job.add(0, a_barrier, 3'500, 9'000);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   std::set<int> threads;
-  for (const json& call : of_phase(events, "X")) threads.insert(call.at("tid").get<int>());
+  for (const Json& call : of_phase(events, "X")) threads.insert(call.at("tid").get<int>());
   CHECK(threads == std::set<int>{1, 2, 3, 4});
 
   // On one NCCL communicator they run one after the other.
   for (auto& call : job.records[0].calls)
     if (call.is_async) call.carrier = record::Carrier::nccl;
   threads.clear();
-  const json serial = events_of(job.records);
+  const Json serial = events_of(job.records);
   check_format(serial);
-  for (const json& call : of_phase(serial, "X")) threads.insert(call.at("tid").get<int>());
+  for (const Json& call : of_phase(serial, "X")) threads.insert(call.at("tid").get<int>());
   CHECK(threads == std::set<int>{1, 2});
 }
 
@@ -219,12 +219,12 @@ TEST_CASE("a wait outside calls is an event, rows are sorted by coordinates") {
     record.wait = record::Wait{"close()", 5'000};
   }
   std::swap(job.records[0], job.records[11]);
-  const json events = events_of(job.records);
+  const Json events = events_of(job.records);
   check_format(events);
   CHECK(of_phase(events, "X").size() == 12);
   CHECK(of_phase(events, "X")[0].at("name") == "close() (not over)");
   std::vector<std::string> names;
-  for (const json& event : events)
+  for (const Json& event : events)
     if (event.at("name") == "thread_name") names.push_back(event.at("args").at("name"));
   REQUIRE(names.size() == 12);
   CHECK(names[0] == "rank 8 (dp=8)");

@@ -70,13 +70,45 @@ function describe(row, i) {
   return list;
 }
 
+// The ranks of the compact form that rankmesh prints, for example "0-3,8,16-120:8".
+function ranksIn(text) {
+  const ranks = [];
+  for (const item of text.split(",")) {
+    const found = /^(\d+)(?:-(\d+)(?::(\d+))?)?$/.exec(item);
+    if (!found) return null; // the list was cut
+    const last = Number(found[2] ?? found[1]);
+    for (let rank = Number(found[1]); rank <= last; rank += Number(found[3] ?? 1)) ranks.push(rank);
+  }
+  return ranks;
+}
+
+// Says which members have not made the call, as far as the records tell.
+function missingText(row, i, calls) {
+  const [size, members] = data.groups[row.group[i]];
+  if (calls.length >= size) return "";
+  const unknown = "; the others have not made this call, or their records no longer have it";
+  const ranks = members ? ranksIn(members) : null;
+  if (!ranks) return unknown;
+  const present = new Set(calls.map(([r]) => r.rank));
+  const names = ranks.filter((rank) => !present.has(rank)).map((rank) => {
+    const other = rows.find((r) => r.rank === rank);
+    if (!other) return rank + " (no record)";
+    // A record that has an older call of the group would have this one too.
+    const numbers = other.number.filter((number, c) => number !== 0 && other.group[c] === row.group[i]);
+    const isGone = numbers.length > 0 && Math.min(...numbers) > row.number[i];
+    return rankName(other).slice(5) + (isGone ? " (its record no longer has the call)" : "");
+  });
+  return "; without this call: rank " + names.slice(0, 8).join(", ") + (names.length > 8 ? ", \u2026" : "");
+}
+
 function memberTable(row, i) {
   const calls = [...membersOf(row, i)].sort((a, b) => a[0].begin[a[1]] - b[0].begin[b[1]]);
   const first = calls[0][0].begin[calls[0][1]];
   const table = element("table");
   const size = row.number[i] ? data.groups[row.group[i]][0] : calls.length;
-  const missing = size - calls.length;
-  table.append(element("caption", calls.length + " of " + size + " members" + (missing > 0 || size === 1 || !Number.isFinite(row.arrival[i]) ? "" : "; the last one is the one for which the others waited") + (missing > 0 ? "; the others have not made this call, or their records no longer have it" : "")));
+  const waitedFor = calls.length === size && size > 1 && Number.isFinite(row.arrival[i]);
+  table.append(element("caption", calls.length + " of " + size + " members" +
+    (waitedFor ? "; the others waited for the last one" : "") + (row.number[i] ? missingText(row, i, calls) : "")));
   const head = element("tr");
   for (const name of ["rank", "host", "begins", "takes", "state"])
     head.append(element("th", name, name === "begins" || name === "takes" ? { class: "number", scope: "col" } : { scope: "col" }));
