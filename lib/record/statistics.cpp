@@ -81,7 +81,7 @@ class LastMember {
     }
   }
 
-  /// Returns whether the collective counts: it is over, and somebody may have waited.
+  /// Returns whether the collective counts: it is over, and a member may have waited.
   [[nodiscard]] bool counts() const {
     if (waiting_ == 0 || meeting_.calls.size() < 2) return false;
     for (std::size_t i = 0; i < meeting_.calls.size(); ++i)

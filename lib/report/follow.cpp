@@ -171,12 +171,13 @@ Document follow(std::span<const Record> before, std::span<const Record> now,
   document.add_bold(mesh);
   document.add(head_of(now, activity.seconds));
   // The head, the titles, the line about undecided calls, and the title of the ranks.
-  const std::size_t room = most_lines > 8 ? most_lines - 8 : 2;
-  const std::size_t rows = std::clamp<std::size_t>(activity.families.size(), 1, room - room / 3);
+  const std::size_t lines_left = most_lines > 8 ? most_lines - 8 : 2;
+  const std::size_t rows =
+      std::clamp<std::size_t>(activity.families.size(), 1, lines_left - lines_left / 3);
   document.text.emplace_back(TableHere{rows});
   if (undecided > 0)
     document.add(fmt::format("  The last member of {} more calls is not known.\n", undecided));
-  add_waiting(now, room - std::min(room, rows), document);
+  add_waiting(now, lines_left - std::min(lines_left, rows), document);
   return document;
 }
 

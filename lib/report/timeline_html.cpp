@@ -79,7 +79,7 @@ class PageWriter {
   using Text = std::tuple<std::string, std::string, std::string, std::int64_t>;
   using GroupKey = std::pair<std::uint64_t, std::uint64_t>;
 
-  /// The columns of the bars of a rank: arrays take less room than objects.
+  /// The columns of the bars of a rank: arrays are shorter than objects.
   struct Columns {
     std::vector<std::size_t> text, lane;
     std::vector<std::int64_t> group, number, begin, length;

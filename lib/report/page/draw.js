@@ -66,10 +66,10 @@ function boxOf(row, i) {
 
 function drawLabel(text, left, right, top, tall, colour) {
   left = Math.max(left, 0) + 4;
-  const room = Math.min(right, width) - left - 4;
-  if (room < 24 || tall < 12) return;
-  if (context.measureText(text).width > room) {
-    const letters = Math.floor((room / context.measureText(text).width) * text.length) - 1;
+  const space = Math.min(right, width) - left - 4;
+  if (space < 24 || tall < 12) return;
+  if (context.measureText(text).width > space) {
+    const letters = Math.floor((space / context.measureText(text).width) * text.length) - 1;
     if (letters < 4) return;
     text = text.slice(0, letters) + "\u2026";
   }
@@ -134,7 +134,7 @@ function drawLane(row, lane, shift) {
   }
 }
 
-// Dense rows have no room for the texts of marks; the tip shows them.
+// Dense rows are too low for the texts of marks; the tip shows them.
 function drawMarks(row, shift) {
   let free = -Infinity;
   context.fillStyle = colours.text;
