@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,19 @@ void check_library(const char* name) {
   const auto value = environment_variable(name);
   if (value && value->find('/') != std::string::npos && ::access(value->c_str(), R_OK) != 0)
     refuse_variable(name, "a library that can be read", *value);
+}
+
+// Returns `off`, or a folder in which files can be made. Several ranks may make the folder.
+std::string record_from_environment() {
+  const char* name = "RANKMESH_RECORD";
+  std::string value = environment_variable(name).value_or("");
+  if (value.empty() || value == "off") return value;
+  std::error_code error;
+  std::filesystem::create_directories(value, error);
+  if (!std::filesystem::is_directory(value, error) ||
+      ::access(value.c_str(), R_OK | W_OK | X_OK) != 0)
+    refuse_variable(name, "'off' or a folder in which files can be written", value);
+  return value;
 }
 
 }  // namespace
@@ -82,6 +97,8 @@ Settings Settings::from_environment() {
   read([&] { settings.stall = seconds_from_environment("RANKMESH_STALL"); });
   read([&] { settings.watchdog = flag_from_environment("RANKMESH_WATCHDOG"); });
   read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });
+  read([&] { settings.record = record_from_environment(); });
+  read([&] { settings.record_times = flag_from_environment("RANKMESH_RECORD_TIMES"); });
   read([&] { settings.log = log_choice_from_environment(); });
   read([&] { check_library("RANKMESH_NCCL_LIBRARY"); });
   if (!wrong.empty()) throw UsageError{wrong, variable_hint};

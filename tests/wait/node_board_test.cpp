@@ -225,7 +225,7 @@ TEST_CASE("one rank of the node reports a stall") {
 }
 
 TEST_CASE("readers never see parts of two texts") {
-  const auto text = std::make_unique<detail::PublishedText>();
+  const auto text = std::make_unique<PublishedText>();
   std::atomic<bool> is_over = false;
   std::thread writer{[&] {
     for (int i = 0; i < 20000; ++i)

@@ -29,6 +29,8 @@ struct RANKMESH_API Settings {
   std::optional<Deadline::Duration> stall{};     ///< RANKMESH_STALL, in seconds.
   std::optional<bool> watchdog{};                ///< RANKMESH_WATCHDOG: 0 or 1.
   std::optional<bool> check{};                   ///< RANKMESH_CHECK: 0 or 1.
+  std::string record{};                          ///< RANKMESH_RECORD: off, or a folder; or empty.
+  std::optional<bool> record_times{};            ///< RANKMESH_RECORD_TIMES: 0 or 1.
   LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
 
   /// Reads all variables. Local.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The layout of a record in memory and in a file, version 1. docs/record.md describes it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "rankmesh/base/published_text.hpp"
+
+/// The bytes of a record: a header, a ring of entries, then the groups as lines of JSON. One
+/// process writes them and others read them at any time, so every word that changes is atomic.
+namespace rankmesh::record::format {
+
+inline constexpr char magic[16] = "rankmesh.record";
+inline constexpr std::uint32_t version = 1;
+/// The header has this value in the byte order of its machine.
+inline constexpr std::uint32_t byte_order = 0x01020304;
+inline constexpr std::size_t entry_count = 4096;  ///< A power of two.
+inline constexpr std::size_t group_bytes = 256 << 10;
+/// The name of the file behind the memory, as /proc/PID/fd shows it.
+inline constexpr char memory_name[] = "rankmesh.record";
+inline constexpr char file_ending[] = ".rankmesh";
+
+/// The kind of an entry that is a mark and not a call.
+inline constexpr std::uint64_t mark_kind = 0xff;
+inline constexpr std::size_t mark_bytes = 32;
+
+/// A call or a mark. Only the state and the times change once `sequence` is written.
+struct alignas(64) Entry {
+  /// Bits 0-7: record::State; 8-63: the position among all entries, from 1. It is written last.
+  std::atomic<std::uint64_t> sequence;
+  std::atomic<std::uint64_t> kind;  ///< CallDescriptor::kind, or mark_kind.
+  /// CallDescriptor::detail. Of a mark, this word and the next three hold the text.
+  std::atomic<std::uint64_t> detail;
+  std::atomic<std::uint64_t> count;  ///< CallDescriptor::count.
+  /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the group, its line
+  /// from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured.
+  std::atomic<std::uint64_t> call;
+  std::atomic<std::uint64_t> reserved;
+  /// In units of the counter; 0 if no time was taken. `end` counts only if it is not less than
+  /// `begin` and `begin` is not 0.
+  std::atomic<std::uint64_t> begin;
+  std::atomic<std::uint64_t> end;
+};
+static_assert(sizeof(Entry) == 64);
+
+inline constexpr int group_shift = 40;
+inline constexpr int carrier_shift = 56;
+inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) - 1;
+inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
+inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
+/// The group of calls of groups that had no place in the list.
+inline constexpr std::uint64_t unknown_group = 0xffff;
+
+/// A value of the counter, and the monotonic clock of the node at the same moment.
+struct ClockPair {
+  std::atomic<std::uint64_t> version;  ///< Odd while the others are written.
+  std::atomic<std::uint64_t> counter;
+  std::atomic<std::int64_t> nanoseconds;
+};
+
+struct alignas(64) Header {
+  // What does not change.
+  char magic[16];
+  std::uint32_t version;
+  std::uint32_t byte_order;
+  std::uint32_t header_bytes;
+  std::uint32_t entry_bytes;
+  std::uint32_t entry_count;
+  std::uint32_t group_bytes;
+  std::uint64_t mesh_key;
+  std::int64_t world_size;
+  std::int64_t rank;
+  std::int64_t process_id;
+  std::uint64_t process_start;      ///< The start time in /proc/PID/stat; 0 if it is not known.
+  std::uint64_t process_namespace;  ///< The inode of /proc/PID/ns/pid; 0 if it is not known.
+  std::int64_t opened_at;           ///< In nanoseconds since 1970.
+  std::uint32_t has_all_times;      ///< 1: a time is taken for every call.
+  std::uint32_t counter_is_clock;   ///< 1: the counter is the monotonic clock itself.
+  char host[128];
+  char coordinates[256];
+  char mesh[512];
+
+  // What changes.
+  alignas(64) std::atomic<std::uint64_t> next;  ///< The last position that was begun, times 256.
+  /// A call reads the counter if `next` has none of these bits. Only the writer reads it.
+  std::uint64_t time_mask;
+  alignas(64) ClockPair first;  ///< When the record was opened.
+  ClockPair last;               ///< Later; the two pairs give the frequency of the counter.
+  /// What to add to the monotonic clock of this node to get that of node 0, and how far this sum
+  /// may be wrong, in nanoseconds.
+  std::atomic<std::int64_t> clock_offset;
+  std::atomic<std::int64_t> clock_error;
+  std::atomic<std::int32_t> node;
+  std::atomic<std::uint32_t> presence;  ///< record::Presence.
+  std::atomic<std::uint32_t> group_bytes_used;
+  /// `meshinfo trace --collect` writes both into its copies: record::Process, and when it was
+  /// observed on the monotonic clock of the node. They are 0 in the record itself.
+  std::uint32_t observed_process;
+  std::int64_t observed_at;
+  /// What the rank waits for, other than a call of a group. The time is that of the node's clock.
+  alignas(64) PublishedText wait;
+  PublishedText reason;  ///< Why an exception destroyed the mesh.
+};
+inline constexpr std::size_t header_bytes = 4096;
+static_assert(sizeof(Header) <= header_bytes);
+
+inline constexpr std::size_t total_bytes = header_bytes + entry_count * sizeof(Entry) + group_bytes;
+
+}  // namespace rankmesh::record::format

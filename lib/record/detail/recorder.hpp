@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The record of this rank in one mesh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/record/format.hpp"
+#include "rankmesh/record/record.hpp"
+#include "recorded_call.hpp"
+
+namespace rankmesh::detail {
+
+/// Owns the memory of a record: a memfd, which other processes of the same user open through
+/// /proc, or a file in a folder, which outlives the process.
+///
+/// Thread safety: the thread that uses the mesh calls the functions; stamp() also the watchdog.
+class RANKMESH_API Recorder {
+ public:
+  /// What a record says about its mesh and its rank.
+  struct Facts {
+    std::uint64_t mesh_key = 0;
+    std::int64_t world_size = 0;
+    Rank rank;
+    std::string mesh, coordinates, host;
+    std::uint64_t process_start = 0;      ///< See format::Header.
+    std::uint64_t process_namespace = 0;  ///< See format::Header.
+  };
+
+  /// Makes the record. Local.
+  /// @param folder  For the file; empty for a memfd.
+  /// @throws Error  The system refuses the memory or the file.
+  Recorder(const Facts& facts, const std::string& folder, bool has_all_times);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// Adds a group, or returns the one with this identity. Local.
+  /// @param self  The owner of this recorder, which the result keeps.
+  static Recording recording_of(const std::shared_ptr<Recorder>& self, const std::string& identity,
+                                const std::vector<std::string>& names, const RankSet& ranks);
+  /// Records a text, cut to record::format::mark_bytes bytes.
+  void mark(std::string_view text);
+  /// Publishes what the rank waits for, other than a call of a group.
+  void publish_wait(const std::string& activity);
+  void clear_wait();
+  /// Relates the clock of this node to that of node 0.
+  void set_clock(std::int32_t node, std::int64_t offset, std::int64_t error);
+  void leave(record::Presence how, std::string_view reason);
+  /// Relates the counter to the clock again.
+  void stamp();
+
+ private:
+  std::uint64_t group_number(const std::string& identity, const std::vector<std::string>& names,
+                             const RankSet& ranks);
+
+  int descriptor_ = -1;
+  record::format::Header* header_ = nullptr;
+  std::map<std::string, std::uint64_t> groups_;
+  std::mutex clock_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/recorder.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/hash.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace rankmesh::detail {
+namespace {
+
+namespace format = record::format;
+
+// Longer lists of ranks are left out: the members' own records say who is in the group.
+constexpr std::size_t longest_ranks = 8192;
+// A call reads the counter if its position is a multiple of 64.
+constexpr std::uint64_t sampled = 63 << 8;
+
+// Whether the frequency of the processor's counter is constant.
+bool has_constant_counter() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d >> 8 & 1) != 0;
+#elif defined(__aarch64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+template <std::size_t size>
+void copy_text(char (&to)[size], std::string_view text) {
+  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
+}
+
+std::string file_of(const Recorder::Facts& facts, const std::string& folder) {
+  return fmt::format("{}/{:016x}-rank{}{}", folder, facts.mesh_key, facts.rank.value(),
+                     format::file_ending);
+}
+
+// Returns a descriptor of a file with the size of a record. A file gets its blocks at once, because
+// a full disk would otherwise end the process at some later store.
+int make_file(const Recorder::Facts& facts, const std::string& folder) {
+  const std::string path = folder.empty() ? "" : file_of(facts, folder);
+  const int descriptor =
+      folder.empty()
+          ? ::memfd_create(format::memory_name, MFD_CLOEXEC)
+          : ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  int code = errno;
+  if (descriptor >= 0) {
+    constexpr auto bytes = static_cast<off_t>(format::total_bytes);
+    code = ::fchmod(descriptor, S_IRUSR | S_IWUSR) != 0 ? errno : 0;
+    if (code == 0 && ::ftruncate(descriptor, bytes) != 0) code = errno;
+    if (code == 0 && !folder.empty()) code = ::posix_fallocate(descriptor, 0, bytes);
+    if (code == 0) return descriptor;
+    ::close(descriptor);
+    if (!folder.empty()) ::unlink(path.c_str());
+  }
+  throw Error{
+      fmt::format("the record {} cannot be made: {}", path, std::system_category().message(code)),
+      "free memory or disk space, or set RANKMESH_RECORD=off"};
+}
+
+}  // namespace
+
+Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_times)
+    : descriptor_{make_file(facts, folder)} {
+  void* const memory =
+      ::mmap(nullptr, format::total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (memory == MAP_FAILED) {
+    const int code = errno;
+    ::close(descriptor_);
+    throw Error{
+        fmt::format("the record cannot be mapped: {}", std::system_category().message(code)),
+        "raise the limit of the address space, or set RANKMESH_RECORD=off"};
+  }
+  header_ = new (memory) format::Header{};
+  header_->version = format::version;
+  header_->byte_order = format::byte_order;
+  header_->header_bytes = format::header_bytes;
+  header_->entry_bytes = sizeof(format::Entry);
+  header_->entry_count = format::entry_count;
+  header_->group_bytes = format::group_bytes;
+  header_->mesh_key = facts.mesh_key;
+  header_->world_size = facts.world_size;
+  header_->rank = facts.rank.value();
+  header_->process_id = ::getpid();
+  header_->process_start = facts.process_start;
+  header_->process_namespace = facts.process_namespace;
+  header_->opened_at = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
+  header_->has_all_times = has_all_times ? 1 : 0;
+  header_->counter_is_clock = has_constant_counter() ? 0 : 1;
+  header_->time_mask = has_all_times ? 0 : sampled;
+  copy_text(header_->host, facts.host);
+  copy_text(header_->coordinates, facts.coordinates);
+  copy_text(header_->mesh, facts.mesh);
+  header_->first.counter = read_counter(*header_);
+  header_->first.nanoseconds = monotonic_nanoseconds();
+  stamp();
+  // Last: a reader that finds it finds the rest.
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(header_->magic, format::magic, sizeof header_->magic);
+}
+
+Recorder::~Recorder() {
+  ::munmap(header_, format::total_bytes);
+  ::close(descriptor_);
+}
+
+Recording Recorder::recording_of(const std::shared_ptr<Recorder>& self, const std::string& identity,
+                                 const std::vector<std::string>& names, const RankSet& ranks) {
+  if (self == nullptr) return {};
+  return {self->header_, self->group_number(identity, names, ranks) << format::group_shift, self};
+}
+
+// The groups are lines of JSON, because names of dynamic groups may hold any character.
+std::uint64_t Recorder::group_number(const std::string& identity,
+                                     const std::vector<std::string>& names, const RankSet& ranks) {
+  const auto known = groups_.find(identity);
+  if (known != groups_.end()) return known->second;
+  std::string members = ranks.to_string();
+  if (members.size() > longest_ranks) members.clear();
+  const nlohmann::json line{
+      {"identity", fmt::format("{:016x}", hash_bytes(identity + "|" + ranks.to_string()).low)},
+      {"names", names},
+      {"size", ranks.size()},
+      {"ranks", members}};
+  const std::string text =
+      line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::uint32_t used = header_->group_bytes_used.load(std::memory_order_relaxed);
+  const std::uint64_t number = groups_.size();
+  if (number >= format::unknown_group || used + text.size() > format::group_bytes)
+    return format::unknown_group;
+  auto* const lines = reinterpret_cast<char*>(header_) + format::header_bytes +
+                      format::entry_count * sizeof(format::Entry);
+  std::memcpy(lines + used, text.data(), text.size());
+  header_->group_bytes_used.store(used + static_cast<std::uint32_t>(text.size()),
+                                  std::memory_order_release);
+  groups_.emplace(identity, number);
+  return number;
+}
+
+void Recorder::mark(std::string_view text) {
+  char bytes[format::mark_bytes] = {};
+  // A character of several bytes is not cut in two.
+  std::size_t size = std::min(text.size(), sizeof bytes);
+  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
+    --size;
+  std::memcpy(bytes, text.data(), size);
+  std::uint64_t words[format::mark_bytes / 8];
+  std::memcpy(words, bytes, sizeof words);
+  CallDescriptor first;
+  first.kind = format::mark_kind;
+  first.detail = words[0];
+  first.count = static_cast<std::int64_t>(words[1]);
+  // A mark is not over before its last word is written.
+  format::Entry& entry = add_entry(*header_, first, words[2], record::State::issued);
+  entry.reserved.store(words[3], std::memory_order_relaxed);
+  take_time(*header_, entry);
+  set_state(*header_, entry, record::State::ended);
+}
+
+void Recorder::publish_wait(const std::string& activity) {
+  header_->wait.write(0, monotonic_nanoseconds(), activity);
+  stamp();
+}
+
+void Recorder::clear_wait() { header_->wait.clear(); }
+
+void Recorder::set_clock(std::int32_t node, std::int64_t offset, std::int64_t error) {
+  header_->node = node;
+  header_->clock_offset = offset;
+  header_->clock_error = error;
+}
+
+void Recorder::leave(record::Presence how, std::string_view reason) {
+  stamp();
+  header_->reason.write(0, monotonic_nanoseconds(), reason);
+  header_->presence.store(static_cast<std::uint32_t>(how), std::memory_order_release);
+}
+
+void Recorder::stamp() {
+  const std::unique_lock lock{clock_, std::try_to_lock};
+  if (!lock) return;  // the other thread does it
+  format::ClockPair& pair = header_->last;
+  const std::uint64_t version = pair.version.load(std::memory_order_relaxed);
+  pair.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  pair.counter.store(read_counter(*header_), std::memory_order_relaxed);
+  pair.nanoseconds.store(monotonic_nanoseconds(), std::memory_order_relaxed);
+  pair.version.store(version + 2, std::memory_order_release);
+}
+
+}  // namespace rankmesh::detail
