@@ -165,9 +165,7 @@ std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   return std::make_unique<StreamPending>(own.stream, comm_.get());
 }
 
-std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
-  return end_of_work(stream);
-}
+std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) { return end_of_work(stream); }
 
 void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
   wait_for(stream, comm_.get(), comm_->name(), deadline);
