@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/detail/process_identity.hpp"
 #include "board_slot.hpp"
-#include "process_identity.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/export.hpp"
