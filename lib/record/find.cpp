@@ -124,7 +124,7 @@ std::vector<Source> sources_in(const std::filesystem::path& path) {
   return sources;
 }
 
-std::vector<std::byte> copy(const Source& source) {
+std::vector<std::byte> copy_observed(const Source& source) {
   std::vector<std::byte> bytes = copy(source.path);
   // What `meshinfo trace --collect` has observed on the node of the process stays.
   std::uint32_t observed = 0;
@@ -139,7 +139,7 @@ Records read_all(std::span<const Source> sources) {
   std::exception_ptr first;
   for (const Source& source : sources) {
     try {
-      result.records.push_back(read(copy(source), source.path));
+      result.records.push_back(read(copy_observed(source), source.path));
     } catch (const Error& error) {
       if (first == nullptr) first = std::current_exception();
       result.remarks.push_back(error.message());

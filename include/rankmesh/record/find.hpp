@@ -38,7 +38,7 @@ struct Source {
 
 /// Copies a record together with what the system says about its process.
 /// @throws UsageError, DataError  See copy() in rankmesh/record/read.hpp.
-[[nodiscard]] RANKMESH_API std::vector<std::byte> copy(const Source& source);
+[[nodiscard]] RANKMESH_API std::vector<std::byte> copy_observed(const Source& source);
 
 /// What the sources contain.
 struct Records {
