@@ -12,7 +12,7 @@ namespace rankmesh::record::detail {
 namespace {
 
 // MPI numbers ranks with an int.
-constexpr std::int64_t most_ranks = std::int64_t{1} << 31;
+constexpr std::int64_t largest_world = std::int64_t{1} << 31;
 constexpr std::int64_t latest = std::int64_t{1} << 62;
 
 template <class Number>
@@ -31,7 +31,7 @@ bool is_within(std::int64_t number, std::int64_t end) { return number >= 0 && nu
 
 // Returns the name of the first field with an impossible value; null if there is none.
 const char* wrong_field(const format::Header& header) {
-  if (header.world_size < 1 || header.world_size > most_ranks) return "world_size";
+  if (header.world_size < 1 || header.world_size > largest_world) return "world_size";
   if (!is_within(header.rank, header.world_size)) return "rank";
   if (header.process_id < 1) return "process_id";
   if (!is_within(header.opened_at, latest)) return "opened_at";

@@ -199,10 +199,10 @@ std::optional<std::size_t> FamilyActivity::most_often_last() const {
   return most->first;
 }
 
-Activity activity_between(std::span<const Record> before, std::span<const Record> now) {
+JobActivity activity_between(std::span<const Record> before, std::span<const Record> now) {
   const std::vector<Interval> intervals = intervals_of(before, now);
   Families families;
-  Activity result;
+  JobActivity result;
   std::int64_t ranks = 0;
   for (std::size_t r = 0; r < now.size(); ++r) {
     if (!intervals[r].is_known) continue;

@@ -143,7 +143,7 @@ void add_waiting(std::span<const Record> now, std::size_t most, Document& docume
 
 Document follow(std::span<const Record> before, std::span<const Record> now,
                 std::size_t most_lines) {
-  record::Activity activity = record::activity_between(before, now);
+  record::JobActivity activity = record::activity_between(before, now);
   std::ranges::stable_sort(activity.families, std::ranges::greater{},
                            &FamilyActivity::waited_share);
   using enum Table::Align;

@@ -58,7 +58,7 @@ struct FamilyActivity {
 };
 
 /// What a job did between two readings of its records.
-struct Activity {
+struct JobActivity {
   double seconds = 0;                    ///< Between the readings, the mean over the ranks.
   std::vector<FamilyActivity> families;  ///< In the order of their names.
 };
@@ -84,7 +84,7 @@ struct Activity {
 /// where it costs time, and not how often in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
-[[nodiscard]] RANKMESH_API Activity activity_between(std::span<const Record> before,
-                                                     std::span<const Record> now);
+[[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,
+                                                        std::span<const Record> now);
 
 }  // namespace rankmesh::record
