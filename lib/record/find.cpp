@@ -114,7 +114,7 @@ std::vector<Source> sources_in(const std::filesystem::path& path) {
       sources.push_back({entry->path().string()});
   if (error)
     throw UsageError{
-        fmt::format("the folder '{}' cannot be read: {}", path.string(), error.message()),
+        fmt::format("'{}' cannot be read: {}", path.string(), error.message()),
         "give a process id, a folder of records, or nothing"};
   if (sources.empty())
     throw UsageError{
