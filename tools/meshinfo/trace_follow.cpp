@@ -18,6 +18,9 @@ namespace {
 
 namespace record = rankmesh::record;
 
+// Ranks relate their clocks several times per second, in seconds.
+constexpr double longest_silence = 2;
+
 volatile std::sig_atomic_t is_interrupted = 0;
 
 // Waits for some seconds, or until the user presses Ctrl-C.
@@ -40,6 +43,12 @@ bool goes_on(const record::Record& record) {
   return record.presence == record::Presence::open && record.process != record::Process::ended;
 }
 
+// Whether a record was read at another time than before. Copies are read at the same time for ever,
+// and so are the records of processes that have ended on other nodes.
+bool have_changed(const Records& before, const Records& now) {
+  return !std::ranges::equal(before, now, {}, &record::Record::read_at, &record::Record::read_at);
+}
+
 // Returns nothing if the job has ended, and its records with it.
 Records read_again(const TraceOptions& options) {
   try {
@@ -57,11 +66,13 @@ void follow(const TraceOptions& options) {
   Output output{""};
   Records before = read_records(options);
   std::signal(SIGINT, [](int) { is_interrupted = 1; });
+  double unchanged = 0;
   for (bool is_first = true;; is_first = false) {
     wait_for(*options.interval);
     if (is_interrupted != 0) return;
     Records now = read_again(options);
-    if (std::ranges::none_of(now, goes_on)) break;
+    unchanged = have_changed(before, now) ? 0 : unchanged + *options.interval;
+    if (std::ranges::none_of(now, goes_on) || unchanged >= longest_silence) break;
     if (redraws)
       output.write("\x1b[H\x1b[J");  // to the corner, and clear the rest
     else if (is_text && !is_first)
@@ -70,7 +81,8 @@ void follow(const TraceOptions& options) {
           options.output, output);
     before = std::move(now);
   }
-  if (is_text) output.write("The job has ended.\n");
+  if (is_text)
+    output.write(unchanged > 0 ? "The records do not change any more.\n" : "The job has ended.\n");
   output.finish();
 }
 
