@@ -30,6 +30,7 @@ int repeats = 10'000;
 class NullTransport final : public Transport {
  public:
   explicit NullTransport(std::string_view name) : name_{name} {}
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] bool supports(const Call&) const override { return true; }
   [[gnu::noinline]] void run(const Call&, Waiter&) override { ++served; }

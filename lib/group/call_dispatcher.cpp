@@ -63,6 +63,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       size_{connection_->size()},
       router_{runtime_->facts.routes, connection_->host(), connection_->group,
               name_in_routes(name_, connection_->group)} {
+  recording = &connection_->recordings.host;
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();
   published_call = &board.own_call();
@@ -217,7 +218,9 @@ void CallDispatcher::run_lowered(const Call& call) {
 }
 
 void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
-  WaitPoint point = wait_point(call);
+  std::uint64_t number = 0;
+  WaitPoint point = wait_point(call, &number);
+  RecordedCall recorded = record(call, number, transport_for(call), 0);
   auto pending = transport_for(call).start_to_wait(call);
   point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
@@ -234,6 +237,7 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
           return false;
         },
         point, Deadline{duration});
+    recorded.end();
   } catch (const UsageError&) {
     throw;  // a message of another length: the operation is complete
   } catch (const Error& error) {
@@ -272,7 +276,9 @@ void CallDispatcher::run_on_device(const Call& call) {
   DeviceTransport& device = *connection_->device();
   if (!runtime_->batch.is_open()) {
     compare_on_device(call);
-    return breaking_on_failure([&] { device.run(call, *this); });
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { device.run(call, *this); });
+    return follow(std::move(recorded), call.stream);
   }
   if (call.rows != 1 && size_ > 1)
     throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
@@ -300,14 +306,23 @@ void CallDispatcher::finish(const Comparison& comparison) {
   wait(comparison.point, [&] { return comparison.pending->test(); });
 }
 
-void CallDispatcher::issue(const DeferredCall& deferred) {
+RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   const Call call = deferred.call();
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
-  if (operation == nullptr)
-    return breaking_on_failure([&] { connection_->device()->run(call, *this); });
+  if (operation == nullptr) {
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { connection_->device()->run(call, *this); });
+    return recorded;
+  }
   operation->is_deferred = false;
   start_on_host(call, *operation);
   runtime_->in_flight.add(operation);
+  return {};
+}
+
+void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
+  if (connection_->recordings.device.record == nullptr) return;
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
@@ -336,12 +351,16 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
         fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
         "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
+  std::uint64_t number = 0;
   operation->connection = connection_;
-  operation->point = wait_point(call);
+  operation->point = wait_point(call, &number);
   operation->stream = call.stream;
   operation->is_on_device = on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
+  operation->recorded = on_device
+                            ? record_on_device(call, record::format::async_bit)
+                            : record(call, number, transport_for(call), record::format::async_bit);
   if (is_batched) {
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};
@@ -361,9 +380,27 @@ WaitPoint CallDispatcher::point_of_message(const Call& call) const {
   return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
 }
 
-WaitPoint CallDispatcher::wait_point(const Call& call) {
+WaitPoint CallDispatcher::wait_point(const Call& call, std::uint64_t* number) {
   if (is_point_to_point(call.operation)) return point_of_message(call);
-  return collective_point(call, connection_->next_call());
+  const std::uint64_t next = connection_->next_call();
+  if (number != nullptr) *number = next;
+  return collective_point(call, next);
+}
+
+RecordedCall CallDispatcher::record(const Call& call, std::uint64_t number,
+                                    const Transport& transport, std::uint64_t bits) const {
+  return {connection_->recordings.host, describe_completely(call), number,
+          transport.carrier(),          record::State::issued,     bits};
+}
+
+RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {
+  const bool is_message = is_point_to_point(call.operation);
+  return {connection_->recordings.device,
+          describe_completely(call),
+          is_message ? 0 : connection_->next_device_call(),
+          record::Carrier::nccl,
+          record::State::inside,
+          bits};
 }
 
 // All members that wait in this operation compute the same key.

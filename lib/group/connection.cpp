@@ -16,8 +16,9 @@ Transport* HostTransports::find(std::string_view name) const {
 
 Connection::Connection(GroupDescription description, mpi::Communicator owned,
                        mpi::CommunicatorView comm, HostTransports host,
-                       std::unique_ptr<DeviceTransport> device)
+                       std::unique_ptr<DeviceTransport> device, Recordings recordings_of_calls)
     : group{std::move(description)},
+      recordings{std::move(recordings_of_calls)},
       size_{group.ranks.size()},
       owned_{std::move(owned)},
       comm_{comm},

@@ -87,9 +87,12 @@ void OpenBatch::end(const Deadline& deadline) {
   FirstFailure failure;
   failure.guard([&] { compare(calls); });
   std::vector<Connection*> in_batch;  // whose operations NCCL has taken
+  std::vector<std::pair<const DeferredCall*, RecordedCall>> recorded;
   for (const DeferredCall& call : calls) {
-    const bool is_issued =
-        !failure.happened() && failure.guard([&] { call.dispatcher().issue(call); });
+    const bool is_issued = !failure.happened() && failure.guard([&] {
+      RecordedCall record = call.dispatcher().issue(call);
+      if (call.operation() == nullptr) recorded.emplace_back(&call, std::move(record));
+    });
     Connection& connection = call.dispatcher().connection();
     if (is_issued && call.operation() == nullptr && connection.size() > 1)
       in_batch.push_back(&connection);
@@ -104,6 +107,8 @@ void OpenBatch::end(const Deadline& deadline) {
         for (Connection* connection : in_batch) connection->mark_broken(error);
         throw;
       }
+      for (auto& [call, record] : recorded)
+        call->dispatcher().follow(std::move(record), call->call().stream);
     });
   }
   failure.rethrow();

@@ -44,6 +44,7 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
   operation.failure = why.message();
+  operation.recorded = {};
   operation.connection->mark_broken(why);
   leak_memory(operation);
   forget(operation);
@@ -55,6 +56,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   if (operation.is_deferred) return false;
   if (operation.pending == nullptr) return true;
   const auto end = [&] {
+    operation.recorded.end();
     operation.pending.reset();
     operation.kept.reset();
     forget(operation);

@@ -100,6 +100,8 @@ void Mesh::close() {
     throw;
   }
   control.leave(detail::Presence::closed);
+  state.runtime->device_calls.look();
+  state.runtime->device_calls.clear();
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
@@ -118,6 +120,7 @@ void Mesh::close() {
 
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
+  state.runtime->device_calls.clear();
   if (state.device) state.device->abort(state.connections);
   // The transports stay until close(), because operations in flight refer to their communicators.
   for (const auto& connection : state.connections)

@@ -12,6 +12,7 @@
 
 #include "base/detail/error_in_flight.hpp"
 #include "detail/open_board.hpp"
+#include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -151,7 +152,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
 
 // Gives the mesh a number that differs from those of other meshes.
 void agree_on_key(ControlPlane& control) {
-  std::uint64_t key = std::random_device{}();
+  std::random_device random;
+  std::uint64_t key = std::uint64_t{random()} << 32 | random();
   mpi::check(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, control.comm().native()), "MPI_Bcast");
   control.key_of_mesh = key;
 }
@@ -254,6 +256,7 @@ MeshState::~MeshState() {
   control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
   if (!runtime->is_closed) tell_peers();
   runtime->in_flight.abandon();
+  runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
   if (device != nullptr) device->abort(connections);
@@ -282,9 +285,11 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   monitored_barrier(control->comm(), control->monitor,
                     WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
                     control->deadline());
-  if (options.check.value_or(false)) agree_on_key(*control);
+  agree_on_key(*control);
+  control->open_record(detail::open_record(*control, *local.plan, description, local.settings));
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
+  relate_clocks(*control, placement, node);
   control->open_board(detail::open_board(placement, node, *control),
                       local.settings.watchdog.value_or(true));
   auto shared =
@@ -300,11 +305,12 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
+    Recordings recordings = recordings_of(*control, plan.groups[g], devices.backend != nullptr);
     HostTransports host = host_transports(plan.groups[g], comms[g], options, *control,
-                                          shared->make_transport(plan.groups[g]));
-    connections.push_back(
-        std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
-                                     std::move(host), std::move(devices.transports[g])));
+                                          shared->make_transport(plan.groups[g], recordings.host));
+    connections.push_back(std::make_shared<Connection>(
+        std::move(plan.groups[g]), std::move(owned[g]), comms[g], std::move(host),
+        std::move(devices.transports[g]), std::move(recordings)));
   }
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   for (const auto& [name, group] : plan.coordinators)

@@ -15,6 +15,8 @@ using record::Time;
 
 /// A call without times was over before the rank noticed that it has to wait, so it was short.
 constexpr double longest_estimate = 10'000;
+/// The length of a call whose begin follows from the ends of the others.
+constexpr Time shortest_call = 500;
 
 /// A moment at which the record knows where the rank was.
 struct Known {
@@ -38,6 +40,8 @@ std::optional<Time> inferred_arrival(std::span<const Record> records, record::Ca
     if (theirs.begin && theirs.end && theirs.state == record::State::ended)
       first = std::min(first.value_or(*theirs.end), *theirs.end);
   }
+  // Its own part takes a moment.
+  if (first) *first -= shortest_call;
   return first;
 }
 
@@ -107,7 +111,7 @@ class Estimates {
       const Time latest = next[i + 1].value_or(record_.read_at);
       if (entry.inferred && *entry.inferred >= before.value_or(*entry.inferred) &&
           *entry.inferred <= latest)
-        entry.known = {entry.inferred, entry.inferred};
+        entry.known = {entry.inferred, std::min(*entry.inferred + shortest_call, latest)};
       else
         entry.inferred.reset();
       if (entry.known.until) before = entry.known.until;
@@ -161,7 +165,9 @@ class Estimates {
       bar.end = record_.read_at;
     else if (call.end)
       bar.end = *call.end;
-    else if (!entry.inferred && !call.is_captured)
+    else if (entry.inferred)
+      bar.end = *entry.known.until;
+    else if (!call.is_captured)
       bar.end = bar.begin + std::min(gap_, time_after(i) - bar.begin) / 2;
     bar.end = std::max(bar.begin, bar.end);
     bars_[entry.call] = bar;

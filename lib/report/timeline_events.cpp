@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Trace Event Format.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -58,8 +60,15 @@ class EventWriter {
     is_first_ = false;
   }
 
-  [[nodiscard]] double microseconds(Time time) const {
-    return static_cast<double>(time - origin_) / 1e3;
+  [[nodiscard]] double microseconds(Time time) const { return as_microseconds(time - origin_); }
+
+  /// Perfetto multiplies by 1,000 and cuts the fraction. The result of that is exact, because calls
+  /// that overlap by a nanosecond would not nest.
+  static double as_microseconds(Time nanoseconds) {
+    double result = static_cast<double>(nanoseconds) / 1e3;
+    while (static_cast<Time>(result * 1e3) < nanoseconds)
+      result = std::nextafter(result, std::numeric_limits<double>::infinity());
+    return result;
   }
 
   [[nodiscard]] Event other_data() const {
@@ -99,8 +108,9 @@ class EventWriter {
     return first_process_ + record.node;
   }
 
-  /// An arrow leaves its call when the call begins, and reaches the other call then, or when that
-  /// one begins later. Arrows that would lead back in time are left out.
+  /// An arrow leaves its call when the call begins. It reaches the other call a nanosecond later,
+  /// or when that one begins later still: viewers sort events by time, and need the start first.
+  /// Arrows that would lead back in time are left out.
   void place_flows() {
     std::vector<std::vector<const detail::Bar*>> bar_of;
     for (std::size_t r = 0; r < records_.size(); ++r) {
@@ -113,10 +123,11 @@ class EventWriter {
     for (const detail::Arrow& arrow : detail::arrows_of(records_, bars_, matching_)) {
       const detail::Bar& from = *bar_of[arrow.from.record][arrow.from.call];
       const detail::Bar& to = *bar_of[arrow.to.record][arrow.to.call];
-      if (from.begin > to.end) continue;
+      const Time arrival = std::max(from.begin + 1, to.begin);
+      if (arrival >= to.end && arrival > to.begin) continue;
       ++id;
       flows_[arrow.from.record][arrow.from.call].push_back({id, true, from.begin});
-      flows_[arrow.to.record][arrow.to.call].push_back({id, false, std::max(from.begin, to.begin)});
+      flows_[arrow.to.record][arrow.to.call].push_back({id, false, arrival});
     }
   }
 
@@ -169,8 +180,13 @@ class EventWriter {
       if (bar.call == detail::Bar::wait) continue;
       auto& ends = flows_[r][bar.call];
       std::ranges::stable_sort(ends, {}, &FlowEnd::time);
+      bool is_divided = false;
       for (const FlowEnd& end : ends) {
         write_marks_before(end.time);
+        if (!end.is_start && end.time > bar.begin && !is_divided) {
+          write_rest(record.calls[bar.call], end.time, bar.end, place);
+          is_divided = true;
+        }
         write_flow(end, place);
       }
     }
@@ -198,11 +214,43 @@ class EventWriter {
     emit(event);
   }
 
+  /// Perfetto turns an arrow around if the call that it leads to began first. The part of that call
+  /// after the wait is therefore an event inside it, which also shows how long the wait was.
+  void write_rest(const Call& call, Time begin, Time end, const Event& place) {
+    const char* name = "last member has come";
+    switch (call.descriptor.operation()) {
+      case Operation::broadcast:
+      case Operation::scatter:
+        name = "root has come";
+        break;
+      case Operation::recv:
+      case Operation::send_recv:
+        name = "message is sent";
+        break;
+      case Operation::barrier:
+      case Operation::reduce:
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::gather:
+      case Operation::all_to_all:
+      case Operation::send:
+        break;
+    }
+    Event event = place;
+    event.update({{"ph", "X"},
+                  {"cat", "after the wait"},
+                  {"name", name},
+                  {"ts", microseconds(begin)},
+                  {"dur", as_microseconds(end - begin)}});
+    emit(event);
+  }
+
   void write_bar(const Record& record, const detail::Bar& bar, const Event& place) {
     Event event = place;
     event.update({{"ph", "X"},
                   {"ts", microseconds(bar.begin)},
-                  {"dur", static_cast<double>(bar.end - bar.begin) / 1e3}});
+                  {"dur", as_microseconds(bar.end - bar.begin)}});
     if (bar.call == detail::Bar::wait) {
       event.update({{"cat", "wait"},
                     {"name", record.wait->text + " (not over)"},

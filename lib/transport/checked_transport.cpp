@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "detail/kept_call.hpp"
+#include "detail/record_call.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
@@ -112,6 +113,7 @@ void CheckedTransport::run(const Call& call, Waiter& waiter) {
 }
 
 void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
+  detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
   const auto exchange = messages_.begin(call, {});
   try {
     wait_for(messages_, *exchange, call, 0, waiter);
@@ -121,15 +123,22 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
   }
   // This rank must not block inside MPI: the other end may need another message of this rank first,
   // which makes progress only in calls of rankmesh.
+  recorded.enter();
   wait_for_operation(mpi_.start(call), call, 0, waiter);
+  recorded.end();
 }
 
 void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   if (inside_ != nullptr) {
     if (!options_.has_deadline) return inside_->run(call, waiter);
+    detail::RecordedCall recorded =
+        detail::record_call(waiter, call, shared_->calls() + 1, carrier());
     auto pending = inside_->start_to_wait(call);
-    return wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
+    wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
+    return recorded.end();
   }
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, exchange_->calls() + 1, carrier());
   bool any_is_async = false;
   const auto comparison = exchange_->begin(
       call, options_.has_deadline, [&any_is_async](bool is_async) { any_is_async = is_async; });
@@ -141,8 +150,10 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   }
   mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
   // All members have come to the call, so MPI may block.
-  if (!any_is_async) return mpi_.run(call, waiter);
+  if (!any_is_async) return mpi_.run_recorded(call, waiter, recorded);
+  recorded.enter();
   wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
+  recorded.end();
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {

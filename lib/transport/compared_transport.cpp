@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "detail/kept_call.hpp"
+#include "detail/record_call.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
@@ -62,14 +63,18 @@ class ComparedPending final : public Pending {
 
 void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return mpi_.run(call, waiter);
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, comparison_.calls() + 1, carrier());
   const shm::Meeting meeting{call, false};
   comparison_.meet(meeting, waiter);
   mpi_.set_calls(comparison_.calls() - 1);
-  if (!meeting.any_is_async) return mpi_.run(call, waiter);
+  if (!meeting.any_is_async) return mpi_.run_recorded(call, waiter, recorded);
   // MPI does not match a blocking collective with a non-blocking one.
+  recorded.enter();
   auto pending = mpi_.start(call);
   run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); },
               pending);
+  recorded.end();
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {

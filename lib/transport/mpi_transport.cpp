@@ -8,6 +8,7 @@
 
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
+#include "detail/record_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -97,10 +98,22 @@ bool MpiTransport::supports(const Call& call) const {
 }
 
 void MpiTransport::run(const Call& call, Waiter& waiter) {
+  const bool is_message = is_point_to_point(call.operation);
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
+  run_recorded(call, waiter, recorded);
+}
+
+void MpiTransport::run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded) {
   if (!is_point_to_point(call.operation)) ++calls_;
-  if (waiter.published_call == nullptr) return carry(call);
-  const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation, calls_};
-  carry(call);
+  recorded.enter();
+  if (waiter.published_call == nullptr) {
+    carry(call);
+  } else {
+    const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation, calls_};
+    carry(call);
+  }
+  recorded.end();
 }
 
 void MpiTransport::carry(const Call& call) {

@@ -28,6 +28,19 @@ BoardSlot* slot_at(std::byte* memory, std::size_t slot) {
   return reinterpret_cast<BoardSlot*>(memory + header_bytes) + slot;
 }
 
+record::Presence recorded(Presence presence) {
+  switch (presence) {
+    case Presence::closed:
+      return record::Presence::closed;
+    case Presence::destroyed:
+      return record::Presence::destroyed;
+    case Presence::failed:
+      return record::Presence::failed;
+    default:
+      return record::Presence::open;
+  }
+}
+
 struct flock lock_of(std::size_t slot) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -48,12 +61,13 @@ std::int64_t NodeBoard::now() {
 }
 
 NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor,
-                     std::vector<Rank> ranks, Rank self)
+                     std::vector<Rank> ranks, Rank self, std::shared_ptr<Recorder> recorder)
     : owner_{std::move(owner)},
       memory_{memory},
       descriptor_{descriptor},
       ranks_{std::move(ranks)},
-      self_{self} {
+      self_{self},
+      recorder_{std::move(recorder)} {
   // Zeroed memory is a valid slot: all members are atomic numbers.
   BoardSlot& slot = *slot_of(self);
   own_call_ = &slot.call;
@@ -135,6 +149,7 @@ std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity)
   const std::lock_guard lock{mutex_};
   if (published_ != 0) return 0;
   slot_of(self_)->wait.write(key, now(), activity);
+  if (recorder_ != nullptr) recorder_->publish_wait(activity);
   return published_ = ++last_number_;
 }
 
@@ -143,6 +158,7 @@ void NodeBoard::clear(std::uint64_t number) {
   if (number == 0 || number != published_) return;
   published_ = 0;
   slot_of(self_)->wait.clear();
+  if (recorder_ != nullptr) recorder_->clear_wait();
 }
 
 void NodeBoard::leave(Presence how, const std::string& reason) {
@@ -151,6 +167,7 @@ void NodeBoard::leave(Presence how, const std::string& reason) {
   if (slot.presence != Presence::open || ::getpid() != identity_.process) return;
   if (!reason.empty()) slot.reason.write(0, now(), reason);
   slot.presence = how;
+  if (recorder_ != nullptr) recorder_->leave(recorded(how), reason);
   OpenBoards::instance().remove(*this);
   close_descriptor();
 }
@@ -262,6 +279,7 @@ bool NodeBoard::claim_stall_report(std::int64_t since) const {
 }
 
 double NodeBoard::watch_call() {
+  if (recorder_ != nullptr) recorder_->stamp();
   const std::uint64_t sequence = own_call_->sequence.load(std::memory_order_relaxed);
   if (sequence % 2 == 0) return 0;
   const std::int64_t time = now();

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
+#include <random>
 #include <string>
 
 #include "record/records.hpp"
@@ -425,6 +427,41 @@ TEST_CASE("records in any order, twice, or with nonsense in them") {
   job.records[3].rank = -5;
   job.records[0].world_size = -1;
   CHECK(!job.diagnose().findings.empty());
+}
+
+TEST_CASE("random records are diagnosed without an error") {
+  std::mt19937 random{7};
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
+  for (int round = 0; round < 400; ++round) {
+    Job job{2, 3};
+    for (Record& record : job.records) {
+      record.presence = static_cast<Presence>(below(4));
+      record.process = static_cast<Process>(below(5));
+      record.calls_made = below(40);
+      if (below(4) == 0) record.groups[below(3)].ranks = RankSet::range(below(9), below(9));
+      if (below(4) == 0) record.groups.erase(record.groups.begin());
+      if (below(4) == 0) record.wait = Wait{below(2) == 0 ? "close()" : "tp.barrier, call 1", 3};
+      for (std::uint32_t i = below(20); i > 0; --i) {
+        CallDescriptor descriptor =
+            message(static_cast<Operation>(below(12)), below(7), below(3), below(3), below(7));
+        descriptor.detail |= std::uint64_t{below(2)} << 48;
+        record.calls.push_back(
+            {.sequence = below(30),
+             .state = static_cast<rankmesh::record::State>(1 + below(4)),
+             .carrier = static_cast<Carrier>(below(4)),
+             .is_async = below(3) == 0,
+             .is_captured = below(9) == 0,
+             .group = below(5),
+             .number = below(6),
+             .descriptor = descriptor,
+             .begin = below(2) == 0 ? std::optional<Time>{below(200)} : std::nullopt});
+      }
+      if (below(9) == 0) record.rank = below(9);
+    }
+    CHECK(!job.diagnose().findings.empty());
+  }
 }
 
 TEST_CASE("durations for people") {

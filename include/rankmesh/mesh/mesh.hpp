@@ -123,6 +123,11 @@ class RANKMESH_API Mesh {
   /// Makes progress on all asynchronous operations in flight on host memory. Local; never blocks.
   void progress();
 
+  /// Adds a text to the record of this rank's calls, for example the number of the training step.
+  /// `meshinfo trace` shows it between the calls. Local; does nothing if RANKMESH_RECORD is off.
+  /// @param text  Bytes after the first 32 are cut off.
+  void mark(std::string_view text);
+
   /// Allocates symmetric host memory. Each rank gets `count` zeroed elements in a segment that all
   /// ranks of the node have mapped. Members of a group can then read each other's buffers directly,
   /// without an intermediate copy. Collective over the mesh; blocks.

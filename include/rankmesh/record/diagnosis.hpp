@@ -115,9 +115,10 @@ struct Diagnosis {
 ///   waits are ignored if they began after the records of all ranks that they wait for were read.
 ///
 /// The function reads nothing but the records, has no side effects, and throws nothing but
-/// std::bad_alloc. The time is linear in the number of calls, plus for each distinct call in which
-/// ranks wait the number of members of its group. For 10,000 ranks with 4,096 calls each it takes
-/// a few seconds, and 8 bytes per call.
+/// std::bad_alloc. Ranks, groups and numbers may be nonsense, but enumerations and operations must
+/// have valid values. The time is linear in the number of calls, plus for each distinct call in
+/// which ranks wait the number of members of its group. For 10,000 ranks with 4,096 calls each it
+/// takes a few seconds, and 8 bytes per call.
 /// @param records  records with the same mesh_key. If two records have the same rank, the second
 /// one is ignored.
 [[nodiscard]] RANKMESH_API Diagnosis diagnose(std::span<const Record> records);

@@ -23,7 +23,7 @@ namespace rankmesh::report {
 ///   `estimated`, and otherwise `recorded`.
 /// - Marks are instant events.
 /// - Flow events lead from the last member of a collective to the others, and from sends to
-///   receives.
+///   receives. They end in an event inside the call, which begins when the wait was over.
 ///
 /// Times are in microseconds since the first event; `otherData` has the date of the opening of the
 /// mesh. The times of the events of a thread ascend. For C calls this takes O(C log C) time and

@@ -10,6 +10,7 @@
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/record/record.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/waiter.hpp"
 
@@ -40,6 +41,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Returns the name of the transport in routes.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Returns what the record of this rank calls the transport.
+  [[nodiscard]] virtual record::Carrier carrier() const = 0;
   /// Returns whether the transport can carry out the call. Each member chooses a transport without
   /// asking the other members, and all must choose the same transport. Therefore the result must
   /// not depend on anything that can differ between members, such as an address.

@@ -12,7 +12,8 @@ namespace rankmesh {
 
 namespace detail {
 struct PublishedCall;
-}
+struct Recording;
+}  // namespace detail
 
 /// Waits on behalf of one group's operations. Transport::run() gets a Waiter, so a polled transport
 /// needs no deadline and no clock, and need not know the names of the members.
@@ -36,6 +37,8 @@ class Waiter {
   /// place. See detail::BoardEntry.
   detail::PublishedCall* published_call = nullptr;
   std::uint32_t label = 0;  ///< The number of the group's name there.
+  /// Where the calls of the group are recorded.
+  const detail::Recording* recording = nullptr;
 
  protected:
   ~Waiter() = default;

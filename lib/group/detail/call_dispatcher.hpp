@@ -63,8 +63,11 @@ class CallDispatcher final : private Waiter {
   /// @throws MismatchError if the members make different calls; TimeoutError if a member is
   /// missing.
   void finish(const Comparison& comparison);
-  /// Issues a deferred call of this dispatcher, at the end of its batch.
-  void issue(const DeferredCall& call);
+  /// Issues a deferred call of this dispatcher, at the end of its batch. Returns the record of a
+  /// call on device memory, for follow().
+  RecordedCall issue(const DeferredCall& call);
+  /// Records when the device has finished a call that NCCL has taken.
+  void follow(RecordedCall recorded, StreamRef stream);
 
   /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
@@ -97,7 +100,14 @@ class CallDispatcher final : private Waiter {
   template <class Action>
   void breaking_on_failure(Action&& action);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
-  [[nodiscard]] WaitPoint wait_point(const Call& call);
+  /// @param number  Receives the number of a collective; may be null.
+  [[nodiscard]] WaitPoint wait_point(const Call& call, std::uint64_t* number = nullptr);
+  /// Records a call that this object waits for, or that is asynchronous. Transports record those
+  /// that they run.
+  /// @param bits  See RecordedCall.
+  [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
+                                    const Transport& transport, std::uint64_t bits) const;
+  [[nodiscard]] RecordedCall record_on_device(const Call& call, std::uint64_t bits);
   [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "device_calls.hpp"
 #include "open_batch.hpp"
 #include "operations_in_flight.hpp"
 #include "rankmesh/base/deadline.hpp"
@@ -47,6 +48,7 @@ struct MeshRuntime {
   SlowPathReasons slow_path;
   OperationsInFlight in_flight{slow_path};
   OpenBatch batch;
+  DeviceCalls device_calls;
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   std::atomic_flag busy;     ///< See CallLock.

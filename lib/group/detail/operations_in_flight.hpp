@@ -24,6 +24,7 @@ struct AsyncOperation {
   Transport* transport = nullptr;    ///< The transport of an operation on host memory.
   std::unique_ptr<Pending> pending;  ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
+  RecordedCall recorded;             ///< Until it is complete or has failed.
   std::string failure;               ///< Why it will never be complete; empty if it has not failed.
 
   [[nodiscard]] bool is_polled() const { return transport != nullptr && transport->is_polled(); }

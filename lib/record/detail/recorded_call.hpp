@@ -59,20 +59,19 @@ struct Recording {
   using record::format::Entry;
   const std::uint64_t next = header.next.load(std::memory_order_relaxed) + 256;
   header.next.store(next, std::memory_order_relaxed);
-  // A reader that sees a part of the new entry also sees `next`, and knows that the old one is
-  // gone.
-  std::atomic_thread_fence(std::memory_order_release);
   constexpr std::uint64_t slots = (record::format::entry_count - 1) * sizeof(Entry);
   auto* const entries = reinterpret_cast<std::byte*>(&header) + record::format::header_bytes;
   Entry& entry = *reinterpret_cast<Entry*>(entries + (next / 256 * sizeof(Entry) & slots));
-  entry.kind.store(descriptor.kind, std::memory_order_relaxed);
-  entry.detail.store(descriptor.detail, std::memory_order_relaxed);
-  entry.count.store(static_cast<std::uint64_t>(descriptor.count), std::memory_order_relaxed);
-  entry.call.store(call, std::memory_order_relaxed);
+  // Release: a reader that sees a part of the new entry also sees `next`, and so knows that the old
+  // entry is gone.
+  entry.kind.store(descriptor.kind, std::memory_order_release);
+  entry.detail.store(descriptor.detail, std::memory_order_release);
+  entry.count.store(static_cast<std::uint64_t>(descriptor.count), std::memory_order_release);
+  entry.call.store(call, std::memory_order_release);
   std::uint64_t begin = 0;
   if ((next & header.time_mask) == 0) [[unlikely]]
     begin = read_counter(header);
-  entry.begin.store(begin, std::memory_order_relaxed);
+  entry.begin.store(begin, std::memory_order_release);
   entry.sequence.store(next | static_cast<std::uint64_t>(state), std::memory_order_release);
   return entry;
 }
@@ -134,6 +133,11 @@ class RecordedCall {
   void end() {
     set(record::State::ended);
     header_ = nullptr;
+  }
+  /// The call has become part of a CUDA graph, so its end will not be known.
+  void capture() {
+    if (header_ != nullptr) entry_->call.fetch_or(record::format::captured_bit);
+    end();
   }
 
  private:

@@ -113,7 +113,7 @@ function drawCall(row, i, shift, left, right) {
     const name = family === "" ? text : family + "." + operation;
     const label = open ? "not over for " + duration(row.end[i] - row.begin[i]) + ": " + callName(row, i)
       : wide > 110 ? name : operation;
-    const isPale = open || xOf(row.arrival[i]) - left > wide / 2;
+    const isPale = open || (!has(row, i, FLAG.beginEstimated) && xOf(row.arrival[i]) > Math.max(left, 0) + 30);
     drawLabel(label, left + (open ? 3 : 0), right, top, tall, isPale ? colours.text : colours.back);
   }
   context.globalAlpha = 1;

@@ -58,7 +58,7 @@ function describe(row, i) {
   add("state", stateText(row, i));
   add("begins at", times.begin);
   add("takes", times.length.replace("duration ", ""));
-  if (!Number.isNaN(row.arrival[i]) && !isOpen(row, i)) add("of this waits", duration(Math.max(0, Math.min(row.arrival[i], row.end[i]) - row.begin[i])));
+  if (!Number.isNaN(row.arrival[i]) && !isOpen(row, i) && !has(row, i, FLAG.beginEstimated)) add("of this waits", duration(Math.max(0, Math.min(row.arrival[i], row.end[i]) - row.begin[i])));
   if (row.group[i] >= 0) {
     const [size, members] = data.groups[row.group[i]];
     add("group", size + (size === 1 ? " member" : " members") + (members ? ": ranks " + members : ""));

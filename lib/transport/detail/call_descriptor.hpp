@@ -68,8 +68,8 @@ inline CallDescriptor describe_message(const Call& call) {
   return descriptor;
 }
 
-/// Returns what the members compare of a call that is not compared on the fast path: the call of
-/// the program, and whether it is on device memory. Local.
+/// Returns what is recorded, and what the members compare of a call that is not compared on the
+/// fast path: the call of the program, and whether it is on device memory. Local.
 [[nodiscard]] CallDescriptor describe_completely(const Call& call);
 
 }  // namespace rankmesh::detail

@@ -33,6 +33,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
                    ShmTransport* shared);
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
   void run(const Call& call, Waiter& waiter) override;

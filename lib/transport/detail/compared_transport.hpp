@@ -22,6 +22,7 @@ class ComparedTransport final : public Transport {
       : mpi_{comm, largest_count}, comparison_{comparison} {}
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
   void run(const Call& call, Waiter& waiter) override;

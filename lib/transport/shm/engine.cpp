@@ -18,7 +18,8 @@ const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
 }  // namespace
 
 Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
-               std::size_t slot_bytes, Limits limits, const void* group)
+               std::size_t slot_bytes, Limits limits, const void* group,
+               const detail::Recording& recording)
     : group_{.id = group,
              .areas = {},
              .locals = std::move(locals),
@@ -26,7 +27,10 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
              .size = areas.size(),
              .slot_bytes = slot_bytes,
              .limits = limits,
-             .sources = std::make_unique<const std::byte*[]>(areas.size())} {
+             .sources = std::make_unique<const std::byte*[]>(areas.size())},
+      record_{recording.record},
+      recorded_group_{recording.group | static_cast<std::uint64_t>(record::Carrier::shared_memory)
+                                            << record::format::carrier_shift} {
   for (std::byte* memory : areas) group_.areas.emplace_back(memory);
   finding_ = &group_.areas.front().finding();
   // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
@@ -70,6 +74,7 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
     p.descriptor.kind |= CallDescriptor::on_device;
   if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= CallDescriptor::symmetric;
   p.call_number = ++calls_;
+  p.entry = nullptr;
   p.payload = algorithm.payload(group_, call);
   p.published = p.read = p.seen = 0;
   p.next = nullptr;

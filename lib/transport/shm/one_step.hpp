@@ -32,6 +32,11 @@ template <const Algorithm& algorithm>
                                         ? descriptor_of(call)  // a meeting serves every operation
                                         : descriptor_of_plain(call, algorithm.operation);
   ++engine.calls_;
+  // The caller of a meeting records the call itself.
+  record::format::Entry* entry = nullptr;
+  if (algorithm.first.agrees == nullptr && engine.record_ != nullptr)
+    entry = &detail::add_entry(*engine.record_, descriptor, engine.recorded_group_ | engine.calls_,
+                               record::State::issued);
   engine.next_step_ = number + 1;
   const Phase& phase = algorithm.first;
   const Step step{call,  number, 0,
@@ -45,6 +50,7 @@ template <const Algorithm& algorithm>
                    .algorithm = &algorithm,
                    .descriptor = descriptor,
                    .call_number = engine.calls_,
+                   .entry = entry,
                    .payload = {count, unit},
                    .piece = count,
                    .first = number,
@@ -63,6 +69,7 @@ template <const Algorithm& algorithm>
     return Outcome::not_begun;
   }
   engine.finish(phase, step);
+  if (entry != nullptr) detail::set_state(*engine.record_, *entry, record::State::ended);
   return Outcome::complete;
 }
 

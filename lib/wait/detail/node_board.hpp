@@ -17,6 +17,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/export.hpp"
+#include "record/detail/recorder.hpp"
 
 namespace rankmesh::detail {
 
@@ -63,8 +64,9 @@ class RANKMESH_API NodeBoard {
   /// @param descriptor  A file behind the memory, opened by this process. The board closes it. -1
   ///                    if there is none; then the rank has no lock.
   /// @param ranks       The ranks of the mesh that have slots, in ascending order.
+  /// @param recorder    Also gets what this rank publishes; may be null.
   NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor, std::vector<Rank> ranks,
-            Rank self);
+            Rank self, std::shared_ptr<Recorder> recorder = nullptr);
   ~NodeBoard();
   NodeBoard(const NodeBoard&) = delete;
   NodeBoard& operator=(const NodeBoard&) = delete;
@@ -139,6 +141,7 @@ class RANKMESH_API NodeBoard {
   ProcessIdentity identity_ = ProcessIdentity::own();
   PublishedCall* own_call_;
   std::size_t own_slot_;
+  std::shared_ptr<Recorder> recorder_;
   std::mutex mutex_;  // of the wait that is published, and of the labels
   std::uint64_t published_ = 0;
   std::uint64_t last_number_ = 0;
