@@ -4,6 +4,7 @@
 #include "job.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "trace.hpp"
 
 namespace meshinfo {
 
@@ -40,6 +41,15 @@ rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, 
 }
 std::unique_ptr<Output> open_output(const std::string& path) {
   return std::make_unique<Output>(path);
+}
+
+bool collect(const TraceOptions& options) {
+  if (is_in_job())
+    throw rankmesh::UsageError{
+        "this meshinfo was built without MPI and cannot collect from the nodes of a job",
+        "start it without mpirun on each node, with a folder for each"};
+  collect_here(options);
+  return true;
 }
 
 std::vector<Component> components() {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "process_stat.hpp"
+
 namespace rankmesh::detail {
 
 /// Identifies a process on its node. A process id alone does not: containers number their processes
@@ -16,15 +18,6 @@ struct ProcessIdentity {
   /// Returns the identity of the calling process.
   static ProcessIdentity own();
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
-};
-
-/// What the system says about a process.
-enum class ProcessState : std::uint8_t {
-  unknown,   ///< It is in another process namespace, or /proc cannot be read.
-  running,   ///< It runs, or is ready to run.
-  sleeping,  ///< It sleeps, or waits for a device.
-  stopped,   ///< A signal or a debugger has stopped it.
-  ended,     ///< It has ended.
 };
 
 /// Returns the state of a process. Only a process of the caller's own process namespace whose id
