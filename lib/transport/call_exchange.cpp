@@ -262,6 +262,12 @@ void CallExchange::leave(std::string_view why) {
   departures_[static_cast<std::size_t>(comm_.rank())] = {calls_ + 1, {}};
 }
 
+bool CallExchange::have_all_left() {
+  throw_if_ended();
+  if (has_thrown_) receive_notes();
+  return std::ranges::all_of(departures_, [](const Departure& d) { return d.closed_after != 0; });
+}
+
 void CallExchange::stay() {
   ++failed_attempts_;
   std::ranges::fill(departures_, Departure{});
@@ -277,14 +283,7 @@ void CallExchange::compare_at_close() {
   throw_if_ended();
   if (has_thrown_) return;
   // A member that has adopted the communicator alone gets no notes.
-  const bool is_complete = poll_until(
-      [&] {
-        receive_notes();
-        if (failure_ != nullptr) std::rethrow_exception(failure_);
-        return std::ranges::all_of(departures_,
-                                   [](const Departure& d) { return d.closed_after != 0; });
-      },
-      Deadline{patience});
+  const bool is_complete = poll_until([&] { return have_all_left(); }, Deadline{patience});
   const auto is_same = [&](const Departure& d) { return d.closed_after == calls_ + 1; };
   if (!is_complete || std::ranges::all_of(departures_, is_same)) return;
   std::vector<std::string> calls;

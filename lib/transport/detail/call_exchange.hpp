@@ -56,8 +56,9 @@ class CallExchange {
 
   /// Returns the number of calls so far.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// See Transport::leave(), stay() and compare_at_close().
+  /// See Transport::leave(), have_all_left(), stay() and compare_at_close().
   void leave(std::string_view why);
+  bool have_all_left();
   void stay();
   void compare_at_close();
   /// See Transport::throw_if_ended().
