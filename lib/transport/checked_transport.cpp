@@ -184,6 +184,10 @@ void CheckedTransport::leave(std::string_view why) {
   if (exchange_ != nullptr) exchange_->leave(why);
 }
 
+bool CheckedTransport::have_all_left() {
+  return exchange_ == nullptr || exchange_->have_all_left();
+}
+
 void CheckedTransport::stay() {
   if (exchange_ != nullptr) exchange_->stay();
 }

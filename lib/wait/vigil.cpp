@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/open_monitors.hpp"
 #include "detail/send_and_forget.hpp"
 
 namespace rankmesh::detail {
@@ -21,6 +22,7 @@ constexpr double longest_lead = 0.5;
 constexpr Deadline::Duration first_grace{0.1};
 constexpr Deadline::Duration second_grace{0.3};
 constexpr Deadline::Duration stall_grace{0.5};
+constexpr Deadline::Duration departure_grace{0.1};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
@@ -40,9 +42,10 @@ void Vigil::look() {
   if (begin_ == 0) begin();
   if (silence_.passed()) {
     state_.answer(point_);
-    state_.hear(point_);
+    hear();
     receive_answers();
   }
+  OpenMonitors::instance().answer(state_, point_);
   look_for_failures();
   look_for_deadlock();
   look_for_stall();
@@ -89,6 +92,15 @@ void Vigil::receive_answers() {
           .text =
               std::string{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)}}});
   }
+}
+
+// A member that has left will never come. It may have done its part before, so the condition of the
+// wait gets another moment.
+void Vigil::hear() {
+  const Verdict* departure = state_.hear(point_);
+  if (departure == nullptr) return;
+  if (!departure_end_) departure_end_ = Deadline{departure_grace};
+  if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
 bool Vigil::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
@@ -221,7 +233,7 @@ void Vigil::look_at_deadline() {
   }
   if (left > 0) return;
   if (stage_ == Stage::asked) {
-    state_.hear(point_);  // there may already be a verdict
+    hear();  // there may already be a verdict
     note_activities();
     ask(second_grace);
     first_end_ = Deadline{first_grace};

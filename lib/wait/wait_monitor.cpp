@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/monitor_state.hpp"
+#include "detail/open_monitors.hpp"
 #include "detail/send_and_forget.hpp"
 #include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
@@ -44,17 +45,18 @@ void MonitorState::answer(const WaitPoint& point) {
   }
 }
 
-void MonitorState::hear(const WaitPoint& point) {
+const Verdict* MonitorState::hear(const WaitPoint& point) {
   while (const auto received = receive<Verdict>(comm, verdict_tag)) {
     const Verdict& verdict = received->message;
     const bool is_mine = verdict.concerns(point, received->from);
     // A scope does not recover. A point without a scope may be tried again.
     if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) remember(*received);
-    if (is_mine) throw_verdict(point, verdict);
+    if (is_mine && verdict.scope != Verdict::everything) throw_verdict(point, verdict);
   }
   const auto earlier = std::ranges::find_if(
       heard, [&](const auto& known) { return known.message.concerns(point, known.from); });
-  if (earlier == heard.end()) return;
+  if (earlier == heard.end()) return nullptr;
+  if (earlier->message.scope == Verdict::everything) return &earlier->message;
   const Verdict verdict = earlier->message;
   if (verdict.scope == 0) heard.erase(earlier);
   throw_verdict(point, verdict);
@@ -99,9 +101,19 @@ void MonitorState::come_back(const WaitPoint& point) {
 
 WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names)
     : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names))} {}
-WaitMonitor::~WaitMonitor() = default;
+WaitMonitor::~WaitMonitor() { close(); }
 WaitMonitor::WaitMonitor(WaitMonitor&&) noexcept = default;
-WaitMonitor& WaitMonitor::operator=(WaitMonitor&&) noexcept = default;
+WaitMonitor& WaitMonitor::operator=(WaitMonitor&& other) noexcept {
+  if (this != &other) close();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+void WaitMonitor::answer_in_other_waits() { detail::OpenMonitors::instance().add(*state_); }
+
+void WaitMonitor::close() {
+  if (state_ != nullptr) detail::OpenMonitors::instance().remove(*state_);
+}
 
 void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
   state_->context = std::move(context);
@@ -176,7 +188,9 @@ void WaitMonitor::leave(const std::string& reason) {
 }
 
 void WaitMonitor::require_not_given_up(const WaitPoint& point) {
-  if (state_->audience == Audience::own) state_->hear(point);
+  if (state_->audience != Audience::own) return;
+  if (const detail::Verdict* departure = state_->hear(point))
+    state_->throw_verdict(point, *departure);
 }
 
 }  // namespace rankmesh

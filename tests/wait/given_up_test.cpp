@@ -148,6 +148,20 @@ TEST_CASE("a rank that has left ends the waits for it, and no others") {
   wait_for_all();
 }
 
+TEST_CASE("a rank that has left after it has done its part does not end the wait") {
+  NEEDS_RANKS(2);
+  WaitWorld world;
+  if (rank() == last()) world.monitor.leave("no disk");
+  wait_for_all();
+  if (rank() != last()) {
+    const Deadline part_arrives = WaitWorld::after(0.03);
+    CHECK_NOTHROW(world.monitor.wait([&] { return part_arrives.passed(); }, world.point,
+                                     WaitWorld::after(60)));
+    (void)fails_at_once(world, world.point);
+  }
+  wait_for_all();
+}
+
 TEST_CASE("a question about a point that was given up is answered with the reason") {
   NEEDS_RANKS(2);
   WaitWorld world;

@@ -84,6 +84,11 @@ class Transport {
   /// later call throw an error. Local; the default does nothing.
   /// @param why  The reason, if this member leaves without closing the group; else empty.
   virtual void leave(std::string_view why) { (void)why; }
+  /// Returns whether all members have called leave(); the default returns true, because it does not
+  /// know. Before that, a collective of MPI on the group's communicator could meet the operation of
+  /// a call that this member has not made. Local.
+  /// @throws What throw_if_ended() throws.
+  virtual bool have_all_left() { return true; }
   /// Takes leave() back: the group stays open. Local; the default does nothing.
   virtual void stay() {}
   /// Tells the other members why this one will not complete its calls. Members that are in a call,

@@ -39,8 +39,8 @@ struct WaitContext;
 /// second, whatever its deadline.
 ///
 /// Cost: nothing beyond the polls for a wait that ends within 64 polls; then one MPI_Iprobe per 64
-/// polls. Before and after a deadline each member on another node gets a message of 160 bytes and
-/// answers with another one; the verdict has 2.4 kB.
+/// polls, and one for each other mesh that is open. Before and after a deadline each member on
+/// another node gets a message of 160 bytes and answers with another one; the verdict has 2.4 kB.
 ///
 /// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
 /// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
@@ -84,6 +84,14 @@ class RANKMESH_API WaitMonitor {
   void leave(const std::string& reason);
   /// Returns why this rank has given up its last wait; empty if it has not.
   [[nodiscard]] const std::string& last_failure() const;
+
+  /// Answers the questions about this monitor's mesh in the waits of all other monitors of this
+  /// process too, until close() is called or the monitor is destroyed: peers that wait for this
+  /// rank learn that it waits in another mesh. Does nothing with MPI_THREAD_MULTIPLE, because other
+  /// threads may use the other monitors.
+  void answer_in_other_waits();
+  /// Call it before the communicator is freed; nothing is sent or received afterwards.
+  void close();
 
   /// Sets the board of the node and the log, which the mesh owns. A monitor without them tells less
   /// about missing ranks, and reports no stalls.

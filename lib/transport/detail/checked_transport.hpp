@@ -44,6 +44,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   void advance() override;
   [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;
+  bool have_all_left() override;
   void stay() override;
   void give_up(const Error& why) override;
   void compare_at_close() override;

@@ -73,6 +73,7 @@ class RANKMESH_API ShmTransport final : public Transport {
 
   [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
   void leave(std::string_view why) override { engine_.leave(why); }
+  bool have_all_left() override;
   void stay() override { engine_.stay(); }
   void give_up(const Error& why) override;
   void compare_at_close() override;

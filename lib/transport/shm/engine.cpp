@@ -195,6 +195,12 @@ void Engine::leave(std::string_view why) {
   presence.closed_after.store(calls_ + 1, std::memory_order_release);
 }
 
+bool Engine::have_all_left() const {
+  return std::ranges::all_of(group_.areas, [](const Area& area) {
+    return area.presence().closed_after.load(std::memory_order_acquire) != 0;
+  });
+}
+
 bool Engine::compare_at_close() {
   if (uncompared_ != 0) look_back();
   for (std::size_t k = 0; k < group_.size && difference_ == 0; ++k)

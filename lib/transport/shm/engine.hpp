@@ -142,6 +142,8 @@ class Engine {
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves before its time; else empty.
   void leave(std::string_view why);
+  /// Returns whether all members have called leave().
+  [[nodiscard]] bool have_all_left() const;
   /// Takes leave() back.
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);

@@ -31,6 +31,7 @@ class ControlPlane {
         context_{std::make_shared<WaitContext>(std::move(wait_context))},
         comm_{std::move(comm)} {
     monitor.set_context(context_);
+    monitor.answer_in_other_waits();
   }
 
   const RankNames names;
@@ -66,7 +67,10 @@ class ControlPlane {
   /// The board of this rank's node. open_mesh() sets it.
   [[nodiscard]] NodeBoard& board() const { return *context_->board; }
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards.
-  void close() { comm_.free(); }
+  void close() {
+    monitor.close();
+    comm_.free();
+  }
 
  private:
   std::shared_ptr<WaitContext> context_;

@@ -42,8 +42,9 @@ struct MonitorState {
   /// Answers the questions that have arrived.
   /// @param point  Where this rank waits.
   void answer(const WaitPoint& point);
-  /// Receives verdicts, and throws if one concerns this point.
-  void hear(const WaitPoint& point);
+  /// Receives verdicts, and throws if one concerns this point. Returns the verdict of a member of
+  /// the point that has left, or null: that member may have done its part before.
+  const Verdict* hear(const WaitPoint& point);
   /// Tells all other members that this rank has given up, and remembers it.
   /// @param why      The message for members that come later.
   /// @param finding  The message and the missing ranks for members that wait at the same point.
@@ -51,10 +52,11 @@ struct MonitorState {
             const std::vector<int>& present);
   /// Forgets that this rank has given up the point, because it waits there again.
   void come_back(const WaitPoint& point);
+  /// Throws the verdict as the end of the wait at this point.
+  [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
 
  private:
   void remember(const Received<Verdict>& received);
-  [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
 };
 
 }  // namespace rankmesh::detail
