@@ -28,9 +28,10 @@ template <const Algorithm& algorithm>
     engine.look_back();
     if (engine.difference_ != 0) return Outcome::not_begun;
   }
-  const CallDescriptor descriptor = algorithm.first.agrees != nullptr
-                                        ? descriptor_of(call)  // a meeting serves every operation
-                                        : descriptor_of_plain(call, algorithm.operation);
+  const CallDescriptor descriptor =
+      algorithm.first.agrees != nullptr
+          ? descriptor_of(call, algorithm)  // a meeting serves every operation
+          : descriptor_of_plain(call, algorithm.operation);
   ++engine.calls_;
   engine.next_step_ = number + 1;
   const Phase& phase = algorithm.first;
