@@ -39,8 +39,10 @@ class MessageComparison {
   /// Continues the exchanges as far as the other members allow. Never waits and never throws.
   void advance();
   /// Makes progress, and returns whether the message was compared and its operation was started.
-  /// @throws MismatchError if the other end differs, with the same text on both ends; and what
-  ///                       `carry` throws.
+  /// @throws MismatchError if the other end differs, with the same text on both ends, or if the
+  ///                       other end of another message that is compared does: that end does not go
+  ///                       on.
+  /// @throws What `carry` throws.
   bool test(const Exchange& exchange);
   /// Returns whether test() would return true, without making progress. Never throws.
   [[nodiscard]] static bool is_complete(const Exchange& exchange);
