@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "detail/kept_call.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -22,18 +21,6 @@ void wait_for(Comparisons& comparisons, const Compared& compared, const Call& ca
     comparisons.advance();
   }
   waiter.wait(call, number, [&] { return comparisons.test(compared); }, {});
-}
-
-// Waits for an operation of MPI. If that fails, MPI may still use the operation's memory.
-void wait_for_operation(std::unique_ptr<Pending> pending, const Call& call, std::uint64_t number,
-                        Waiter& waiter) {
-  run_or_leak(
-      [&] {
-        for (int i = 0; i < polls; ++i)
-          if (pending->test()) return;
-        waiter.wait(call, number, [&] { return pending->test(); }, {});
-      },
-      pending);
 }
 
 }  // namespace
@@ -58,6 +45,9 @@ class CheckedTransport::PendingCollective final : public Pending {
       comparison_.reset();
     }
     return carried_ == nullptr || carried_->test();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
   }
 
  private:
@@ -86,6 +76,9 @@ class CheckedTransport::PendingMessage final : public Pending {
       exchange_.reset();
     }
     return carried_ == nullptr || carried_->test();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
   }
 
  private:
@@ -121,15 +114,16 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
   }
   // This rank must not block inside MPI: the other end may need another message of this rank first,
   // which makes progress only in calls of rankmesh.
-  wait_for_operation(mpi_.start(call), call, 0, waiter);
+  waiter.finish(call, 0, mpi_.start(call));
 }
 
 void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   if (inside_ != nullptr) {
     if (!options_.has_deadline) return inside_->run(call, waiter);
     auto pending = inside_->start_to_wait(call);
-    return wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
+    return waiter.finish(call, shared_->calls(), std::move(pending));
   }
+  mpi_.validate(call);
   bool any_is_async = false;
   const auto comparison = exchange_->begin(
       call, options_.has_deadline, [&any_is_async](bool is_async) { any_is_async = is_async; });
@@ -141,14 +135,27 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   }
   mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
   // All members have come to the call, so MPI may block.
-  if (!any_is_async) return mpi_.run(call, waiter);
-  wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
+  if (!any_is_async) return run_in_mpi(call, waiter);
+  waiter.finish(call, exchange_->calls(), mpi_.start(call));
+}
+
+// Ends the group on this member if MPI fails.
+void CheckedTransport::run_in_mpi(const Call& call, Waiter& waiter) {
+  try {
+    mpi_.run(call, waiter);
+  } catch (const UsageError&) {
+    throw;  // a function of the program threw: the operation is complete
+  } catch (...) {
+    exchange_->end(std::current_exception());
+    throw;
+  }
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
   if (is_point_to_point(call.operation))
     return std::make_unique<PendingMessage>(call, messages_, &mpi_);
   if (inside_ != nullptr) return inside_->start(call);
+  mpi_.validate(call);
   return std::make_unique<PendingCollective>(call, *exchange_, &mpi_);
 }
 

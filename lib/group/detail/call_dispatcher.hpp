@@ -80,7 +80,8 @@ class CallDispatcher final : private Waiter {
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
-  void wait(const WaitPoint& point, const std::function<bool()>& done);
+  void poll(const WaitPoint& point, const std::function<bool()>& done);
+  void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
@@ -92,12 +93,15 @@ class CallDispatcher final : private Waiter {
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
-  void run_with_deadline(const Call& call, Deadline::Duration duration);
+  void run_polled(const Call& call);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);
+  template <class Wait>
+  void breaking_group(Wait&& wait);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
   [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 

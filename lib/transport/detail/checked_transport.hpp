@@ -35,6 +35,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
+  void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call) override;
@@ -53,6 +54,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   class PendingMessage;
   void run_message(const Call& call, Waiter& waiter);
   void run_collective(const Call& call, Waiter& waiter);
+  void run_in_mpi(const Call& call, Waiter& waiter);
 
   Options options_;
   MpiTransport mpi_;
