@@ -222,7 +222,7 @@ TEST_CASE("closing a dynamic group finishes its operations") {
   mesh.close();
 }
 
-// The members compare these calls in shared memory, which has room for 32 of them.
+// The members compare these calls in shared memory, which holds 32 of them at a time.
 TEST_CASE("more operations over MPI than can be compared at once, and other groups in between") {
   for (const bool blocks_in_mpi : {false, true}) {
     MeshOptions options;
