@@ -75,7 +75,9 @@ class CheckedTransport::PendingMessage final : public Pending {
       if (!messages_.test(*exchange_)) return false;
       exchange_.reset();
     }
-    return carried_ == nullptr || carried_->test();
+    if (carried_ == nullptr || carried_->test()) return true;
+    messages_.throw_if_failed();
+    return false;
   }
   [[nodiscard]] bool is_in_mpi() const override {
     return carried_ != nullptr && carried_->is_in_mpi();
@@ -185,6 +187,7 @@ void CheckedTransport::stay() {
 }
 
 void CheckedTransport::give_up(const Error& why) {
+  messages_.end(std::make_exception_ptr(why));
   if (exchange_ != nullptr) exchange_->end(std::make_exception_ptr(why));
 }
 

@@ -177,16 +177,26 @@ bool MessageComparison::is_complete(const Exchange& exchange) {
 bool MessageComparison::test(const Exchange& exchange) {
   if (!exchange.is_complete) advance();
   if (is_complete(exchange)) return true;
-  std::exception_ptr failure = exchange.failure;
-  if (failure != nullptr) {
-    forget(exchange);  // it may end here
-  } else {
-    const auto failed =
-        std::ranges::find_if(waiting_, [](const auto& other) { return other->failure != nullptr; });
-    if (failed == waiting_.end()) return false;
-    failure = (*failed)->failure;
+  if (exchange.failure == nullptr) {
+    throw_if_failed();
+    return false;
   }
+  const std::exception_ptr failure = exchange.failure;
+  forget(exchange);  // it may end here
   std::rethrow_exception(failure);
+}
+
+void MessageComparison::throw_if_failed() const {
+  for (const auto& exchange : waiting_)
+    if (exchange->failure != nullptr) {
+      const std::exception_ptr failure = exchange->failure;  // the exchange may end here
+      std::rethrow_exception(failure);
+    }
+}
+
+void MessageComparison::end(const std::exception_ptr& why) {
+  for (const auto& exchange : waiting_)
+    if (exchange->failure == nullptr) exchange->failure = why;
 }
 
 void MessageComparison::forget(const Exchange& exchange) {

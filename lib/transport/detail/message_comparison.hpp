@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <memory>
@@ -46,6 +47,11 @@ class MessageComparison {
   bool test(const Exchange& exchange);
   /// Returns whether test() would return true, without making progress. Never throws.
   [[nodiscard]] static bool is_complete(const Exchange& exchange);
+  /// Throws the failure of a message that is compared, if there is one: the other end does not go
+  /// on with other messages either.
+  void throw_if_failed() const;
+  /// Ends all comparisons: this member goes on with none of its messages.
+  void end(const std::exception_ptr& why);
   /// Forgets a message that is not compared yet.
   void forget(const Exchange& exchange);
 
