@@ -264,11 +264,20 @@ MeshState::~MeshState() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
+  if (!mpi::is_active()) return;  // all ranks have finalised MPI, or do so now
   std::string failure = runtime->last_failure;
   if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
   const std::string why = "left the mesh without close()" +
                           (failure.empty() ? std::string{} : " after an error (" + failure + ")");
-  for (const auto& connection : connections) connection->leave(why);
+  for (const auto& connection : connections) {
+    // The program may have freed a communicator that was adopted.
+    if (!connection->owns_communicator()) continue;
+    try {
+      connection->leave(why);
+    } catch (...) {
+      // The other ranks learn less; their deadlines still end their waits.
+    }
+  }
 }
 
 void MeshState::mark_closed() {

@@ -44,11 +44,6 @@ std::string text_of(const format::Entry& entry) {
   return printable({text, ::strnlen(text, sizeof text)});
 }
 
-bool has_root(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce ||
-         operation == Operation::gather || operation == Operation::scatter;
-}
-
 // Returns whether the values exist and the members are members of the group.
 bool is_possible(const CallDescriptor& call, const Group& group) {
   if ((call.kind & 0xff) >= operation_count ||

@@ -10,6 +10,7 @@
 #include "detail/block_counts.hpp"
 #include "detail/call_descriptor.hpp"
 #include "mpi/detail/returned_errors.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -71,8 +72,14 @@ CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
 
 CallExchange::~CallExchange() {
   // MPI may still use the memory of an exchange that is not complete.
-  for (std::shared_ptr<Comparison>& comparison : queue_)
-    if (comparison->request != MPI_REQUEST_NULL) leak(comparison);
+  for (std::shared_ptr<Comparison>& comparison : queue_) {
+    if (comparison->request == MPI_REQUEST_NULL) continue;
+    const CallDescriptor& call = comparison->own.call;
+    mpi::record_abandoned(fmt::format("the comparison of {}, call {}",
+                                      to_string(call, members_.name_of(call.family())),
+                                      comparison->number));
+    leak(comparison);
+  }
 }
 
 std::shared_ptr<CallExchange::Comparison> CallExchange::begin(const Call& call, bool is_async,

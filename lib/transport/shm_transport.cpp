@@ -46,6 +46,9 @@ class ShmTransport::Operation final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return transport_.engine_.awaited();
   }
+  [[nodiscard]] bool is_backlogged() const override {
+    return record_->progress.published < record_->progress.steps;
+  }
 
  private:
   struct Record {

@@ -14,6 +14,7 @@ ROWS = [
     ("another element type", ["type_*"]),
     ("another reduction", ["max_*", "avg_*"]),
     ("a function of the program against a built-in reduction", ["function_*"]),
+    ("a function of the program that is `Commutative` on one rank", ["commutative_*"]),
     ("another root", ["root_*"]),
     ("another collective", ["all_reduce_*", "broadcast_reduce", "gather_scatter"]),
     ("a rank skips a call", ["skip_*"]),

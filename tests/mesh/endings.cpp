@@ -37,8 +37,10 @@ struct World {
   [[nodiscard]] bool is_last() const { return rank == size - 1; }
 };
 
-Mesh open_mesh(const char* routes = "", std::optional<double> deadline = {}) {
+Mesh open_mesh(const char* routes = "", std::optional<double> deadline = {},
+               bool is_checked = false) {
   MeshOptions options;
+  options.check = is_checked;
   options.devices = DeviceUse::off;
   options.routes = routes;
   if (deadline) options.deadline = Deadline::Duration{*deadline};
@@ -56,6 +58,20 @@ void time_out(const World& world) {
   sum(mesh);
   if (world.is_last()) std::this_thread::sleep_for(std::chrono::seconds{30});
   sum(mesh);
+}
+
+// One rank does not come to an operation that MPI has begun on the others.
+template <bool is_checked>
+void give_up_a_work(const World& world) {
+  Mesh mesh = open_mesh("*.*:host=mpi", {}, is_checked);
+  try {
+    if (world.is_last())
+      std::this_thread::sleep_for(std::chrono::milliseconds{1500});
+    else
+      mesh["tp"].all_reduce_async(std::vector<float>(100, 1)).wait(Deadline::Duration{0.5});
+  } catch (const TimeoutError&) {
+  }
+  mesh.close();
 }
 
 // The last rank fails while the others wait for it, without a deadline.
@@ -225,17 +241,53 @@ const Modes caught{
     {"caught inside, alone", [] { return environment_inside(fail_alone); }},
     {"caught outside, timeout", [] { return environment_outside(time_out); }},
     {"caught inside, timeout", [] { return environment_inside(time_out); }},
-    {"timeout, closed",
+    {"timeout, closed", [] { return environment_outside(give_up_a_work<false>); }},
+    {"timeout, checked, closed", [] { return environment_outside(give_up_a_work<true>); }},
+    {"timeout of a comparison, closed",
      [] {
        return environment_outside([](const World& world) {
-         Mesh mesh = open_mesh("*.*:host=mpi", 0.5);
-         std::vector<float> values(100, 1);
+         Mesh mesh = open_mesh("", 0.5, true);
+         MPI_Comm comm = MPI_COMM_NULL;
+         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+         const auto adopted = mesh.adopt(comm, "adopted");
          try {
            if (world.is_last())
              std::this_thread::sleep_for(std::chrono::milliseconds{1500});
            else
-             mesh["tp"].all_reduce(values);
+             adopted->barrier();
          } catch (const TimeoutError&) {
+         }
+         try {
+           mesh.close();
+         } catch (const MismatchError&) {
+         }
+       });
+     }},
+    {"timeout before MPI, closed",
+     [] {
+       return environment_outside([](const World& world) {
+         Mesh mesh = open_mesh("*.*:host=mpi", 0.5);
+         try {
+           if (world.is_last())
+             std::this_thread::sleep_for(std::chrono::milliseconds{1500});
+           else
+             sum(mesh);
+         } catch (const TimeoutError&) {
+         }
+         try {
+           mesh.close();
+         } catch (const TimeoutError&) {
+         }
+       });
+     }},
+    {"mismatch, closed",
+     [] {
+       return environment_outside([](const World& world) {
+         Mesh mesh = open_mesh("*.*:host=mpi", 5.0);
+         try {
+           std::vector<float> values(world.is_last() ? 100 : 101, 1);
+           mesh["tp"].all_reduce(values);
+         } catch (const MismatchError&) {
          }
          mesh.close();
        });

@@ -26,6 +26,12 @@ class Pending {
   /// Returns the members, as ranks in the group, without which the operation cannot go on. The
   /// result is empty if they are not known.
   [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
+  /// Returns whether MPI has begun the operation, so that it may use the buffers until the
+  /// operation is complete.
+  [[nodiscard]] virtual bool is_in_mpi() const { return false; }
+  /// Returns whether this member has not yet told the others of the operation, because too many are
+  /// under way. The others then wait until this process calls rankmesh again.
+  [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
   virtual void order_before(StreamRef) {}

@@ -61,7 +61,7 @@ class RANKMESH_API ShmTransport final : public Transport {
     if (!engine_.is_idle()) engine_.advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
-    return shm::is_symmetric(call, place_.key()) && engine_.can(call);
+    return engine_.uses_symmetric_memory(call);
   }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks

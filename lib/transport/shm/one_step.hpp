@@ -37,9 +37,10 @@ template <const Algorithm& algorithm>
     engine.look_back();
     if (engine.difference_ != 0) return Outcome::not_begun;
   }
-  const CallDescriptor descriptor = algorithm.first.agrees != nullptr
-                                        ? descriptor_of(call)  // a meeting serves every operation
-                                        : descriptor_of_plain(call, algorithm.operation);
+  const CallDescriptor descriptor =
+      algorithm.first.agrees != nullptr
+          ? descriptor_of(call, algorithm)  // a meeting serves every operation
+          : descriptor_of_plain(call, algorithm.operation);
   const std::uint64_t call_number = ++engine.calls_;
   record::format::Entry* entry = nullptr;
   if (record != nullptr)
