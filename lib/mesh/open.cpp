@@ -253,13 +253,29 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
-  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
-  if (!runtime->is_closed) tell_peers();
+  // A child process that was forked must not speak for the rank, whose memory it shares.
+  const bool is_rank = ::getpid() == process;
+  if (is_rank) end_on_peers();
   runtime->in_flight.abandon();
   runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
-  if (device != nullptr) device->abort(connections);
+  if (device == nullptr) return;
+  if (is_rank)
+    device->abort(connections);
+  else
+    leak_devices();
+}
+
+void MeshState::end_on_peers() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
+  if (!runtime->is_closed) tell_peers();
+}
+
+// CUDA and NCCL cannot be used after fork(), not even to free their objects.
+void MeshState::leak_devices() {
+  (void)new std::vector<std::shared_ptr<Connection>>{std::move(connections)};  // NOLINT
+  (void)device.release();                                                      // NOLINT
 }
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.

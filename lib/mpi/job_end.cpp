@@ -42,6 +42,7 @@ struct Job {
   int rank = 0;
   int ranks = 1;
   bool is_near_rank_0 = true;
+  pid_t process = 0;
 };
 
 Job& job() {
@@ -111,6 +112,7 @@ void prepare_job_end() {
   std::array<std::uint64_t, 2> of_rank_0{
       hash_bytes(fmt::format("{} {} {}", node, getpid(), now)).low | 1, node_hash};
   check(MPI_Bcast(of_rank_0.data(), 2, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  j.process = getpid();
   j.key = of_rank_0[0];
   j.is_near_rank_0 = of_rank_0[1] == node_hash;
 }
@@ -144,6 +146,7 @@ bool is_job_ending() noexcept {
   return true;
 }
 
+bool is_child_of_rank() noexcept { return job().key != 0 && job().process != getpid(); }
 int ranks_of_job() noexcept { return job().ranks; }
 
 }  // namespace rankmesh::mpi

@@ -66,6 +66,25 @@ void fail_alone(const World& world) {
   sum(mesh);
 }
 
+// Forks a child process and waits for its end. Returns false in the child.
+bool is_parent_after(const World& world) {
+  const pid_t child = fork();
+  if (child == 0) return false;
+  waitpid(child, nullptr, 0);
+  // The other ranks wait meanwhile, and look whether this rank has left.
+  if (world.is_last()) std::this_thread::sleep_for(std::chrono::milliseconds{300});
+  return true;
+}
+
+// The child leaves all functions, and so destroys its copies of the mesh and the environment.
+void return_in_child(const World& world) {
+  Mesh mesh = open_mesh();
+  sum(mesh);
+  if (!is_parent_after(world)) return;
+  sum(mesh);
+  mesh.close();
+}
+
 int handle(const std::exception& error) {
   std::fprintf(stderr, "handled: %s\n", error.what());
   return 3;
@@ -181,6 +200,18 @@ const Modes orderly{
          waitpid(child, nullptr, 0);
          sum(mesh);
          mesh.close();
+       });
+     }},
+    {"a child process returns", [] { return unprotected(return_in_child); }},
+    {"a child process destroys a static mesh",
+     [] {
+       static std::optional<Mesh> mesh;
+       return unprotected([](const World& world) {
+         mesh.emplace(open_mesh());
+         sum(*mesh);
+         if (!is_parent_after(world)) std::exit(0);
+         sum(*mesh);
+         mesh->close();
        });
      }},
 };
@@ -367,6 +398,16 @@ const Modes runs{
      }},
     {"run, timeout", [] { return with_run([] { time_out(World{}); }); }},
     {"run, no std::exception", [] { return with_run([] { throw 42; }); }},
+    {"run, a child process fails",
+     [] {
+       return with_run([] {
+         Mesh mesh = open_mesh();
+         sum(mesh);
+         if (!is_parent_after(World{})) throw std::runtime_error{"the child fails"};
+         sum(mesh);
+         mesh.close();
+       });
+     }},
     {"run, exit",
      [] {
        return with_run([] {

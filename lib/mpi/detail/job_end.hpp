@@ -32,6 +32,9 @@ void on_last_words(void (*action)()) noexcept;
 /// gives that thread the time to do so.
 bool is_job_ending() noexcept;
 
+/// Returns whether this is a child process that a rank has forked: it is not part of the job.
+bool is_child_of_rank() noexcept;
+
 /// Returns the number of ranks in the job, after prepare_job_end().
 int ranks_of_job() noexcept;
 
