@@ -117,11 +117,17 @@ void prepare_job_end() {
   j.is_near_rank_0 = of_rank_0[1] == node_hash;
 }
 
+void flush_stdout() noexcept {
+  if (ftrylockfile(stdout) != 0) return;
+  std::cout.flush();  // it may lock the same stream once more
+  fflush_unlocked(stdout);
+  funlockfile(stdout);
+}
+
 void end_job(const std::string& program, const std::string& text, int status) noexcept {
   if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
   ending_thread = std::this_thread::get_id();
-  std::fflush(stdout);  // MPI_Abort ends the process without doing so
-  std::cout.flush();
+  flush_stdout();  // MPI_Abort ends the process without doing so
   if (!text.empty()) report(words_of(program, text));
   abort_job(status);
 }

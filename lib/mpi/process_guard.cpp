@@ -120,7 +120,7 @@ void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
           : fmt::format("MPI cannot be finalised: {}; {}{}this rank {}", fmt::join(what, ", and "),
                         fmt::join(hints, "; "), hints.empty() ? "" : "; ",
                         aborts ? "ends the job with MPI_Abort" : "leaves the job to the launcher");
-  std::fflush(nullptr);
+  flush_stdout();
   if (aborts) end_job(name_of_library, text, status);
   if (!text.empty()) write_last_words(name_of_library, text);
   switch_off();

@@ -85,6 +85,14 @@ void return_in_child(const World& world) {
   mesh.close();
 }
 
+// Starts a thread that waits for input that never comes, and holds the lock of stdin.
+void read_stdin() {
+  int ends[2];
+  if (pipe(ends) != 0 || dup2(ends[0], STDIN_FILENO) < 0) std::_Exit(98);
+  std::thread{[] { std::getchar(); }}.detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+}
+
 int handle(const std::exception& error) {
   std::fprintf(stderr, "handled: %s\n", error.what());
   return 3;
@@ -154,6 +162,13 @@ const Modes orderly{
      [] {
        static std::optional<Mesh> mesh;
        return unprotected([&](const World&) { mesh.emplace(open_mesh()); });
+     }},
+    {"unclosed, a thread reads stdin",
+     [] {
+       return unprotected([](const World&) {
+         read_stdin();
+         Mesh mesh = open_mesh();
+       });
      }},
     {"one rank leaves",
      [] {
@@ -398,6 +413,15 @@ const Modes runs{
      }},
     {"run, timeout", [] { return with_run([] { time_out(World{}); }); }},
     {"run, no std::exception", [] { return with_run([] { throw 42; }); }},
+    {"run, a thread reads stdin",
+     [] {
+       return with_run([] {
+         read_stdin();
+         std::printf("text in the buffer\n");
+         if (World{}.is_last()) throw std::runtime_error{"the last rank fails"};
+         open_mesh().close();
+       });
+     }},
     {"run, a child process fails",
      [] {
        return with_run([] {
