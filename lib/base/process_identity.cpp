@@ -4,12 +4,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <random>
 #include <string>
+#include <utility>
 
 namespace rankmesh::detail {
+namespace {
+
+// Returns the random numbers of this process. A child process after fork() gets others.
+std::array<std::uint64_t, 2> own_token() {
+  static std::mutex mutex;
+  static std::int64_t owner = 0;
+  static std::array<std::uint64_t, 2> token{};
+  const std::lock_guard lock{mutex};
+  if (std::exchange(owner, ::getpid()) == ::getpid()) return token;
+  std::random_device source;
+  for (std::uint64_t& number : token) number = std::uint64_t{source()} << 32 | source();
+  return token;
+}
+
+}  // namespace
 
 ProcessIdentity ProcessIdentity::own() {
-  ProcessIdentity identity{.process = ::getpid()};
+  ProcessIdentity identity{.process = ::getpid(), .token = own_token()};
   const auto stat = read_process_stat("self");
   struct stat space {};
   // A /proc of another process namespace has other numbers.

@@ -80,13 +80,14 @@ class Messages {
   std::vector<std::string> texts_;
 };
 
-// A process that holds the board of rank 5 until it is killed.
+// A process that holds the board of a rank until it is killed.
 class Peer {
  public:
   // @param flags  Namespaces of its own.
+  // @param rank   The rank whose board it holds.
   explicit Peer(
       const Memory& memory, int flags = 0,
-      const std::function<void(NodeBoard&)>& action = [](NodeBoard&) {}) {
+      const std::function<void(NodeBoard&)>& action = [](NodeBoard&) {}, Rank rank = 5) {
     int ready[2];
     REQUIRE(pipe(ready) == 0);
     process_ = fork();
@@ -98,7 +99,7 @@ class Peer {
         _exit(0);
       }
       if ((flags & CLONE_NEWNS) != 0) (void)(mount("proc", "/proc", "proc", 0, nullptr));
-      NodeBoard board = memory.board(Rank{5});
+      NodeBoard board = memory.board(rank);
       action(board);
       const pid_t self = getpid();
       if (write(ready[1], &self, sizeof self) < 0) _exit(1);
@@ -378,4 +379,16 @@ TEST_CASE("between process namespaces a rank is silent or waits, and its end is 
   peer.end();
   CHECK(becomes(board, Kind::ended));
   CHECK(board.has_failed(Rank{5}));
+}
+
+TEST_CASE("ranks with the same process id in different process namespaces are told apart") {
+  const Memory memory;
+  // /proc is that of this process, so the start times are not known.
+  const Peer first{memory, CLONE_NEWPID, [](NodeBoard&) {}, Rank{3}};
+  SKIP_UNLESS(first.has_begun(), "process namespaces are not permitted");
+  const Peer second{memory, CLONE_NEWPID, [](const NodeBoard& board) {
+                      for (const std::size_t slot : {0U, 1U})
+                        if (board.index_of(board.identity_of(slot)) != slot) _exit(1);
+                    }};
+  CHECK(second.has_begun());
 }
