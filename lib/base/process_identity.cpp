@@ -42,7 +42,8 @@ ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own
   if (own.pid_namespace == 0 || process.pid_namespace != own.pid_namespace)
     return ProcessState::unknown;
   const auto stat = read_process_stat(std::to_string(process.process));
-  return stat && stat->start_time == process.start_time ? stat->state : ProcessState::ended;
+  if (!stat) return state_without_stat();
+  return stat->start_time == process.start_time ? stat->state : ProcessState::ended;
 }
 
 }  // namespace rankmesh::detail

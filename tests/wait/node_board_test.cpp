@@ -392,3 +392,34 @@ TEST_CASE("ranks with the same process id in different process namespaces are to
                     }};
   CHECK(second.has_begun());
 }
+
+TEST_CASE("a rank whose main thread alone has ended has not ended") {
+  const Memory memory;
+  const NodeBoard board = memory.board(Rank{3});
+  Peer peer{memory, 0, [](NodeBoard& of_peer) {
+              (void)of_peer.publish(77, "tp.all_reduce, call 7");
+              // pause() of the main thread returns into this handler.
+              (void)std::signal(SIGUSR1, [](int) { pthread_exit(nullptr); });
+              std::thread{[] {
+                while (true) std::this_thread::sleep_for(std::chrono::seconds{1});
+              }}.detach();
+            }};
+  peer.signal(SIGUSR1);
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
+  CHECK(kind_of_peer(board) == Kind::waits);
+  CHECK(!board.has_failed(Rank{5}));
+  peer.signal(SIGKILL);
+  CHECK(becomes(board, Kind::ended));
+}
+
+TEST_CASE("a rank has not ended if this process cannot read its state") {
+  const Memory memory;
+  const NodeBoard board = memory.board(Rank{3});
+  const Peer peer{memory};
+  std::vector<int> files;
+  for (int file = open("/dev/null", O_RDONLY); file >= 0; file = open("/dev/null", O_RDONLY))
+    files.push_back(file);
+  const Kind kind = kind_of_peer(board);
+  for (const int file : files) close(file);
+  CHECK(kind == Kind::silent);
+}
