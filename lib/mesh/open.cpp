@@ -292,15 +292,16 @@ void MeshState::mark_closed() {
   for (const auto& connection : connections) connection->retire("the mesh is closed");
 }
 
-std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
-                                     const std::string& description,
-                                     const std::function<MeshSpec()>& parse) {
-  const mpi::CommunicatorView world{comm};
-  LocalPlan local = plan_locally(world.size(), options, parse);
-  const auto control = make_control(world, local, description, options);
-  monitored_barrier(control->comm(), control->monitor,
-                    WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
-                    control->deadline());
+namespace {
+
+// Opens the parts of a mesh on its control communicator. Collective over the mesh; blocks.
+std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
+                                      const std::string& description,
+                                      const std::shared_ptr<ControlPlane>& control) {
+  monitored_barrier(
+      control->comm(), control->monitor,
+      WaitPoint::of_all(control->comm().size(), "the creation of the groups' communicators"),
+      control->deadline());
   agree_on_key(*control);
   control->open_record(detail::open_record(*control, *local.plan, description, local.settings));
   mpi::Node node;
@@ -335,20 +336,43 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   const auto created =
       std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
   control->log(LogLevel::info,
-               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
-                           description, created, placement.node_count()));
-  return std::unique_ptr<MeshState>{
-      new MeshState{.plan = local.plan,
-                    .options = std::move(options),
-                    .control = control,
-                    .placement = std::move(placement),
-                    .shared = std::move(shared),
-                    .device = std::move(devices.backend),
-                    .runtime = runtime,
-                    .connections = std::move(connections),
-                    .named = std::move(named),
-                    .has_split_devices = std::move(devices.has_split),
-                    .mark{description, world.size(), local.plan->describe(control->rank())}}};
+               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
+                           control->rank().value(), description, created, placement.node_count()));
+  return std::unique_ptr<MeshState>{new MeshState{
+      .plan = local.plan,
+      .options = std::move(options),
+      .control = control,
+      .placement = std::move(placement),
+      .shared = std::move(shared),
+      .device = std::move(devices.backend),
+      .runtime = runtime,
+      .connections = std::move(connections),
+      .named = std::move(named),
+      .has_split_devices = std::move(devices.has_split),
+      .mark{description, control->comm().size(), local.plan->describe(control->rank())}}};
+}
+
+}  // namespace
+
+std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
+                                     const std::string& description,
+                                     const std::function<MeshSpec()>& parse) {
+  const mpi::CommunicatorView world{comm};
+  LocalPlan local = plan_locally(world.size(), options, parse);
+  const auto control = make_control(world, local, description, options);
+  try {
+    return make_state(std::move(local), std::move(options), description, control);
+  } catch (const MismatchError&) {
+    throw;  // every rank throws it
+  } catch (const TimeoutError&) {
+    throw;  // the others have been told, or are missing
+  } catch (const Error& error) {
+    control->leave_by_exception(error.message());
+    throw;
+  } catch (const std::exception& error) {
+    control->leave_by_exception(error.what());
+    throw;
+  }
 }
 
 }  // namespace rankmesh::detail
