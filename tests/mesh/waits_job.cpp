@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|silent|killed|opening: a job in which the last rank leaves the others waiting.
-// For tests/mesh/waits, which looks at the output.
+// waits_job stall|sink|silent|killed|opening: a job in which the last rank leaves the others
+// waiting. For tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -54,12 +55,14 @@ int main(int argc, char** argv) {
   if (mode == "opening") return open_in_vain();
   MeshOptions options;
   options.routes = "*.*:host=shm";
+  if (mode == "sink")
+    options.log = [](LogLevel, std::string_view) { throw std::runtime_error{"no disk"}; };
   if (mode == "silent") options.deadline = Deadline::Duration{0.5};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   mesh["tp"].barrier();
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
   // The others wait in the barrier for less than twice the stall time of 0.5 s.
-  if (mode == "stall") {
+  if (mode == "stall" || mode == "sink") {
     if (is_last) std::this_thread::sleep_for(std::chrono::milliseconds{850});
     mesh["tp"].barrier();
     mesh.close();

@@ -155,3 +155,22 @@ TEST_CASE("without another thread there is a warning, no watchdog, and the signa
   REQUIRE(texts.size() == 1);
   CHECK_CONTAINS(texts[0], "calls that MPI carries are not watched: ");
 }
+
+TEST_CASE("a sink that throws does not end the watchdog") {
+  const Memory memory;
+  const auto board =
+      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  std::atomic<int> reports = 0;
+  const LogSink sink = [&](LogLevel, std::string_view) {
+    ++reports;
+    throw std::runtime_error{"no disk"};
+  };
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(sink, LogChoice::reports),
+      .stall = Deadline::Duration{0.1}};
+  const detail::WatchedMesh watched{context, {}};
+  const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+  std::this_thread::sleep_for(std::chrono::milliseconds{900});
+  CHECK(reports >= 2);  // it goes on after the first one
+}

@@ -26,10 +26,16 @@ class Log {
       : sink_{sink ? std::move(sink) : log_sink_for(choice)},
         has_default_reports_{!sink_ && choice == LogChoice::reports} {}
 
+  /// A message whose sink throws goes to stderr: it may come from the watchdog, and an operation
+  /// of rankmesh must not fail because of it.
   void operator()(LogLevel level, std::string_view message) const {
     if (!sink_) return;
     const std::lock_guard lock{mutex_};
-    sink_(level, message);
+    try {
+      sink_(level, message);
+    } catch (...) {
+      write_to_stderr(level, message);
+    }
   }
   /// Logs a stall or an abnormal end: as a warning to the sink, and to stderr if there is none.
   void report(std::string_view message) const {
