@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/log.hpp"
 #include "detail/node_report.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -63,21 +64,13 @@ std::string node_name() {
   return fmt::format("{} {}", host.data(), network.data());
 }
 
-void write_to_stderr(const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = write(STDERR_FILENO, text.data() + done, text.size() - done);
-    if (count <= 0) return;
-    done += static_cast<std::size_t>(count);
-  }
-}
-
 LastWords words_of(const std::string& program, const std::string& text) {
   if (auto* const action = before_last_words.load()) action();
   return {job().rank, recorded_coordinates(), program, text};
 }
 
 void write_words(const std::vector<LastWords>& words) {
-  write_to_stderr(report_text(words, job().ranks));
+  rankmesh::detail::write_to_stderr(report_text(words, job().ranks));
 }
 
 // Returns after the message of this rank has been written, by this rank or by another one.

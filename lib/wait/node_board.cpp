@@ -262,7 +262,7 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
                         .seconds = static_cast<double>(now() - wait->since) * 1e-9};
   if (auto call = call_of(*slot)) return call;
   if (state == ProcessState::unknown) return RankActivity{};
-  return RankActivity{.kind = Kind::outside, .is_running = state == ProcessState::running};
+  return RankActivity{.kind = Kind::outside};
 }
 
 bool NodeBoard::claim_end_report(Rank rank) const {

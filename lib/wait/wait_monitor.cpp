@@ -66,7 +66,6 @@ void MonitorState::remember(const Received<Verdict>& received) {
 }
 
 void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {
-  last_failure = verdict.message;
   given_up.push_back(verdict);  // also for those who ask this rank
   given_up.back().key = point.key;
   if (given_up.size() > most_verdicts) given_up.pop_front();
@@ -77,7 +76,6 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
 
 void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
                         const std::vector<int>& present) {
-  last_failure = finding.message;
   const Verdict verdict = verdict_of(point, {in_mesh(comm.rank())}, why);
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
@@ -106,8 +104,6 @@ WaitMonitor& WaitMonitor::operator=(WaitMonitor&&) noexcept = default;
 void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
   state_->context = std::move(context);
 }
-
-const std::string& WaitMonitor::last_failure() const { return state_->last_failure; }
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {

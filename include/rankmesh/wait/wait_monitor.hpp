@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -82,8 +81,6 @@ class RANKMESH_API WaitMonitor {
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
   /// for this rank end. Local. The board tells the ranks on this node.
   void leave(const std::string& reason);
-  /// Returns why this rank has given up its last wait; empty if it has not.
-  [[nodiscard]] const std::string& last_failure() const;
 
   /// Sets the board of the node and the log, which the mesh owns. A monitor without them tells less
   /// about missing ranks, and reports no stalls.

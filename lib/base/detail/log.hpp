@@ -12,6 +12,8 @@
 
 namespace rankmesh::detail {
 
+/// Writes a text to stderr, with one call of the system if it accepts the whole text.
+RANKMESH_API void write_to_stderr(std::string_view text);
 /// Writes a line to stderr with one call, so that lines of several ranks do not mix.
 RANKMESH_API void write_to_stderr(LogLevel level, std::string_view message);
 

@@ -6,7 +6,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
@@ -32,7 +31,6 @@ struct MonitorState {
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
   std::deque<Verdict> given_up{};  ///< What this rank has given up, in the words for the others.
-  std::string last_failure{};
 
   /// Returns the rank's number in the mesh.
   [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
