@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/error.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "base/detail/error_in_flight.hpp"
@@ -25,8 +26,14 @@ thread_local LastMessage last_message;
 }  // namespace
 
 std::string detail::error_in_flight() {
-  const auto message = is_thread_over ? nullptr : last_message.text.lock();
+  // In a handler, the last error may be the one that is handled, and another one unwinds the stack.
+  if (is_thread_over || std::current_exception() != nullptr) return "";
+  const auto message = last_message.text.lock();
   return message == nullptr ? "" : *message;
+}
+
+void detail::forget_last_error() noexcept {
+  if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
 }
 
 Error::Error(std::string message, std::string hint)

@@ -280,10 +280,13 @@ void MeshState::leak_devices() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  std::string failure = runtime->last_failure;
-  if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
-  const std::string why = "left the mesh without close()" +
-                          (failure.empty() ? std::string{} : " after an error (" + failure + ")");
+  std::string why = "left the mesh without close()";
+  if (std::uncaught_exceptions() > exceptions) {
+    const std::string failure = error_in_flight();
+    why += " after an exception" + (failure.empty() ? "" : " (probably " + failure + ")");
+  } else if (!runtime->last_failure.empty()) {
+    why += " after an error (" + runtime->last_failure + ")";
+  }
   for (const auto& connection : connections) connection->leave(why);
 }
 

@@ -9,8 +9,15 @@
 namespace rankmesh::detail {
 
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
-  if (is_by_exception) return leave_by_exception(error_in_flight());
-  if (context_->board && context_->board->is_open()) leave(Presence::destroyed);
+  try {
+    if (is_by_exception) {
+      const std::string error = error_in_flight();
+      return leave_by_exception(error.empty() ? "" : "probably " + error);
+    }
+    if (context_->board && context_->board->is_open()) leave(Presence::destroyed);
+  } catch (const std::exception&) {
+    // The other ranks learn less; their deadlines still end their waits.
+  }
 }
 
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {

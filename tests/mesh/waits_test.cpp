@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -185,6 +186,42 @@ TEST_CASE("an exception on one rank ends the waits of the others at once, with i
     }
     wait_for_all();
   }
+}
+
+TEST_CASE("an exception after an earlier error is not taken for that error") {
+  NEEDS_RANKS(2);
+  enum { handled_now, handled_before } which = handled_now;
+  SUBCASE("in its handler") {}
+  SUBCASE("after a call that succeeded") { which = handled_before; }
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 30)};
+  std::vector<int> few(1), value(4, 1);
+  std::exception_ptr kept;
+  try {
+    mesh["tp"].all_gather(value, few);
+  } catch (const UsageError&) {
+    kept = std::current_exception();
+    if (which == handled_now && rank() == last()) {
+      try {
+        const Mesh inner = std::move(mesh);
+        throw std::runtime_error{"no disk"};
+      } catch (const std::runtime_error&) {
+      }
+    }
+  }
+  if (which == handled_before) mesh["tp"].all_reduce(value);
+  if (which == handled_before && rank() == last()) {
+    try {
+      const Mesh inner = std::move(mesh);
+      throw std::runtime_error{"no disk"};
+    } catch (const std::runtime_error&) {
+    }
+  }
+  if (rank() != last()) {
+    const PeerError error = barrier_in_vain<PeerError>(mesh);
+    CHECK_CONTAINS(error.message(), "left the mesh");
+    CHECK_LACKS(error.message(), "all_gather");
+  }
+  wait_for_all();
 }
 
 TEST_CASE("a mesh that is destroyed without an exception does not end the waits of the others") {
