@@ -256,6 +256,26 @@ const Modes exits{
          sum(mesh);
        });
      }},
+    {"exit 0 in a thread",
+     [] {
+       return unprotected([](const World& world) {
+         open_mesh().close();
+         if (world.is_last()) std::thread{[] { std::exit(0); }}.join();
+       });
+     }},
+    {"static environment",
+     [] {
+       static const mpi::Environment environment{argument_count, arguments};
+       open_mesh().close();
+       return 0;
+     }},
+    {"static environment, exit 3 on one rank",
+     [] {
+       static const mpi::Environment environment{argument_count, arguments};
+       if (World{}.is_last()) std::exit(3);
+       open_mesh().close();
+       return 0;
+     }},
     {"exit 6 before the mesh",
      [] {
        return unprotected([](const World& world) {
