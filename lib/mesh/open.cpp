@@ -142,10 +142,11 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
     throw;
   }
   // The functions of MPI that create communicators block for ever if a rank is missing. So all
-  // ranks first wait for each other with a deadline.
-  monitored_barrier(world, monitor,
-                    WaitPoint::of_all(world.size(), "the creation of the control communicator"),
-                    Deadline{local.timeout});
+  // ranks first wait for each other with a deadline. Afterwards the program may receive any message
+  // on its communicator.
+  monitor.receive_leftovers(
+      WaitPoint::of_all(world.size(), "the creation of the control communicator"),
+      Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
                                         std::move(context));
 }

@@ -270,3 +270,27 @@ TEST_CASE("a stall of a subgroup also says what the other ranks of the node do")
   if (rank() == 0) CHECK(messages.count("others on this node: ranks 2 (dp=1,tp=0), 3") == 1);
   mesh.close();
 }
+
+TEST_CASE("a mesh leaves no message in the program's communicator, however late a rank opens it") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  SUBCASE("after a report of a stall") {
+    options.timeout = Deadline::Duration{2};
+    options.stall = Deadline::Duration{0.2};
+  }
+  SUBCASE("shortly before the deadline") { options.timeout = Deadline::Duration{1.5}; }
+  Messages messages;
+  options.log = messages.sink();
+  wait_for_all();
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1250});
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const auto begin = Clock::now();
+  int messages_left = 0;
+  while (seconds_since(begin) < 0.1) {
+    int is_there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    messages_left += is_there;
+  }
+  CHECK(messages_left == 0);
+  mesh.close();
+}
