@@ -2,10 +2,12 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
 #include "detail/lowered_call.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
@@ -175,10 +177,23 @@ void CallDispatcher::run(const Call& call) {
 }
 
 // Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
+// An operation that succeeds later shows that the program goes on; the fast path does not look.
 template <class Action>
 auto CallDispatcher::keeping_failure(Action&& action) {
+  const auto go_on = [&] {
+    if (runtime_->last_failure.empty()) return;
+    runtime_->last_failure.clear();
+    forget_last_error();
+  };
   try {
-    return action();
+    if constexpr (std::is_void_v<decltype(action())>) {
+      action();
+      go_on();
+    } else {
+      auto result = action();
+      go_on();
+      return result;
+    }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     throw;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 
@@ -43,11 +44,6 @@ bool has_constant_counter() {
 #else
   return false;
 #endif
-}
-
-template <std::size_t size>
-void copy_text(char (&to)[size], std::string_view text) {
-  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
 std::string file_of(const Recorder::Facts& facts, const std::string& folder) {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "detail/open_monitors.hpp"
-#include "detail/send_and_forget.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -74,11 +73,11 @@ void Vigil::ask(Seconds grace) {
     if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
       inquiry_->silent.push_back(member);
   for (const int member : inquiry_->silent)
-    send_and_forget(state_.comm, member, question_tag, note_of(point_, inquiry_->number));
+    state_.send(member, question_tag, note_of(point_, inquiry_->number));
 }
 
 void Vigil::receive_answers() {
-  while (const auto received = receive<Note>(state_.comm, answer_tag)) {
+  while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
     if (!inquiry_ || answer.number != inquiry_->number ||
         std::erase(inquiry_->silent, received->from) == 0)
@@ -205,7 +204,9 @@ void Vigil::look_for_stall() {
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
   if (seconds < next_stall_) return;
-  if (!is_stall_asked_ && stage_ == Stage::early && silence_.passed()) ask(stall_grace);
+  // The program may go on long before it receives a question on its own communicator.
+  const bool may_ask = state_.audience == WaitMonitor::Audience::own;
+  if (!is_stall_asked_ && stage_ == Stage::early && may_ask) ask(stall_grace);
   is_stall_asked_ = true;
   if (inquiry_ && !is_answered()) return;
   is_stall_asked_ = false;

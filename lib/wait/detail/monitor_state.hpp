@@ -6,12 +6,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
+#include "send_and_forget.hpp"
 #include "wait_context.hpp"
 #include "wait_messages.hpp"
 
@@ -32,8 +32,28 @@ struct MonitorState {
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
   std::deque<Verdict> given_up{};  ///< What this rank has given up, in the words for the others.
-  std::string last_failure{};
 
+  /// On a shared communicator: the messages that this rank has sent, per member (empty if none),
+  /// and the number of those that it has received. See WaitMonitor::receive_leftovers().
+  std::vector<int> sent{};
+  int taken = 0;
+
+  /// Sends a message to a member, and does not wait for it.
+  template <class Message>
+  void send(int member, int tag, const Message& message) {
+    if (audience == WaitMonitor::Audience::shared) {
+      sent.resize(static_cast<std::size_t>(comm.size()));
+      ++sent[static_cast<std::size_t>(member)];
+    }
+    send_and_forget(comm, member, tag, message);
+  }
+  /// Receives a message if one has arrived.
+  template <class Message>
+  std::optional<Received<Message>> take(int tag) {
+    auto message = receive<Message>(comm, tag);
+    if (message) ++taken;
+    return message;
+  }
   /// Returns the rank's number in the mesh.
   [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
   /// Returns what the board says about a member; nothing if it is not on this node.
