@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "launcher.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -150,14 +151,29 @@ void Job::abort(int status) {
   if (state_ != nullptr) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
-bool Job::prints() const { return state_ ? state_->rank == 0 : is_printing_rank(); }
+// If the launcher does not fit the MPI library, each process is rank 0 of a world of its own. Then
+// the first process prints.
+bool Job::prints() const {
+  if (state_ == nullptr || state_->size == 1) return is_printing_rank();
+  return state_->rank == 0;
+}
+
+void Job::start() {
+  if (state_ != nullptr) return;
+  state_ = std::make_unique<State>();
+  MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
+}
 
 void Job::join(const MeshArguments& arguments) {
-  if (state_ == nullptr) {
-    state_ = std::make_unique<State>();
-    MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
-  }
+  start();
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  if (const auto mismatch =
+          rankmesh::launcher_mismatch(state_->size, {library, static_cast<std::size_t>(length)}))
+    throw rankmesh::UsageError{mismatch->message,
+                               mismatch->hint + "; or add --offline to ignore the job"};
   if (arguments.world_size && *arguments.world_size != state_->size)
     throw rankmesh::UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
                                            *arguments.world_size, state_->size),
@@ -180,6 +196,11 @@ OpenMesh Job::open(const MeshArguments& arguments, const std::string& devices) {
   LiveFacts facts = gather_facts(*mesh);
   if (!trouble.empty()) facts.why_no_devices = trouble;
   return {mesh->plan(), mesh, std::move(facts)};
+}
+
+int Job::agree(int status) {
+  if (state_ != nullptr) check(MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  return status;
 }
 
 std::unique_ptr<Output> open_output(const std::string& path) {
