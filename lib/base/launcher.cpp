@@ -2,6 +2,8 @@
 #include "rankmesh/base/launcher.hpp"
 
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,16 +61,8 @@ std::string message_of(const Claim& claim) {
                      claim.processes, claim.variable, claim.processes);
 }
 
-// The name and the version number only; Open MPI adds the machine that it was built on.
-std::string short_name(std::string_view mpi_library) {
-  std::string name{mpi_library.substr(0, mpi_library.find_first_of(",\n"))};
-  for (char& c : name)
-    if (c == '\t') c = ' ';
-  return name;
-}
-
 std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
-  const std::string name = short_name(mpi_library);
+  const std::string name = short_mpi_name(mpi_library);
   const std::string own =
       name.empty() ? std::string{"the mpirun of the MPI library that the program is linked with"}
                    : fmt::format("the mpirun of {}, with which the program is linked", name);
@@ -80,10 +74,35 @@ std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
       is_open_mpi || mpi_library.empty() ? "" : " or srun --mpi=pmi2", own);
 }
 
-// Variables that are set to an empty text count as not set.
-std::optional<std::string> own_variable(const char* name) { return environment_variable(name); }
+// Reads the environment with which the process was started: Open MPI sets the variables of a
+// launcher itself if it initialises a process that is alone. Variables that are set to an empty
+// text count as not set.
+std::optional<std::string> own_variable(const char* name) {
+  static const std::string start = [] {
+    std::ifstream file{"/proc/self/environ", std::ios::binary};
+    return std::string{std::istreambuf_iterator<char>{file}, {}};
+  }();
+  if (start.empty()) return environment_variable(name);
+  const std::string key = std::string{name} + '=';
+  for (std::size_t at = 0; at < start.size(); at = start.find('\0', at) + 1) {
+    const std::string_view entry{start.c_str() + at};
+    if (entry.starts_with(key) && entry.size() > key.size())
+      return std::string{entry.substr(key.size())};
+    if (start.find('\0', at) == std::string::npos) break;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
+
+std::string short_mpi_name(std::string_view mpi_library) {
+  constexpr std::string_view mpich = "MPICH Version:";
+  std::string_view text = mpi_library.substr(0, mpi_library.find_first_of(",\n"));
+  if (!text.starts_with(mpich)) return std::string{text};
+  text.remove_prefix(mpich.size());
+  const auto number = text.find_first_not_of(" \t");
+  return "MPICH " + std::string{number == std::string_view::npos ? "" : text.substr(number)};
+}
 
 std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                   std::string_view mpi_library,
@@ -103,9 +122,9 @@ std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
 // Slurm is a step of one task.
 bool is_launched() {
   for (const char* name : rank_variables)
-    if (environment_variable(name)) return true;
+    if (own_variable(name)) return true;
   const auto tasks = number(own_variable, slurm_size);
-  return tasks && *tasks > 1 && environment_variable(slurm_rank);
+  return tasks && *tasks > 1 && own_variable(slurm_rank);
 }
 
 std::optional<std::int64_t> launcher_rank() {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/doctor.hpp"
+#include "rankmesh/base/launcher.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -127,8 +128,7 @@ void add_heading(Document& document, const Examination& job, bool in_job) {
   }
   const std::size_t nodes = detail::node_count(job);
   document.add(fmt::format("doctor  {} on {}, {}\n\n", plural(job.ranks.size(), "rank"),
-                           plural(nodes, "node"),
-                           first.mpi_library.substr(0, first.mpi_library.find_first_of(",\n"))));
+                           plural(nodes, "node"), short_mpi_name(first.mpi_library)));
 }
 
 void add_findings(Document& document, const Examination& job,

@@ -21,8 +21,11 @@ const RankFacts& rank_of(const Examination& job, std::int64_t rank) {
   return job.ranks[static_cast<std::size_t>(rank)];
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+// Of an even number of values, the better one of the two in the middle: if half of the connections
+// are slow, they are not usual.
+double median(std::vector<double> values, bool is_small_good) {
+  const std::size_t index = (values.size() - (is_small_good ? 1 : 0)) / 2;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(index);
   std::ranges::nth_element(values, middle);
   return *middle;
 }
@@ -140,7 +143,7 @@ Findings check_latency(const Rule& rule, const Examination& job) {
   constexpr double least_excess = 50e-6;
   const auto links = linked(job);
   if (links.size() < 3) return {};  // two links say nothing about what is usual
-  const double usual = median(values_of(links, &LinkFacts::latency));
+  const double usual = median(values_of(links, &LinkFacts::latency), true);
   Links slow{
       {}, [](double s) { return fmt::format("{:.1f} us", 1e6 * s); }, &LinkFacts::latency, usual};
   std::ranges::copy_if(links, std::back_inserter(slow.list), [&](const RankFacts* from) {
@@ -158,7 +161,7 @@ Findings check_bandwidth(const Rule& rule, const Examination& job) {
   constexpr double factor = 0.5;
   const auto links = linked(job);
   if (links.size() < 3) return {};
-  const double usual = median(values_of(links, &LinkFacts::bandwidth));
+  const double usual = median(values_of(links, &LinkFacts::bandwidth), false);
   Links slow{{},
              [](double b) { return fmt::format("{:.3g} GB/s", b / 1e9); },
              &LinkFacts::bandwidth,

@@ -33,12 +33,13 @@ int doctor(const DoctorOptions& options, Job& job) {
   const GatheredFacts facts = job.gather(options.timeout);
   int status = ok;
   // Under a launcher that does not fit, each process is rank 0 of a world of its own.
-  if (!facts.ranks.empty() && job.prints()) {
+  if (!facts.ranks.empty()) {
     const auto plan = plan_of(options, facts);
     const Examination examination{facts.ranks, plan ? &*plan : nullptr};
     const auto findings = rankmesh::report::examine(examination);
     if (rankmesh::report::has_trouble(findings)) status = check_failed;
-    print(rankmesh::report::doctor(examination, findings, facts.in_job), options.output);
+    if (job.prints())
+      print(rankmesh::report::doctor(examination, findings, facts.in_job), options.output);
   }
   return job.agree(status);
 }

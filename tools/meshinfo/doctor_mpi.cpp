@@ -9,6 +9,7 @@
 #include "doctor_nodes.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -84,16 +85,20 @@ GatheredFacts Job::gather(double timeout) {
     add_libraries_and_devices(result.ranks.front());
     return result;
   }
+  RankFacts facts = local_facts();  // before MPI_Init, which may change the environment
+  const auto number = rankmesh::launcher_rank();
+  StepWatch watch{
+      timeout, fmt::format("{} (host {})", number ? fmt::format("rank {}", *number) : "a process",
+                           facts.host)};
+  watch.begin("MPI_Init, which waits for the other ranks");
   start();
   result.in_job = true;
-  RankFacts facts = local_facts();
   int size = 0, rank = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   facts.rank = rank;
   facts.world_size = size;
   facts.mpi_library = mpi_library();
-  StepWatch watch{timeout, fmt::format("rank {} (host {})", rank, facts.host)};
   watch.begin("finding the ranks of each node, a collective of all ranks");
   const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
   const rankmesh::Placement placement = rankmesh::mpi::discover_nodes(world);

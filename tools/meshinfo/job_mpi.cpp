@@ -148,7 +148,7 @@ Job::Job() = default;
 Job::~Job() = default;
 
 void Job::abort(int status) {
-  if (state_ != nullptr) MPI_Abort(MPI_COMM_WORLD, status);
+  if (state_ != nullptr && state_->size > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 // If the launcher does not fit the MPI library, each process is rank 0 of a world of its own. Then

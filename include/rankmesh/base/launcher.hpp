@@ -35,9 +35,15 @@ struct LauncherMismatch {
 RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                                std::string_view mpi_library,
                                                                const VariableReader& read);
-/// The same for the environment of this process.
+/// The same for the environment with which this process was started. Later changes do not count,
+/// because MPI_Init sets variables of a launcher in a process that it takes for a single one.
 RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                                std::string_view mpi_library);
+
+/// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
+/// 4.0.2".
+/// @param mpi_library  The text of MPI_Get_library_version().
+RANKMESH_API std::string short_mpi_name(std::string_view mpi_library);
 
 /// Returns whether a launcher started this process as one of the processes of a job. Local.
 RANKMESH_API bool is_launched();
