@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/launcher_hint.hpp"
 
+#include <atomic>
 #include <optional>
 
 #include <fmt/format.h>
@@ -38,7 +39,8 @@ void warn_of_launcher(const ControlPlane& control) {
   const auto mismatch = mismatch_of_world();
   if (!mismatch) return;
   const std::string text = fmt::format("{}; {}", mismatch->message, mismatch->hint);
-  if (launcher_rank().value_or(0) == 0)
+  static std::atomic_flag is_reported;  // once, however many meshes the program opens
+  if (launcher_rank().value_or(0) == 0 && !is_reported.test_and_set())
     control.context()->log->report(text);
   else
     control.log(LogLevel::warning, text);

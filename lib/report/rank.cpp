@@ -17,8 +17,8 @@ struct LiveRank {
 std::optional<LiveRank> facts_of(Rank rank, const LiveFacts* live) {
   if (live == nullptr) return std::nullopt;
   return LiveRank{live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))),
-                   live->placement.local_rank(rank),
-                   live->process_ids.at(static_cast<std::size_t>(rank.value()))};
+                  live->placement.local_rank(rank),
+                  live->process_ids.at(static_cast<std::size_t>(rank.value()))};
 }
 
 // In CSV every row has the rank's host, local rank and process too.

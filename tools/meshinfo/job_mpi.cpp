@@ -23,6 +23,13 @@ using rankmesh::report::LiveFacts;
 
 constexpr int host_length = 128;
 
+std::optional<rankmesh::LauncherMismatch> mismatch_of(int world_size) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  return rankmesh::launcher_mismatch(world_size, {library, static_cast<std::size_t>(length)});
+}
+
 // Returns the largest values of all ranks, on rank 0.
 std::vector<double> highest(const std::vector<double>& values) {
   std::vector<double> result(values.size());
@@ -154,7 +161,7 @@ void Job::abort(int status) {
 // If the launcher does not fit the MPI library, each process is rank 0 of a world of its own. Then
 // the first process prints.
 bool Job::prints() const {
-  if (state_ == nullptr || state_->size == 1) return is_printing_rank();
+  if (state_ == nullptr || mismatch_of(state_->size)) return is_printing_rank();
   return state_->rank == 0;
 }
 
@@ -167,13 +174,10 @@ void Job::start() {
 
 void Job::join(const MeshArguments& arguments) {
   start();
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  if (const auto mismatch =
-          rankmesh::launcher_mismatch(state_->size, {library, static_cast<std::size_t>(length)}))
-    throw rankmesh::UsageError{mismatch->message,
-                               mismatch->hint + "; or add --offline to ignore the job"};
+  if (const auto mismatch = mismatch_of(state_->size)) {
+    const std::string hint = mismatch->hint + "; or add --offline to ignore the job";
+    throw rankmesh::UsageError{mismatch->message, hint};
+  }
   if (arguments.world_size && *arguments.world_size != state_->size)
     throw rankmesh::UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
                                            *arguments.world_size, state_->size),

@@ -14,7 +14,7 @@ namespace rankmesh::detail {
 MeshPlan plan_with_hint(const MeshSpec& spec, int ranks);
 
 /// Warns in the log of the mesh if the launcher started several processes, each of which is alone
-/// in its world. Without a sink of the program, only the first process prints the warning.
+/// in its world. Without a sink of the program, only the first process prints the warning, once.
 void warn_of_launcher(const ControlPlane& control);
 
 }  // namespace rankmesh::detail
