@@ -49,12 +49,12 @@ Findings check_missing_devices(const Rule& rule, const Examination& job) {
   const RankFacts& first = job.ranks[static_cast<std::size_t>(without.front())];
   const std::string reason =
       first.why_no_devices.empty() ? "no device is visible" : first.why_no_devices;
-  return {
-      finding(rule, without,
-              fmt::format("{} see no device, the other ranks do: {}", ranks_text(without), reason),
-              "the ranks cannot agree on device memory, and the mesh does not open",
-              "check CUDA_VISIBLE_DEVICES and nvidia-smi on these hosts, and that the job asks "
-              "for devices on all nodes (srun --gpus-per-node)")};
+  return {finding(rule, without,
+                  fmt::format("no device on {}, although other ranks have one: {}",
+                              ranks_text(without), reason),
+                  "the ranks cannot agree on device memory, and the mesh does not open",
+                  "check CUDA_VISIBLE_DEVICES and nvidia-smi on these hosts, and that the job asks "
+                  "for devices on all nodes (srun --gpus-per-node)")};
 }
 
 Findings check_device_kinds(const Rule& rule, const Examination& job) {

@@ -166,7 +166,7 @@ const std::vector<Mistake> mistakes = {
        job[5].why_no_devices = "no CUDA driver was found";
      },
      {5},
-     "rank 5 see"},
+     "no device on rank 5, although other ranks have one: no CUDA driver was found"},
     {"device-kinds",
      [](Facts& job) { job[1].devices[0].name = "A100"; },
      {1},
