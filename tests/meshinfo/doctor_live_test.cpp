@@ -84,13 +84,14 @@ TEST_CASE("without a job, this machine is checked, and the report says so") {
 TEST_CASE("a variable that differs on one rank") {
   const Scratch scratch;
   for (const int ranks : {2, 3}) {
-    const auto result = with_one_ill(scratch, ranks, 1, "export NCCL_ALGO=Ring UCX_TLS=tcp");
+    const auto result = with_one_ill(scratch, ranks, 1, "export NCCL_ALGO=Ring RANKMESH_STALL=20");
     CHECK(result.status == 1);
     const auto report = parsed(result);
     CHECK(finding_in(report, "nccl-settings")["ranks"] == "1");
     CHECK(finding_in(report, "nccl-settings")["severity"] == "error");
     CHECK(finding_in(report, "variables")["ranks"] == "1");
-    CHECK_CONTAINS(finding_in(report, "variables")["what"].get<std::string>(), "UCX_TLS differs");
+    CHECK_CONTAINS(finding_in(report, "variables")["what"].get<std::string>(),
+                   "RANKMESH_STALL differs");
   }
 }
 
@@ -118,12 +119,12 @@ TEST_CASE("ranks that are bound to the same core") {
 
 TEST_CASE("text, CSV and a file") {
   const Scratch scratch;
-  const auto result = with_one_ill(scratch, 2, 1, "export UCX_TLS=tcp", "-o report.csv");
+  const auto result = with_one_ill(scratch, 2, 1, "export RANKMESH_STALL=20", "-o report.csv");
   CHECK(result.out == "");
   CHECK(scratch.read("report.csv").starts_with("severity,id,ranks,hosts,what,why,fix\n"));
-  const auto text = with_one_ill(scratch, 2, 1, "export UCX_TLS=tcp", "");
+  const auto text = with_one_ill(scratch, 2, 1, "export RANKMESH_STALL=20", "");
   CHECK_CONTAINS(text.out, "warning  variables  rank 1 (");
-  CHECK_CONTAINS(text.out, "  what  UCX_TLS differs: rank 1: tcp; rank 0: not set\n");
+  CHECK_CONTAINS(text.out, "  what  RANKMESH_STALL differs: rank 1: 20; rank 0: not set\n");
 }
 
 TEST_CASE("a launcher that does not fit: one report, from the first process") {
