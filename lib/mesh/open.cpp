@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/error_in_flight.hpp"
+#include "detail/launcher_hint.hpp"
 #include "detail/open_board.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
@@ -74,7 +75,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
                                    options.largest_count),
                        "leave it at its default"};
     const MeshSpec spec = parse();
-    MeshPlan plan = spec.plan(ranks);
+    MeshPlan plan = plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes);
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
@@ -373,6 +374,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   const mpi::CommunicatorView world{comm};
   LocalPlan local = plan_locally(world.size(), options, parse);
   const auto control = make_control(world, local, description, options);
+  warn_of_launcher(*control);
   try {
     return make_state(std::move(local), std::move(options), description, control);
   } catch (const MismatchError&) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // meshinfo without MPI: it sees that there is a job, but cannot take part in it.
 #include "bench.hpp"
+#include "doctor.hpp"
 #include "job.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
@@ -30,6 +31,13 @@ rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
 OpenMesh Job::open(const MeshArguments& arguments, const std::string&) { return {plan(arguments)}; }
 
 void Job::abort(int) {}
+
+GatheredFacts Job::gather(double) {
+  if (is_in_job()) join({});
+  return {{local_facts()}, false};
+}
+
+int Job::agree(int status) { return status; }
 
 std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
 void OpenMesh::close() {}
