@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include "process_stat.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 
 /// Identifies a process on its node. A process id alone does not: containers number their processes
 /// themselves, and ids are used again.
-struct ProcessIdentity {
+struct RANKMESH_API ProcessIdentity {
   std::int64_t process = 0;
   std::uint64_t start_time = 0;     ///< Field 22 of /proc/PID/stat.
   std::uint64_t pid_namespace = 0;  ///< The inode of /proc/self/ns/pid; 0 if it is not known.
