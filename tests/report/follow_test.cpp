@@ -50,14 +50,14 @@ TEST_CASE("the screen names the rank that is last most often, with its host") {
 
 TEST_CASE("JSON has the figures as numbers") {
   Job job;
-  const auto json =
+  const auto parsed =
       nlohmann::json::parse(to_string(report::follow(job.before, job.job.records), Format::json));
-  CHECK(json.at("schema") == "rankmesh.follow/1");
-  CHECK(json.at("seconds") == 1);
-  CHECK(json.at("families")[0].at("most_often_last").at("rank") == 3);
-  CHECK(json.at("families")[0].at("most_often_last").at("host") == "host1");
-  CHECK(json.at("waiting").size() == 3);
-  CHECK(json.at("waiting")[0].at("activity") == "close()");
+  CHECK(parsed.at("schema") == "rankmesh.follow/1");
+  CHECK(parsed.at("seconds") == 1);
+  CHECK(parsed.at("families")[0].at("most_often_last").at("rank") == 3);
+  CHECK(parsed.at("families")[0].at("most_often_last").at("host") == "host1");
+  CHECK(parsed.at("waiting").size() == 3);
+  CHECK(parsed.at("waiting")[0].at("activity") == "close()");
 }
 
 TEST_CASE("the screen has a limited height") {

@@ -49,13 +49,13 @@ TEST_CASE("texts of the program cannot end the data") {
   job.mark(0, 3, text);
   const std::string data = data_of(page_of(job.records, {text}));
   CHECK(data.find('<') == std::string::npos);
-  const auto json = nlohmann::json::parse(data);
+  const auto parsed = nlohmann::json::parse(data);
   const std::string expected = "</script><!--<script>\"\\\n\xEF\xBF\xBD\xE2\x80\xA8";
-  CHECK(json.at("mesh") == expected);
-  CHECK(json.at("diagnosis")[0] == expected);
-  CHECK(json.at("ranks")[0].at("marks")[0][1] == expected);
-  CHECK(json.at("ranks")[0].at("host") == expected);
-  CHECK(json.at("texts")[0][0] == expected);
+  CHECK(parsed.at("mesh") == expected);
+  CHECK(parsed.at("diagnosis")[0] == expected);
+  CHECK(parsed.at("ranks")[0].at("marks")[0][1] == expected);
+  CHECK(parsed.at("ranks")[0].at("host") == expected);
+  CHECK(parsed.at("texts")[0][0] == expected);
 }
 
 TEST_CASE("the data have every call, and messages name bars") {
@@ -65,8 +65,8 @@ TEST_CASE("the data have every call, and messages name bars") {
   job.add(0, descriptor_of(Operation::send, 4, 1), 5'000'300, 5'000'400);
   job.add(1, descriptor_of(Operation::recv, 4, 0), 5'000'350, 5'000'450).is_async = true;
   job.add(1, descriptor_of(Operation::barrier), {}, {}, State::inside);
-  const auto json = nlohmann::json::parse(data_of(page_of(job.records)));
-  const auto& ranks = json.at("ranks");
+  const auto parsed = nlohmann::json::parse(data_of(page_of(job.records)));
+  const auto& ranks = parsed.at("ranks");
   CHECK(ranks[0].at("begin") == std::vector<int>{0, 300});
   CHECK(ranks[0].at("length") == std::vector<int>{100, 100});
   CHECK(ranks[0].at("root") == std::vector<int>{0, 0});
@@ -78,8 +78,8 @@ TEST_CASE("the data have every call, and messages name bars") {
   // Ended, asynchronous, in shared memory; inside, begin estimated, in shared memory.
   CHECK(ranks[1].at("flags")[1] == 2 + 16 + 64);
   CHECK(ranks[1].at("flags")[2] == 1 + 4 + 8 + 64);
-  CHECK(json.at("messages") == nlohmann::json{{0, 1, 1, 1}});
-  CHECK(json.at("groups") == nlohmann::json{{2, "0-1"}});
+  CHECK(parsed.at("messages") == nlohmann::json{{0, 1, 1, 1}});
+  CHECK(parsed.at("groups") == nlohmann::json{{2, "0-1"}});
 }
 
 TEST_CASE("a job without records has a page") {
