@@ -13,7 +13,7 @@ namespace {
 
 // MPI numbers ranks with an int.
 constexpr std::int64_t largest_world = std::int64_t{1} << 31;
-constexpr std::int64_t latest = std::int64_t{1} << 62;
+constexpr std::int64_t latest = std::int64_t{1} << 60;
 
 template <class Number>
 Number load(std::span<const std::byte> bytes, std::size_t offset) {
