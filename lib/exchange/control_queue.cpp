@@ -64,6 +64,20 @@ std::string ControlQueue::State::name(std::int64_t rank_in_group) const {
   return runtime().control->names(rank);
 }
 
+std::string ControlQueue::State::activity() const {
+  return fmt::format("{} of message {} of the control queue of '{}'", is_writer ? "write" : "read",
+                     messages, group->name());
+}
+
+std::vector<Rank> ControlQueue::State::awaited() const {
+  if (!is_writer) return {group->ranks().at(writer.value())};
+  std::vector<Rank> ranks;
+  const auto slots = static_cast<std::uint64_t>(options.slots);
+  for (std::size_t r = 0; r < local_of.size(); ++r)
+    if (ring->read_by(r) + slots <= next_chunk) ranks.push_back(group->ranks().at(local_of[r]));
+  return ranks;
+}
+
 void ControlQueue::State::require_usable() const {
   if (runtime().is_closed)
     throw ClosedError{"a control queue is used after close()",

@@ -52,6 +52,10 @@ std::function<std::vector<int>()> Connection::needed(
   };
 }
 
+bool Connection::have_all_left() {
+  return std::ranges::all_of(host_.list, [](const auto& t) { return t->have_all_left(); });
+}
+
 void Connection::stay() {
   for (const auto& transport : host_.list) transport->stay();
 }

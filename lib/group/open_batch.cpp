@@ -11,10 +11,6 @@
 namespace rankmesh::detail {
 namespace {
 
-std::optional<Blocks> copy_of(const Blocks* blocks) {
-  return blocks == nullptr ? std::nullopt : std::optional{*blocks};
-}
-
 // Keeps the first failure of several steps, all of which must run.
 class FirstFailure {
  public:
@@ -56,19 +52,10 @@ void compare(const std::vector<DeferredCall>& calls) {
 
 DeferredCall::DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
                            std::shared_ptr<AsyncOperation> operation)
-    : call_{call},
-      in_blocks_{copy_of(call.in_blocks)},
-      out_blocks_{copy_of(call.out_blocks)},
+    : kept_{std::make_unique<KeptCall>(call)},
       dispatcher_{&dispatcher},
       place_{place},
       operation_{std::move(operation)} {}
-
-Call DeferredCall::call() const {
-  Call call = call_;
-  call.in_blocks = in_blocks_ ? &*in_blocks_ : nullptr;
-  call.out_blocks = out_blocks_ ? &*out_blocks_ : nullptr;
-  return call;
-}
 
 void OpenBatch::begin() {
   if (is_open_)

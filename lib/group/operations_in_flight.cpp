@@ -16,7 +16,7 @@ namespace {
 
 // Leaks an abandoned operation, because MPI may still write to its memory.
 void leak_memory(AsyncOperation& operation) {
-  if (operation.pending != nullptr && !operation.is_on_device && !operation.is_polled())
+  if (operation.pending != nullptr && operation.pending->is_in_mpi())
     mpi::record_abandoned(operation.point.activity);
   leak(operation.pending);
   leak(operation.kept);
@@ -30,7 +30,7 @@ std::atomic<std::int64_t> in_flight_of_process{0};
 std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
-  if (operation->is_polled()) reasons_.add();
+  if (operation->is_polled) reasons_.add();
   ++in_flight_of_process;
   list_.push_back(std::move(operation));
 }
@@ -39,7 +39,7 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
   const auto removed =
       std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
   in_flight_of_process -= static_cast<std::int64_t>(removed);
-  if (removed != 0 && operation.is_polled()) reasons_.remove();
+  if (removed != 0 && operation.is_polled) reasons_.remove();
 }
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
@@ -116,7 +116,7 @@ void OperationsInFlight::progress() {
 
 void OperationsInFlight::advance_polled() {
   for (const auto& operation : list_)
-    if (operation->is_polled()) operation->transport->advance();
+    if (operation->transport != nullptr) operation->transport->advance();
 }
 
 void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
@@ -127,7 +127,7 @@ void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
 
 void OperationsInFlight::finish_polled(WaitMonitor& monitor) {
   for (const auto& operation : std::vector{list_})
-    if (operation->is_polled())
+    if (operation->is_polled)
       wait(*operation, monitor, Deadline{operation->connection->group.timeout});
 }
 

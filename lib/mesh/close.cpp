@@ -49,10 +49,12 @@ void Mesh::close(GroupCoordinator& group) {
     try {
       // The identity is the same on all members; the name may differ.
       const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
-      monitored_barrier(connection.comm(), control.monitor,
-                        WaitPoint::of(group.ranks(), activity, key), state.deadline());
+      const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
+      const Deadline deadline = state.deadline();
+      control.monitor.wait([&] { return connection.have_all_left(); }, point, deadline);
+      monitored_barrier(connection.comm(), control.monitor, point, deadline);
     } catch (const Error& error) {
-      connection.mark_broken(error);  // its barrier is still in flight
+      connection.mark_broken(error);  // a barrier may still be in flight
       throw;
     }
   }

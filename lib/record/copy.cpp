@@ -84,7 +84,7 @@ std::uint64_t copy_entries(const File& file, std::span<std::byte> bytes) {
   std::uint64_t next = 0;
   const auto read_next = [&] {
     file.read(std::as_writable_bytes(std::span{&next, 1}), offsetof(Header, next));
-    return next >> 8;
+    return next / format::position_unit;
   };
   std::uint64_t highest = read_next();
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -93,7 +93,8 @@ std::uint64_t copy_entries(const File& file, std::span<std::byte> bytes) {
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t last_begun = read_next();
   for (std::size_t at = format::header_bytes; at < entries_end; at += sizeof(Entry)) {
-    const std::uint64_t position = load<std::uint64_t>(bytes, at + offsetof(Entry, sequence)) >> 8;
+    const std::uint64_t position =
+        load<std::uint64_t>(bytes, at + offsetof(Entry, sequence)) / format::position_unit;
     if (position + format::entry_count <= last_begun)
       store(bytes, at + offsetof(Entry, sequence), std::uint64_t{0});
     else if (position <= last_begun)
@@ -131,8 +132,9 @@ std::vector<std::byte> copy(int descriptor, const std::string& name) {
   for (int attempt = 1;; ++attempt) {
     const std::uint64_t highest = copy_entries(file, bytes);
     copy_header(file, bytes);  // after the entries: it has all groups of their calls
-    const std::uint64_t next = load<std::uint64_t>(bytes, offsetof(Header, next)) >> 8;
-    store(bytes, offsetof(Header, next), highest << 8);
+    const std::uint64_t next =
+        load<std::uint64_t>(bytes, offsetof(Header, next)) / format::position_unit;
+    store(bytes, offsetof(Header, next), highest * format::position_unit + format::first_next);
     if (attempt == attempts || next - highest < format::entry_count / 2) break;
   }
   file.read(std::span{bytes}.subspan(entries_end), entries_end);

@@ -99,7 +99,8 @@ Observation observation_of(const Source& source, std::span<const std::byte> byte
   if (!has_made(source.process_id, header.process_id, header.process_namespace))
     return by_identity(header, true);
   const auto stat = rankmesh::detail::read_process_stat(std::to_string(source.process_id));
-  if (!stat || stat->state == ProcessState::ended) return {Process::ended};
+  const ProcessState state = stat ? stat->state : rankmesh::detail::state_without_stat();
+  if (state == ProcessState::ended || !stat) return {process_of(state)};
   return alive(process_of(stat->state), source.process_id);
 }
 

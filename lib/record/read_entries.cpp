@@ -16,15 +16,15 @@ constexpr double most_bytes = static_cast<double>(std::uint64_t{1} << 62);
 
 // The sequence words of the entries that the ring still has, in ascending order.
 std::vector<std::uint64_t> sequences_of(const Image& image, const std::string& name) {
-  const std::uint64_t next = image.header().next.load(relaxed) >> 8;
+  const std::uint64_t next = image.header().next.load(relaxed) / format::position_unit;
   const std::uint64_t overwritten =
       next > format::entry_count ? next - format::entry_count : std::uint64_t{0};
   std::vector<std::uint64_t> sequences;
   for (std::size_t slot = 0; slot < format::entry_count; ++slot) {
     const std::uint64_t sequence = image.entry(slot).sequence.load(relaxed);
-    const std::uint64_t position = sequence >> 8;
+    const std::uint64_t position = sequence / format::position_unit;
     if (position <= overwritten) continue;  // being written, or never written
-    const std::uint64_t state = sequence & 0xff;
+    const std::uint64_t state = sequence & format::state_mask;
     if (position > next || position % format::entry_count != slot || state < 1 ||
         state > static_cast<std::uint64_t>(State::failed))
       refuse_altered(name, fmt::format("its entry {} is not valid", slot));
@@ -42,11 +42,6 @@ std::string text_of(const format::Entry& entry) {
   char text[format::mark_bytes];
   std::memcpy(text, words, sizeof text);
   return printable({text, ::strnlen(text, sizeof text)});
-}
-
-bool has_root(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce ||
-         operation == Operation::gather || operation == Operation::scatter;
 }
 
 // Returns whether the values exist and the members are members of the group.
@@ -93,16 +88,18 @@ class Entries {
 
  private:
   void add_mark(const format::Entry& entry, std::uint64_t sequence) {
-    if (static_cast<State>(sequence & 0xff) != State::ended) return;  // its text is not complete
+    if (static_cast<State>(sequence & format::state_mask) != State::ended)
+      return;  // its text is not complete
     const auto time = clock_.of_counter(entry.begin.load(relaxed));
-    record_.marks.push_back({sequence >> 8, time.value_or(clock_.opening()), text_of(entry)});
+    record_.marks.push_back(
+        {sequence / format::position_unit, time.value_or(clock_.opening()), text_of(entry)});
   }
 
   void add_call(const format::Entry& entry, std::uint64_t sequence) {
     const std::uint64_t word = entry.call.load(relaxed);
     Call call;
-    call.sequence = sequence >> 8;
-    call.state = static_cast<State>(sequence & 0xff);
+    call.sequence = sequence / format::position_unit;
+    call.state = static_cast<State>(sequence & format::state_mask);
     call.is_async = (word & format::async_bit) != 0;
     call.is_captured = (word & format::captured_bit) != 0;
     call.number = word & format::number_mask;
@@ -123,7 +120,7 @@ class Entries {
   void add_times(const format::Entry& entry, Call& call) const {
     const std::uint64_t begin = entry.begin.load(relaxed);
     const std::uint64_t end = entry.end.load(relaxed);
-    if (begin == 0) return;
+    if ((entry.call.load(relaxed) & format::timed_bit) == 0) return;
     call.begin = clock_.of_counter(begin);
     if (call.is_over() && end >= begin) call.end = clock_.of_counter(end);
   }
@@ -141,10 +138,10 @@ class Entries {
 }  // namespace
 
 void read_entries(const Image& image, const Clock& clock, const std::string& name, Record& record) {
-  record.calls_made = image.header().next.load(relaxed) >> 8;
+  record.calls_made = image.header().next.load(relaxed) / format::position_unit;
   Entries entries{clock, name, record};
   for (const std::uint64_t sequence : sequences_of(image, name))
-    entries.add(image.entry(sequence / 256 % format::entry_count), sequence);
+    entries.add(image.entry(sequence / format::position_unit % format::entry_count), sequence);
 }
 
 }  // namespace rankmesh::record::detail

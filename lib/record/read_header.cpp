@@ -40,7 +40,7 @@ const char* wrong_field(const format::Header& header) {
   if (!has_end(header.host)) return "host";
   if (!has_end(header.coordinates)) return "coordinates";
   if (!has_end(header.mesh)) return "mesh";
-  if (header.next.load(relaxed) % 256 != 0) return "next";
+  if (header.next.load(relaxed) % format::position_unit != format::first_next) return "next";
   if (!is_within(header.clock_error.load(relaxed), latest / 4)) return "clock_error";
   if (header.node.load(relaxed) < 0) return "node";
   if (header.presence.load(relaxed) > static_cast<std::uint32_t>(Presence::failed))

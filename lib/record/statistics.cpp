@@ -6,13 +6,14 @@
 #include <set>
 #include <tuple>
 
+#include "rankmesh/record/format.hpp"
 #include "rankmesh/record/matching.hpp"
 
 namespace rankmesh::record {
 namespace {
 
-/// Without Record::has_all_times, a time is taken for every call at a multiple of this position.
-constexpr std::uint64_t sampled_every = 64;
+// Without Record::has_all_times, a time is taken for every call at a multiple of this position.
+using format::sampled_every;
 
 /// The part of a record that is new since the earlier reading.
 struct Interval {

@@ -36,9 +36,10 @@ void LocalTransport::run(const Call& call, Waiter& waiter) {
     return copy_bytes(local_copy(call));
   // The call cannot wait, so it takes no time of its own.
   record::format::Header& header = *waiter.recording->record;
-  record::format::Entry& entry =
-      detail::add_entry(header, detail::describe_completely(call),
-                        waiter.recording->group | ++calls_, record::State::issued);
+  const std::uint64_t next = detail::next_of(header);
+  record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),
+                                                   waiter.recording->group | ++calls_);
+  if (detail::is_sampled(header, next)) detail::take_time(header, entry);
   copy_bytes(local_copy(call));
   detail::set_state(header, entry, record::State::ended);
 }

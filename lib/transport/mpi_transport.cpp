@@ -33,7 +33,8 @@ class MpiPending final : public Pending {
   // @param is_foreign  Whether the communicator has a handler of the program.
   MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
              bool is_foreign)
-      : call_{call},
+      : user_{call.user == nullptr ? nullptr : call.user->copy()},
+        call_{with_user(call, user_.get())},
         comm_{comm.native()},
         is_foreign_{is_foreign},
         rank_{comm.rank()},
@@ -64,6 +65,7 @@ class MpiPending final : public Pending {
     finish_average(call_, rank_, size_);
     return true;
   }
+  [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
 
  private:
   // MPI raises the errors of messages on their communicator, and those of collectives on
@@ -76,6 +78,13 @@ class MpiPending final : public Pending {
     action();
   }
 
+  static Call with_user(Call call, UserReduction* user) {
+    call.user = user;
+    return call;
+  }
+
+  // A copy, because the program's may end before an operation that is given up.
+  std::unique_ptr<UserReduction> user_;
   Call call_;
   MPI_Comm comm_;
   bool is_foreign_;
@@ -95,6 +104,10 @@ MpiTransport::MpiTransport(mpi::CommunicatorView comm, std::int64_t largest_coun
 
 bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
+}
+
+void MpiTransport::validate(const Call& call) const {
+  if (call.has_blocks()) detail::require_int_blocks(call);
 }
 
 void MpiTransport::run(const Call& call, Waiter& waiter) {

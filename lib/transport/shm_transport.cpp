@@ -46,6 +46,9 @@ class ShmTransport::Operation final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return transport_.engine_.awaited();
   }
+  [[nodiscard]] bool is_backlogged() const override {
+    return record_->progress.published < record_->progress.steps;
+  }
 
  private:
   struct Record {
@@ -77,11 +80,10 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
     throw_if_ended();
     engine_.begin(progress, call);
     if (place_.recording.record != nullptr)
-      progress.entry = &detail::add_entry(*place_.recording.record, progress.descriptor,
-                                          place_.recording.group | progress.call_number |
-                                              static_cast<std::uint64_t>(carrier())
-                                                  << record::format::carrier_shift,
-                                          record::State::issued);
+      progress.entry = &detail::add_entry(
+          *place_.recording.record, detail::next_of(*place_.recording.record), progress.descriptor,
+          place_.recording.group | progress.call_number |
+              static_cast<std::uint64_t>(carrier()) << record::format::carrier_shift);
   }
   poll(progress, call, waiter);
 }

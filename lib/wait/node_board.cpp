@@ -74,6 +74,7 @@ NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descrip
   slot.process = identity_.process;
   slot.start_time = identity_.start_time;
   slot.pid_namespace = identity_.pid_namespace;
+  for (std::size_t i = 0; i < slot.token.size(); ++i) slot.token[i] = identity_.token[i];
   const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
   own_slot_ = index;
   struct flock lock = lock_of(index);
@@ -101,16 +102,13 @@ std::optional<std::size_t> NodeBoard::index_of(Rank rank) const {
 
 std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) const {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    if (const ProcessIdentity other = identity_of(i); other.process == process.process &&
-                                                      other.start_time == process.start_time &&
-                                                      other.pid_namespace == process.pid_namespace)
-      return i;
+    if (identity_of(i) == process) return i;
   return std::nullopt;
 }
 
 ProcessIdentity NodeBoard::identity_of(std::size_t index) const {
   const BoardSlot& slot = *slot_at(memory_, index);
-  return {slot.process, slot.start_time, slot.pid_namespace};
+  return {slot.process, slot.start_time, slot.pid_namespace, {slot.token[0], slot.token[1]}};
 }
 
 bool NodeBoard::is_open(std::size_t index) const {
@@ -254,7 +252,7 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
   if (rank != self_ && has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0))))
     return RankActivity{.kind = Kind::ended};
   const ProcessState state =
-      state_of({slot->process, slot->start_time, slot->pid_namespace}, identity_);
+      state_of(identity_of(static_cast<std::size_t>(slot - slot_at(memory_, 0))), identity_);
   if (state == ProcessState::ended) return RankActivity{.kind = Kind::ended};
   if (state == ProcessState::stopped) return RankActivity{.kind = Kind::stopped};
   if (const auto wait = slot->wait.read())
@@ -264,7 +262,7 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
                         .seconds = static_cast<double>(now() - wait->since) * 1e-9};
   if (auto call = call_of(*slot)) return call;
   if (state == ProcessState::unknown) return RankActivity{};
-  return RankActivity{.kind = Kind::outside, .is_running = state == ProcessState::running};
+  return RankActivity{.kind = Kind::outside};
 }
 
 bool NodeBoard::claim_end_report(Rank rank) const {

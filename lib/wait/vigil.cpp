@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/send_and_forget.hpp"
+#include "detail/open_monitors.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -21,6 +21,7 @@ constexpr double longest_lead = 0.5;
 constexpr Deadline::Duration first_grace{0.1};
 constexpr Deadline::Duration second_grace{0.3};
 constexpr Deadline::Duration stall_grace{0.5};
+constexpr Deadline::Duration departure_grace{0.1};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
@@ -40,9 +41,10 @@ void Vigil::look() {
   if (begin_ == 0) begin();
   if (silence_.passed()) {
     state_.answer(point_);
-    state_.hear(point_);
+    hear();
     receive_answers();
   }
+  OpenMonitors::instance().answer(state_, point_);
   look_for_failures();
   look_for_deadlock();
   look_for_stall();
@@ -71,11 +73,11 @@ void Vigil::ask(Seconds grace) {
     if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
       inquiry_->silent.push_back(member);
   for (const int member : inquiry_->silent)
-    send_and_forget(state_.comm, member, question_tag, note_of(point_, inquiry_->number));
+    state_.send(member, question_tag, note_of(point_, inquiry_->number));
 }
 
 void Vigil::receive_answers() {
-  while (const auto received = receive<Note>(state_.comm, answer_tag)) {
+  while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
     if (!inquiry_ || answer.number != inquiry_->number ||
         std::erase(inquiry_->silent, received->from) == 0)
@@ -89,6 +91,15 @@ void Vigil::receive_answers() {
           .text =
               std::string{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)}}});
   }
+}
+
+// A member that has left will never come. It may have done its part before, so the condition of the
+// wait gets another moment.
+void Vigil::hear() {
+  const Verdict* departure = state_.hear(point_);
+  if (departure == nullptr) return;
+  if (!departure_end_) departure_end_ = Deadline{departure_grace};
+  if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
 bool Vigil::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
@@ -193,7 +204,9 @@ void Vigil::look_for_stall() {
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
   if (seconds < next_stall_) return;
-  if (!is_stall_asked_ && stage_ == Stage::early && silence_.passed()) ask(stall_grace);
+  // The program may go on long before it receives a question on its own communicator.
+  const bool may_ask = state_.audience == WaitMonitor::Audience::own;
+  if (!is_stall_asked_ && stage_ == Stage::early && may_ask) ask(stall_grace);
   is_stall_asked_ = true;
   if (inquiry_ && !is_answered()) return;
   is_stall_asked_ = false;
@@ -221,7 +234,7 @@ void Vigil::look_at_deadline() {
   }
   if (left > 0) return;
   if (stage_ == Stage::asked) {
-    state_.hear(point_);  // there may already be a verdict
+    hear();  // there may already be a verdict
     note_activities();
     ask(second_grace);
     first_end_ = Deadline{first_grace};

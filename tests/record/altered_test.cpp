@@ -105,16 +105,16 @@ TEST_CASE("impossible values are refused, with their name") {
   };
   using format::Entry, format::Header;
   // After 5,001 entries, the ring's entry 1000 has the number 1000 + 4096.
-  constexpr std::int64_t sequence = (1000 + 4096 - 4096) * 256;
+  constexpr std::int64_t sequence = (1000 + 4096 - 4096) * 64;
   const Case cases[] = {
       {"a world of no ranks", offsetof(Header, world_size), 0, "'world_size'"},
       {"a rank outside the world", offsetof(Header, rank), 4, "'rank'"},
       {"no process", offsetof(Header, process_id), 0, "'process_id'"},
       {"a position in parts", offsetof(Header, next), 257, "'next'"},
       {"an entry of another place", word_of(1000, offsetof(Entry, sequence)),
-       sequence + 4099 * 256 + 3, "its entry 1000"},
+       sequence + 4099 * 64 + 3, "its entry 1000"},
       {"an entry of the future", word_of(1000, offsetof(Entry, sequence)),
-       sequence + 3 * 4096 * 256 + 3, "its entry 1000"},
+       sequence + 3 * 4096 * 64 + 3, "its entry 1000"},
       {"an operation that does not exist", word_of(1000, offsetof(Entry, kind)), 12,
        "is not possible"},
       {"an element type that does not exist", word_of(1000, offsetof(Entry, kind)), 0x0e03,

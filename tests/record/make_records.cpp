@@ -61,16 +61,18 @@ class File {
                                    << format::carrier_shift;
     const auto state = end < 0 ? record::State::issued : record::State::ended;
     const bool is_barrier = operation == Operation::barrier;
-    auto& entry = rankmesh::detail::add_entry(*header_, call_of(operation, is_barrier ? 0 : 1024),
-                                              word, state);
+    auto& entry = rankmesh::detail::add_entry(*header_, rankmesh::detail::next_of(*header_),
+                                              call_of(operation, is_barrier ? 0 : 1024), word);
+    rankmesh::detail::set_state(*header_, entry, state);
     entry.begin = static_cast<std::uint64_t>(opening + begin * millisecond);
+    entry.call |= format::timed_bit;
     if (end >= 0) entry.end = static_cast<std::uint64_t>(opening + end * millisecond);
   }
   void mark(const std::string& text, std::int64_t time) {
     recorder_->mark(text);
     auto* const entries = reinterpret_cast<format::Entry*>(reinterpret_cast<std::byte*>(header_) +
                                                            format::header_bytes);
-    auto& entry = entries[header_->next / 256 % format::entry_count];
+    auto& entry = entries[header_->next / format::position_unit % format::entry_count];
     entry.begin = static_cast<std::uint64_t>(opening + time * millisecond);
     entry.end = entry.begin.load();
   }

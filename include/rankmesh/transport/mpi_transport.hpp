@@ -24,7 +24,8 @@ class RecordedCall;
 /// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
 /// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A
 /// reduce_scatter whose blocks are larger than `largest_count` becomes one reduction for each piece
-/// of each block. The counts and displacements of v-forms must be less than 2^31.
+/// of each block. The counts and displacements of v-forms must be less than 2^31, except those of
+/// reduce_scatter.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
@@ -38,6 +39,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override;
+  void validate(const Call& call) const override;
   /// Errors of MPI are returned to this object, also if the program has set another error handler
   /// on the communicator, unless several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -40,6 +41,8 @@ class UserReduction {
   virtual ~UserReduction() = default;
   UserReduction(const UserReduction&) = delete;
   UserReduction& operator=(const UserReduction&) = delete;
+  /// Returns a new object with a copy of the function.
+  [[nodiscard]] virtual std::unique_ptr<UserReduction> copy() const = 0;
 
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
@@ -74,6 +77,9 @@ class UserReductionOf final : public UserReduction {
  public:
   UserReductionOf(F function, Commutative commutative)
       : UserReduction{sizeof(T), commutative}, function_{std::move(function)} {}
+  [[nodiscard]] std::unique_ptr<UserReduction> copy() const override {
+    return std::make_unique<UserReductionOf>(function_, commutative());
+  }
 
  protected:
   // Copies the values, because MPI's own buffers need not be aligned for T.

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh {
+
+class Pending;
 
 namespace detail {
 struct PublishedCall;
@@ -32,6 +35,12 @@ class Waiter {
   /// the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
                     const std::function<std::vector<std::int64_t>()>& awaited) = 0;
+
+  /// Polls an operation until it is complete, as wait() does. If that fails, MPI may still use the
+  /// memory of the operation. The operation is then leaked, and if MPI has begun it, MPI is not
+  /// finalised.
+  /// @throws What wait() throws, and what Pending::test() throws.
+  virtual void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) = 0;
 
   /// Where this process publishes which call it is in, for the watchdog; null if there is no such
   /// place. See detail::BoardEntry.

@@ -2,6 +2,7 @@
 // Which process a rank is, and what the system says about it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "process_stat.hpp"
@@ -10,11 +11,13 @@
 namespace rankmesh::detail {
 
 /// Identifies a process on its node. A process id alone does not: containers number their processes
-/// themselves, and ids are used again.
+/// themselves, and ids are used again. Where /proc belongs to another process namespace, only the
+/// random numbers differ.
 struct RANKMESH_API ProcessIdentity {
   std::int64_t process = 0;
-  std::uint64_t start_time = 0;     ///< Field 22 of /proc/PID/stat.
-  std::uint64_t pid_namespace = 0;  ///< The inode of /proc/self/ns/pid; 0 if it is not known.
+  std::uint64_t start_time = 0;          ///< Field 22 of /proc/PID/stat.
+  std::uint64_t pid_namespace = 0;       ///< The inode of /proc/self/ns/pid; 0 if it is not known.
+  std::array<std::uint64_t, 2> token{};  ///< Random numbers of the process.
 
   /// Returns the identity of the calling process.
   static ProcessIdentity own();

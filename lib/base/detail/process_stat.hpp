@@ -10,7 +10,8 @@ namespace rankmesh::detail {
 
 /// What the system says about a process.
 enum class ProcessState : std::uint8_t {
-  unknown,   ///< It is in another process namespace, or /proc cannot be read.
+  unknown,   ///< It is in another process namespace, /proc cannot be read, or its main thread has
+             ///< ended and other threads run.
   running,   ///< It runs, or is ready to run.
   sleeping,  ///< It sleeps, or waits for a device.
   stopped,   ///< A signal or a debugger has stopped it.
@@ -26,8 +27,11 @@ struct ProcessStat {
   std::uint64_t start_time = 0;  ///< In clock ticks since the machine was started.
 };
 
-/// Returns nothing if the process does not exist or cannot be read.
+/// Returns nothing if the process does not exist or cannot be read; see state_without_stat().
 /// @param process  its id, or `self`.
 std::optional<ProcessStat> read_process_stat(const std::string& process);
+/// Returns the state of a process for which read_process_stat() has just returned nothing: ended,
+/// or unknown if it could not be read. For example, this process may have no file descriptor left.
+ProcessState state_without_stat() noexcept;
 
 }  // namespace rankmesh::detail

@@ -12,6 +12,7 @@
 
 #include "group/detail/mesh_runtime.hpp"
 #include "message_ring.hpp"
+#include "queue_vigil.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -67,12 +68,21 @@ struct ControlQueue::State {
       if (done()) return;
     }
     const Deadline deadline{timeout.value_or(runtime().control->timeout)};
+    detail::QueueVigil vigil{*runtime().control, [this] { return activity(); },
+                             [this] { return awaited(); }};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
-      if (polls % 64 == 63) runtime().in_flight.progress();
+      if (polls % 64 == 63) {
+        runtime().in_flight.progress();
+        vigil.look();
+      }
       backoff.pause();
     }
   }
+
+  // What this rank does while it waits, and for which ranks of the mesh on its node.
+  [[nodiscard]] std::string activity() const;
+  [[nodiscard]] std::vector<Rank> awaited() const;
 
   // The writer's side.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout);

@@ -83,7 +83,8 @@ class CallDispatcher final : private Waiter {
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
-  void wait(const WaitPoint& point, const std::function<bool()>& done);
+  void poll(const WaitPoint& point, const std::function<bool()>& done);
+  void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
@@ -95,13 +96,15 @@ class CallDispatcher final : private Waiter {
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
-  void run_with_deadline(const Call& call, Deadline::Duration duration);
+  void run_polled(const Call& call);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);
+  template <class Wait>
+  void breaking_group(Wait&& wait);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
-  /// @param number  Receives the number of a collective; may be null.
-  [[nodiscard]] WaitPoint wait_point(const Call& call, std::uint64_t* number = nullptr);
+  [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
   /// Records a call that this object waits for, or that is asynchronous. Transports record those
   /// that they run.
   /// @param bits  See RecordedCall.

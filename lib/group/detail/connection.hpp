@@ -99,6 +99,8 @@ class RANKMESH_API Connection {
   /// Tells the other members that this rank makes no further calls. Local.
   /// @param why  The reason, if this rank does not close the group; else empty.
   void leave(std::string_view why = {});
+  /// Returns whether all members have called leave(); see Transport::have_all_left(). Local.
+  bool have_all_left();
   /// Takes leave() back: the group stays open. Local.
   void stay();
   /// Throws what ended the group early. Local; does nothing if it has not ended early.

@@ -29,9 +29,7 @@ namespace rankmesh::detail {
   const DataType type = of_out ? call.out.type : call.in.type;
   descriptor.kind |= static_cast<std::uint64_t>(type) << 8;
   if (reduces(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.reduction) << 16;
-  if (operation == Operation::broadcast || operation == Operation::reduce ||
-      operation == Operation::gather || operation == Operation::scatter)
-    descriptor.kind |= static_cast<std::uint64_t>(call.root.value()) << 32;
+  if (has_root(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.root.value()) << 32;
   if ((operation == Operation::all_reduce || operation == Operation::all_to_all) &&
       call.in.data == call.out.data && call.in.count != 0)
     descriptor.kind |= CallDescriptor::in_place;
@@ -49,6 +47,8 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   if (call.user != nullptr) {
     descriptor.kind |= CallDescriptor::user;
     descriptor.detail |= call.user->element_bytes();
+    if (call.user->commutative() == Commutative::yes)
+      descriptor.kind |= CallDescriptor::commutative;
   }
   return descriptor;
 }

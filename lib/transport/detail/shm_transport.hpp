@@ -61,7 +61,7 @@ class RANKMESH_API ShmTransport final : public Transport {
     if (!engine_.is_idle()) engine_.advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
-    return shm::is_symmetric(call, place_.key()) && engine_.can(call);
+    return engine_.uses_symmetric_memory(call);
   }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks
@@ -73,6 +73,7 @@ class RANKMESH_API ShmTransport final : public Transport {
 
   [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
   void leave(std::string_view why) override { engine_.leave(why); }
+  bool have_all_left() override;
   void stay() override { engine_.stay(); }
   void give_up(const Error& why) override;
   void compare_at_close() override;

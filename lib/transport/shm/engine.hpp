@@ -80,6 +80,10 @@ class Engine {
 
   /// Returns whether an algorithm exists for the operation with this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
+  /// Returns whether the call is carried out directly in the members' symmetric memory.
+  [[nodiscard]] bool uses_symmetric_memory(const Call& call) const {
+    return can(call) && choose(call).is_symmetric != nullptr;
+  }
   /// Begins an operation, which runs after those that began before it. The call, its buffers and
   /// `progress` must stay until the operation is complete. It publishes nothing yet: call
   /// advance().
@@ -142,6 +146,8 @@ class Engine {
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves before its time; else empty.
   void leave(std::string_view why);
+  /// Returns whether all members have called leave().
+  [[nodiscard]] bool have_all_left() const;
   /// Takes leave() back.
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);

@@ -31,6 +31,7 @@ class ControlPlane {
         context_{std::make_shared<WaitContext>(std::move(wait_context))},
         comm_{std::move(comm)} {
     monitor.set_context(context_);
+    monitor.answer_in_other_waits();
   }
 
   const RankNames names;
@@ -63,10 +64,16 @@ class ControlPlane {
   }
   /// Tells the other ranks that this rank destroys its mesh. Does nothing after leave().
   void leave_by_destruction(bool is_by_exception) noexcept;
+  /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
+  /// before open_board() and after leave().
+  void leave_by_exception(const std::string& reason) noexcept;
   /// The board of this rank's node. open_mesh() sets it.
   [[nodiscard]] NodeBoard& board() const { return *context_->board; }
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards.
-  void close() { comm_.free(); }
+  void close() {
+    monitor.close();
+    comm_.free();
+  }
 
  private:
   std::shared_ptr<WaitContext> context_;

@@ -37,8 +37,7 @@ struct RankActivity {
   Kind kind = Kind::silent;
   std::uint64_t key = 0;  ///< Of the wait point, if it waits.
   std::string text{};
-  double seconds = 0;       ///< For how long it has been there; 0 if it is not known.
-  bool is_running = false;  ///< Whether the system says that it runs; only for `outside`.
+  double seconds = 0;  ///< For how long it has been there; 0 if it is not known.
 };
 
 /// What the ranks of a deadlock throw, and when.
