@@ -113,9 +113,8 @@ std::vector<Source> sources_in(const std::filesystem::path& path) {
     if (entry->path().extension() == format::file_ending)
       sources.push_back({entry->path().string()});
   if (error)
-    throw UsageError{
-        fmt::format("'{}' cannot be read: {}", path.string(), error.message()),
-        "give a process id, a folder of records, or nothing"};
+    throw UsageError{fmt::format("'{}' cannot be read: {}", path.string(), error.message()),
+                     "give a process id, a folder of records, or nothing"};
   if (sources.empty())
     throw UsageError{
         fmt::format("the folder '{}' has no records (*{})", path.string(), format::file_ending),

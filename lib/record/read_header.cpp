@@ -13,7 +13,7 @@ namespace {
 
 // MPI numbers ranks with an int.
 constexpr std::int64_t largest_world = std::int64_t{1} << 31;
-constexpr std::int64_t latest = std::int64_t{1} << 62;
+constexpr std::int64_t latest = std::int64_t{1} << 62;  // the year 2116
 
 template <class Number>
 Number load(std::span<const std::byte> bytes, std::size_t offset) {
@@ -41,7 +41,7 @@ const char* wrong_field(const format::Header& header) {
   if (!has_end(header.coordinates)) return "coordinates";
   if (!has_end(header.mesh)) return "mesh";
   if (header.next.load(relaxed) % format::position_unit != format::first_next) return "next";
-  if (!is_within(header.clock_error.load(relaxed), latest)) return "clock_error";
+  if (!is_within(header.clock_error.load(relaxed), latest / 4)) return "clock_error";
   if (header.node.load(relaxed) < 0) return "node";
   if (header.presence.load(relaxed) > static_cast<std::uint32_t>(Presence::failed))
     return "presence";

@@ -7,7 +7,7 @@
 namespace rankmesh::record::detail {
 namespace {
 
-constexpr std::int64_t limit = std::int64_t{1} << 62;
+constexpr std::int64_t limit = std::int64_t{1} << 60;
 // The clocks are read one after the other, so closer pairs say too little about the frequency.
 constexpr double shortest = 1e6;
 // Counters count between 1 MHz and 1 THz.

@@ -23,6 +23,12 @@ bool has_number(const std::string& text, const std::string& part) {
   return false;
 }
 
+// Whether the rank waits for all others in Mesh::close().
+bool is_in_close(const Record& record) {
+  return record.wait && (record.wait->text.find("close()") != std::string::npos ||
+                         record.wait->text.find("close of the mesh") != std::string::npos);
+}
+
 // Whether the rank has given up its part of the calls that it has made.
 bool has_left(const Record& record) {
   return record.presence == Presence::failed || record.presence == Presence::destroyed;
@@ -102,8 +108,7 @@ void WaitGraph::find_point(std::size_t node) {
   // Where all processes have ended, the question is what they were in before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
-    if (record.wait && record.wait->text.find("close()") != std::string::npos)
-      state.point = point_of_close(record.wait->text);
+    if (is_in_close(record)) state.point = point_of_close(record.wait->text);
     return;
   }
   const Call& call = record.calls[state.call];
@@ -226,7 +231,7 @@ std::size_t WaitGraph::point_of_close(const std::string& text) {
     const Record& record = job_.record(node);
     const bool is_closing = record.presence == Presence::closed ||
                             (nodes[node].activity == Activity::wait && record.wait->text == text);
-    if (!is_closing) point.possible.push_back(node);
+    if (!is_closing) point.certain.push_back(node);
   }
   job_.missing().for_each([&](Rank rank) { point.no_records.push_back(rank); });
   points.push_back(std::move(point));

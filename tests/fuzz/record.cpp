@@ -118,7 +118,7 @@ bool is_printable(const std::string& text) {
 }
 
 void check(const record::Record& record) {
-  constexpr record::Time limit = record::Time{1} << 62;
+  constexpr record::Time limit = record::Time{1} << 60;
   const auto is_in = [](record::Time time) { return time >= -limit && time <= limit; };
   require(record.rank >= Rank{0} && record.rank.value() < record.world_size, "a rank of no world");
   require(is_in(record.read_at), "a time too far away");

@@ -50,10 +50,13 @@ class Collection {
   explicit Collection(std::string folder);
   // Writes a copy of a record.
   // @throws UsageError, DataError
-  void add(std::span<const std::byte> bytes) const;
+  void add(std::span<const std::byte> bytes);
+  // @throws UsageError  Nothing was added.
+  void require_records() const;
 
  private:
   std::string folder_;
+  std::size_t size_ = 0;
 };
 
 // Returns copies of the records that the target names, with the states of their processes. What

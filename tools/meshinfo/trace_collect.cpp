@@ -30,12 +30,20 @@ Collection::Collection(std::string folder) : folder_{std::move(folder)} {
         "choose another folder for --collect"};
 }
 
-void Collection::add(std::span<const std::byte> bytes) const {
+void Collection::add(std::span<const std::byte> bytes) {
   const record::Record found = record::read(bytes, "of another node");
   Output output{fmt::format("{}/{:016x}-rank{}{}", folder_, found.mesh_key, found.rank.value(),
                             record::format::file_ending)};
   output.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   output.finish();
+  ++size_;
+}
+
+void Collection::require_records() const {
+  if (size_ == 0)
+    throw rankmesh::UsageError{
+        "no process of this user on these nodes has a record",
+        "start meshinfo on the nodes of the job, as the user of the job, while its Mesh is open"};
 }
 
 std::vector<std::vector<std::byte>> copies_of(const std::string& target) {
@@ -54,8 +62,9 @@ std::vector<std::vector<std::byte>> copies_of(const std::string& target) {
 }
 
 void collect_here(const TraceOptions& options) {
-  const Collection collection{options.collect};
+  Collection collection{options.collect};
   for (const auto& copy : copies_of(options.target)) collection.add(copy);
+  collection.require_records();
 }
 
 }  // namespace meshinfo

@@ -60,8 +60,7 @@ class Leaders {
 
 // Receives the records of all nodes, one after the other, even if they cannot be stored. Returns
 // the first error.
-std::exception_ptr store_all(const Leaders& leaders, const Collection& collection,
-                             const Copies& own) {
+std::exception_ptr store_all(const Leaders& leaders, Collection& collection, const Copies& own) {
   std::exception_ptr failure;
   const auto store = [&](const std::vector<std::byte>& bytes) {
     try {
@@ -78,6 +77,11 @@ std::exception_ptr store_all(const Leaders& leaders, const Collection& collectio
       leaders.receive(static_cast<int>(leader), bytes);
       store(bytes);
     }
+  try {
+    if (failure == nullptr) collection.require_records();
+  } catch (const rankmesh::Error&) {
+    failure = std::current_exception();
+  }
   return failure;
 }
 

@@ -5,9 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "rankmesh/export.hpp"
-
 #include "process_stat.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 

@@ -62,7 +62,7 @@ std::vector<Group> read_groups(const Image& image, const std::string& name);
 std::string printable(std::string_view text);
 
 /// Converts the counter and the clock of a record to the clock of node 0. All results lie between
-/// -2^62 and 2^62 ns.
+/// -2^60 and 2^60 ns (36 years).
 class Clock {
  public:
   explicit Clock(const format::Header& header);
