@@ -2,6 +2,7 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,7 +49,13 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
 
 }  // namespace
 
-void CallLock::refuse(const MeshRuntime& runtime) {
+void CallLock::wait_for_guests(MeshRuntime& runtime) {
+  const auto is_free = [&] { return !runtime.busy.test_and_set(std::memory_order_acquire); };
+  while (runtime.guests.load() != 0) {
+    if (is_free()) return;
+    std::this_thread::yield();
+  }
+  if (is_free()) return;  // the guest has left meanwhile
   throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
                                runtime.facts.rank.value()),
                    "issue all operations from one thread, or guard the mesh with a mutex"};
@@ -191,15 +198,16 @@ void CallDispatcher::run_on_host(const Call& call) {
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   const auto& deadline = runtime_->facts.deadline;
   if (deadline) return run_with_deadline(call, *deadline);
-  if (runtime_->slow_path.any()) {
+  if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
     // match a non-blocking collective with a blocking one, so before collectives the polled
-    // operations are completed. All ranks complete them in the same order, the order of issue,
-    // so they cannot deadlock.
+    // operations of all meshes are completed. Each wait advances all of them, so they cannot
+    // deadlock.
     if (is_point_to_point(call.operation))
       return run_with_deadline(call, connection_->group.timeout);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
+    OpenRuntimes::instance().finish_polled();
   }
   transport.run(call, *this);
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/open_runtimes.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -30,7 +31,11 @@ std::atomic<std::int64_t> in_flight_of_process{0};
 std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
-  if (operation->is_polled()) reasons_.add();
+  if (operation->is_polled()) {
+    issuer_ = std::this_thread::get_id();
+    ++polled_;
+    OpenRuntimes::instance().begin_polled();
+  }
   ++in_flight_of_process;
   list_.push_back(std::move(operation));
 }
@@ -39,7 +44,12 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
   const auto removed =
       std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
   in_flight_of_process -= static_cast<std::int64_t>(removed);
-  if (removed != 0 && operation.is_polled()) reasons_.remove();
+  if (removed != 0 && operation.is_polled()) end_polled();
+}
+
+void OperationsInFlight::end_polled() {
+  --polled_;
+  OpenRuntimes::instance().end_polled();
 }
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
@@ -140,6 +150,7 @@ void OperationsInFlight::abandon() noexcept {
   for (const auto& operation : list_) {
     operation->failure = "the mesh is gone";
     if (!operation->is_on_device) leak_memory(*operation);
+    if (operation->is_polled()) end_polled();
   }
   in_flight_of_process -= std::ssize(list_);
   list_.clear();

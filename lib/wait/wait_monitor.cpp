@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/monitor_state.hpp"
+#include "detail/progress_in_waits.hpp"
 #include "detail/send_and_forget.hpp"
 #include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
@@ -150,6 +151,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     }
   };
   for (int polls = 1; !is_done(); ++polls) {
+    detail::progress_in_waits();
     if (polls % 64 == 0 || deadline.passed()) vigil.look();
     backoff.pause();
   }

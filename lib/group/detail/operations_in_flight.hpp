@@ -2,15 +2,17 @@
 // Asynchronous operations that are not complete.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "connection.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "rankmesh/wait/wait_point.hpp"
-#include "slow_path_reasons.hpp"
 
 namespace rankmesh::detail {
 
@@ -33,8 +35,6 @@ struct AsyncOperation {
 /// here even if its Work is destroyed.
 class OperationsInFlight {
  public:
-  explicit OperationsInFlight(SlowPathReasons& reasons) : reasons_{reasons} {}
-
   void add(std::shared_ptr<AsyncOperation> operation);
   /// Makes progress. Returns true once the operation is complete, and removes it then.
   /// @throws The exception with which the operation failed.
@@ -48,6 +48,11 @@ class OperationsInFlight {
   [[nodiscard]] static std::int64_t count_of_process();
   /// Makes progress on all operations. If one fails, the next wait for it throws.
   void progress();
+  /// Returns whether polled operations are in flight that this thread has issued. Any thread may
+  /// call it.
+  [[nodiscard]] bool has_polled_of_this_thread() const {
+    return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
+  }
   /// Makes progress on all polled operations (see Transport::is_polled()).
   void advance_polled();
   /// Waits for all operations of this connection, or of all connections if it is null.
@@ -64,8 +69,11 @@ class OperationsInFlight {
   void forget(const AsyncOperation& operation);
   void fail(AsyncOperation& operation, const Error& why);
 
-  SlowPathReasons& reasons_;
+  void end_polled();
+
   std::vector<std::shared_ptr<AsyncOperation>> list_;
+  std::atomic<std::int64_t> polled_{0};
+  std::atomic<std::thread::id> issuer_{};  // of the last polled operation
 };
 
 }  // namespace rankmesh::detail
