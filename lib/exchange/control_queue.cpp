@@ -178,6 +178,7 @@ void ControlQueue::read(Bytes& message, std::optional<Deadline::Duration> timeou
   state.require_reader();
   State::Arrival arrival;
   state.wait([&] { return state.has_arrived(arrival); }, timeout,
+             [&] { return std::vector{state.writer.value()}; },
              [&](const Deadline& deadline) { state.throw_no_message(deadline); });
   state.take(message, arrival, timeout);
 }

@@ -12,9 +12,11 @@
 namespace rankmesh::exchange {
 
 void ControlQueue::State::throw_no_message(const Deadline& deadline) const {
+  const std::string does = what_does(writer.value());
   throw TimeoutError{fmt::format("message {} of the control queue of '{}' did not arrive within "
-                                 "{} s: its writer is rank {}",
-                                 messages, group->name(), deadline.seconds(), name(writer.value())),
+                                 "{} s: its writer is rank {}{}{}",
+                                 messages, group->name(), deadline.seconds(), name(writer.value()),
+                                 does.empty() ? "" : ", which ", does),
                      "check whether the writer has stopped or is slow",
                      {group->ranks().at(writer.value())}};
 }
@@ -51,7 +53,8 @@ void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
           mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
           return done != 0;
         },
-        timeout, [&](const Deadline& deadline) { throw_no_message(deadline); });
+        timeout, [&] { return std::vector{writer.value()}; },
+        [&](const Deadline& deadline) { throw_no_message(deadline); });
   } catch (const Error& error) {
     broken = error.message();
     leak(incoming);  // MPI may still write there
@@ -68,6 +71,7 @@ void ControlQueue::State::take_from_ring(Bytes& message,
   for (std::uint64_t k = 0; k < chunks; ++k) {
     try {
       wait([&] { return ring->is_written(next_chunk); }, timeout,
+           [&] { return std::vector{writer.value()}; },
            [&](const Deadline& deadline) { throw_no_message(deadline); });
     } catch (const TimeoutError& error) {
       broken = error.message();  // the rest of the message may come later, at an unknown time

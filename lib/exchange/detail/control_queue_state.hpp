@@ -20,6 +20,8 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "remote_sends.hpp"
+#include "wait/detail/open_boards.hpp"
+#include "wait/detail/progress_in_waits.hpp"
 
 namespace rankmesh::exchange {
 
@@ -52,9 +54,12 @@ struct ControlQueue::State {
   void open_ring(const mpi::CommunicatorView& comm);
 
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile
-  // the mesh's asynchronous operations make progress.
-  template <class Condition, class Late>
-  void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
+  // asynchronous operations make progress, the board of the node says what this rank waits for, and
+  // the wait ends if a rank that it needs has ended or has left the mesh.
+  // @param needed  Returns the ranks in the group for which this rank waits.
+  template <class Condition, class Needed, class Late>
+  void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Needed&& needed,
+            Late&& late) {
     if (done()) return;
     // Each poll takes the cache line from the rank that writes it. Polls are therefore apart from
     // each other, so that the other rank gets ahead.
@@ -67,16 +72,43 @@ struct ControlQueue::State {
       if (done()) return;
     }
     const Deadline deadline{timeout.value_or(runtime().control->timeout)};
+    const rankmesh::detail::PublishedWait published = publish_wait();
+    PeerWatch watch{*this};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
-      if (polls % 64 == 63) runtime().in_flight.progress();
+      if (polls % 64 == 63) {
+        runtime().in_flight.progress();
+        rankmesh::detail::progress_in_waits();
+        if (watch.is_due()) watch.look(needed());
+      }
       backoff.pause();
     }
   }
 
+  // Looks for ranks that cannot answer any more.
+  class PeerWatch {
+   public:
+    explicit PeerWatch(const State& state) : state_{state} {}
+    [[nodiscard]] bool is_due() const { return next_.passed(); }
+    // Throws if a rank had failed at the last look already: it may have done its part before.
+    void look(const std::vector<std::int64_t>& ranks_in_group);
+
+   private:
+    static constexpr Deadline::Duration interval{0.1};
+    const State& state_;
+    Deadline next_{interval};
+    std::optional<std::int64_t> failed_;
+  };
+  [[nodiscard]] std::string activity() const;
+  [[nodiscard]] rankmesh::detail::PublishedWait publish_wait() const;
+  // Returns what a rank does, in words that follow its name; empty if it is not known.
+  [[nodiscard]] std::string what_does(std::int64_t rank_in_group) const;
+
   // The writer's side.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout);
   [[noreturn]] void throw_late(const Deadline& deadline) const;
+  [[nodiscard]] std::vector<std::int64_t> late_readers() const;
+  [[nodiscard]] std::uint64_t chunks_behind(std::int64_t rank_in_group) const;
 
   // A reader's side: looks for the next message, then takes it.
   struct Arrival {
