@@ -261,10 +261,15 @@ MeshState::~MeshState() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  std::string failure = runtime->last_failure;
-  if (failure.empty() && std::uncaught_exceptions() > exceptions) failure = error_in_flight();
-  const std::string why = "left the mesh without close()" +
-                          (failure.empty() ? std::string{} : " after an error (" + failure + ")");
+  const bool is_by_exception = std::uncaught_exceptions() > exceptions;
+  const std::string in_flight = is_by_exception ? error_in_flight() : std::string{};
+  const std::string& earlier = runtime->last_failure;
+  std::string why =
+      is_by_exception ? "left the mesh by an exception" : "left the mesh without close()";
+  if (!in_flight.empty())
+    why += ": " + in_flight;
+  else if (!earlier.empty())
+    why += " after an error (" + earlier + ")";
   for (const auto& connection : connections) connection->leave(why);
 }
 
