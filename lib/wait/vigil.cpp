@@ -24,17 +24,24 @@ constexpr Deadline::Duration stall_grace{0.5};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
-}  // namespace
+double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
 
 // On a communicator that the program also uses, a message may be its own. There, nothing is
 // received before the wait has lasted so long that something is probably wrong.
+double silence_of(const MonitorState& state, const Deadline& deadline) {
+  if (state.audience == WaitMonitor::Audience::own) return 0;
+  const double stall = state.context == nullptr ? 0 : state.context->stall.count();
+  const double silence = std::min(5.0, deadline.seconds() / 2);
+  return stall > 0 ? std::min(silence, stall - stall_lead(stall)) : silence;
+}
+
+}  // namespace
+
 Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
     : state_{state},
       point_{point},
       deadline_{deadline},
-      silence_{Seconds{state.audience == WaitMonitor::Audience::own
-                           ? 0.0
-                           : std::min(5.0, deadline.seconds() / 2)}} {}
+      silence_{Seconds{silence_of(state, deadline)}} {}
 
 void Vigil::look() {
   if (begin_ == 0) begin();
@@ -174,6 +181,25 @@ void Vigil::throw_deadlock() {
   throw MismatchError{deadlock_->text, deadlock_hint, false};
 }
 
+// Says what the members do. The two ends of a message, or the members of a ring, may wait in calls
+// that do not fit each other.
+std::string Vigil::what_members_do(const std::vector<RankAndActivity>& absent) const {
+  if (!absent.empty()) return describe(absent, state_.names);
+  std::vector<RankAndActivity> all;
+  bool is_same = true;
+  for (const int member : point_.members) {
+    if (member == state_.comm.rank()) continue;
+    RankActivity activity = activity_of(member);
+    const auto noted = std::ranges::find(noted_, Rank{member}, &RankAndActivity::rank);
+    if (noted != noted_.end()) activity = noted->activity;
+    is_same = is_same && activity.text == point_.activity;
+    all.push_back({Rank{member}, std::move(activity)});
+  }
+  const bool is_known = std::ranges::all_of(
+      all, [](const auto& of_rank) { return of_rank.activity.kind == RankActivity::Kind::waits; });
+  return is_same || !is_known ? "all of its ranks wait in it" : describe(all, state_.names);
+}
+
 std::string Vigil::others_on_node() const {
   const auto& board = state_.context->board;
   if (board == nullptr) return {};
@@ -192,11 +218,15 @@ void Vigil::look_for_stall() {
   if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
-  if (seconds < next_stall_) return;
-  if (!is_stall_asked_ && stage_ == Stage::early && silence_.passed()) ask(stall_grace);
-  is_stall_asked_ = true;
-  if (inquiry_ && !is_answered()) return;
-  is_stall_asked_ = false;
+  // Members are asked before, so that the report comes in time.
+  if (seconds < next_stall_ - stall_lead(next_stall_)) return;
+  if (!stall_inquiry_) {
+    if (stage_ == Stage::early && silence_.passed()) ask(Seconds{stall_lead(next_stall_)});
+    stall_inquiry_ = Deadline{Seconds{stall_lead(next_stall_)}};
+  }
+  // The inquiry before the deadline may have replaced this one.
+  if (seconds < next_stall_ || (inquiry_ && !is_answered() && !stall_inquiry_->passed())) return;
+  stall_inquiry_.reset();
   const double interval = next_stall_;
   next_stall_ *= 2;
   const Log& log = *state_.context->log;
@@ -205,12 +235,15 @@ void Vigil::look_for_stall() {
   if (log.has_default_reports() && state_.context->board != nullptr &&
       !state_.context->board->claim_stall_report(since))
     return;
-  const std::vector<RankAndActivity> ranks = absent(nullptr);
-  log.report(
-      fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
-                  state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
-                  ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names),
-                  others_on_node()));
+  std::vector<int> present;
+  const std::vector<RankAndActivity> ranks = absent(&present);
+  // Without a board, as before a mesh is open, the first rank that waits here reports for all.
+  if (log.has_default_reports() && state_.context->board == nullptr &&
+      std::ranges::any_of(present, [&](int member) { return member < state_.comm.rank(); }))
+    return;
+  log.report(fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
+                         state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
+                         what_members_do(ranks), others_on_node()));
 }
 
 void Vigil::look_at_deadline() {
@@ -239,8 +272,7 @@ void Vigil::fail(bool has_timed_out) {
   for (const auto& [rank, activity] : ranks)
     if (activity.kind != RankActivity::Kind::waits)
       missing.push_back(state_.in_mesh(static_cast<int>(rank.value())));
-  const std::string what =
-      ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names);
+  const std::string what = what_members_do(ranks);
   const Rank self = state_.in_mesh(state_.comm.rank());
   const std::string finding =
       has_timed_out ? fmt::format("{} did not end within {} s; {} (found by rank {})",
@@ -255,7 +287,7 @@ void Vigil::fail(bool has_timed_out) {
   verdict.is_timeout = has_timed_out ? 1 : 0;
   state_.tell(point_, why, verdict, present);
   if (!has_timed_out) throw PeerError{finding, ended_hint, std::move(missing)};
-  throw TimeoutError{finding, timeout_hint, std::move(missing)};
+  throw TimeoutError{finding, timeout_hint(point_.limit), std::move(missing)};
 }
 
 }  // namespace rankmesh::detail

@@ -72,7 +72,8 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
   given_up.back().key = point.key;
   if (given_up.size() > most_verdicts) given_up.pop_front();
   if (verdict.is_timeout != 0)
-    throw TimeoutError{verdict.message, timeout_hint, verdict.missing_ranks()};
+    throw TimeoutError{verdict.message, timeout_hint(static_cast<TimeLimit>(verdict.limit)),
+                       verdict.missing_ranks()};
   throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
 }
 
@@ -131,6 +132,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
 
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,
                        const Deadline& deadline) {
+  mpi::require_not_finalised();
   Backoff backoff{pauses};
   detail::Vigil vigil{*state_, point, deadline};
   if (!state_->given_up.empty()) state_->come_back(point);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|silent|killed: a job in which the last rank leaves the others waiting. For
-// tests/mesh/waits, which looks at the output.
+// waits_job stall|silent|killed|unopened: a job in which the last rank leaves the others waiting.
+// For tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
@@ -19,8 +19,19 @@ int main(int argc, char** argv) {
   MeshOptions options;
   options.routes = "*.*:host=shm";
   if (mode == "silent") options.deadline = Deadline::Duration{0.5};
+  if (mode == "unopened") {
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
+  }
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   mesh["tp"].barrier();
+  if (mode == "unopened") {
+    mesh.close();
+    return 0;
+  }
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
   // The others wait in the barrier for less than twice the stall time of 0.5 s.
   if (mode == "stall") {
@@ -38,7 +49,9 @@ int main(int argc, char** argv) {
       std::printf("the barrier ended\n");
     } catch (const TimeoutError& error) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      std::printf("after %.1f s: %s\n", seconds.count(), error.message().c_str());
+      const char* const type =
+          dynamic_cast<const PeerError*>(&error) != nullptr ? "PeerError" : "TimeoutError";
+      std::printf("after %.1f s: %s: %s\n", seconds.count(), type, error.message().c_str());
     }
   }
   std::fflush(stdout);
