@@ -13,6 +13,8 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/call_descriptor.hpp"
+#include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/wrong_length.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -45,6 +47,11 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
                        fmt::format("{}.{} {} rank {} (tag {})", name, to_string(call.operation),
                                    sends ? "to" : "from", rank(sends ? to : from), call.tag),
                        fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag));
+}
+
+// Returns the name of the function that the program calls.
+std::string function_of(const Call& call) {
+  return std::string{to_string(call.operation)} + (call.has_blocks() ? "_v" : "");
 }
 
 }  // namespace
@@ -131,12 +138,11 @@ void CallDispatcher::wait_for_stream(StreamRef stream) {
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
   if (runtime_->is_closed || !connection_->comm())
-    throw ClosedError{
-        fmt::format("{}.{} is called after close()", name_, to_string(call.operation)),
-        "close the mesh after its last operation"};
+    throw ClosedError{fmt::format("{}.{} is called after close()", name_, function_of(call)),
+                      "close the mesh after its last operation"};
   if (!connection_->is_usable())
-    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_,
-                                  to_string(call.operation), connection_->why_unusable()),
+    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_, function_of(call),
+                                  connection_->why_unusable()),
                       "end the program, or open a new mesh on the ranks that are left"};
   if (on_device) (void)device(to_string(call.operation));
   check_call(call, name_, self_, size_);
@@ -173,7 +179,16 @@ auto CallDispatcher::keeping_failure(Action&& action) {
 }
 
 void CallDispatcher::run_checked(const Call& call) {
-  keeping_failure([&] { route(call); });
+  keeping_failure([&] {
+    try {
+      route(call);
+    } catch (const FailedReduction& error) {
+      connection_->mark_broken(error);
+      runtime_->control->monitor.give_up(collective_point(call, connection_->last_call()),
+                                         error.message());
+      throw;
+    }
+  });
 }
 
 void CallDispatcher::route(const Call& call) {
@@ -182,7 +197,7 @@ void CallDispatcher::route(const Call& call) {
   if (on_device) return run_on_device(call);
   if (runtime_->batch.is_open())
     throw UsageError{
-        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+        fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
         "end the group first: its operations have not been issued, and a peer may wait for them; "
         "the form with _async joins the group"};
   if (size_ > 1 && LoweredCall::is_needed(call)) [[unlikely]]
@@ -197,7 +212,7 @@ void CallDispatcher::run_on_host(const Call& call) {
   // with a deadline itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   const auto& deadline = runtime_->facts.deadline;
-  if (deadline) return run_with_deadline(call, *deadline);
+  if (deadline) return run_with_deadline(call, *deadline, TimeLimit::deadline);
   if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
@@ -205,7 +220,7 @@ void CallDispatcher::run_on_host(const Call& call) {
     // operations of all meshes are completed. Each wait advances all of them, so they cannot
     // deadlock.
     if (is_point_to_point(call.operation))
-      return run_with_deadline(call, connection_->group.timeout);
+      return run_with_deadline(call, connection_->group.timeout, TimeLimit::timeout);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
     OpenRuntimes::instance().finish_polled();
   }
@@ -224,8 +239,10 @@ void CallDispatcher::run_lowered(const Call& call) {
   lowered->finish();
 }
 
-void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration) {
+void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration,
+                                       TimeLimit limit) {
   WaitPoint point = wait_point(call);
+  point.limit = limit;
   auto pending = transport_for(call).start_to_wait(call);
   point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
   // MPI may still use the memory of an operation that has failed, so the operation is leaked.
@@ -242,8 +259,10 @@ void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration dura
           return false;
         },
         point, Deadline{duration});
+  } catch (const WrongLength& error) {
+    error.throw_in(point.activity);  // the operation is complete
   } catch (const UsageError&) {
-    throw;  // a message of another length: the operation is complete
+    throw;
   } catch (const Error& error) {
     give_up(error);
     throw;
@@ -258,10 +277,11 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::fun
   WaitPoint point =
       is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number);
   if (awaited) point.needed = connection_->needed(awaited, 0);
-  wait(point, done);
+  wait(std::move(point), done);
 }
 
-void CallDispatcher::wait(const WaitPoint& point, const std::function<bool()>& done) {
+void CallDispatcher::wait(WaitPoint point, const std::function<bool()>& done) {
+  if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
   try {
     runtime_->control->monitor.wait(
         [&] {
@@ -340,9 +360,8 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   check(call, on_device);
   const bool is_batched = runtime_->batch.is_open();
   if (on_device && is_batched)
-    throw UsageError{
-        fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-        "use the form without _async: operations of a batch are always asynchronous"};
+    throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
+                     "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
   operation->point = wait_point(call);
@@ -367,6 +386,12 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 WaitPoint CallDispatcher::point_of_message(const Call& call) const {
   const GroupDescription& group = connection_->group;
   return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+}
+
+std::string CallDispatcher::activity_of(const Call& call) const {
+  return is_point_to_point(call.operation)
+             ? point_of_message(call).activity
+             : collective_point(call, connection_->last_call()).activity;
 }
 
 WaitPoint CallDispatcher::wait_point(const Call& call) {

@@ -11,6 +11,8 @@
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/wrong_length.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -60,6 +62,7 @@ void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
 }
 
 bool OperationsInFlight::test(AsyncOperation& operation) {
+  if (operation.unseen != nullptr) std::rethrow_exception(std::exchange(operation.unseen, nullptr));
   if (!operation.failure.empty())
     throw ClosedError{operation.failure, "the operation failed earlier and will never be complete"};
   if (operation.is_deferred) return false;
@@ -71,8 +74,15 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   };
   try {
     if (!operation.pending->test()) return false;
+  } catch (const FailedReduction& error) {
+    operation.connection->mark_broken(error);
+    end();
+    throw;
+  } catch (const WrongLength& error) {
+    end();
+    error.throw_in(operation.point.activity);
   } catch (const UsageError&) {
-    end();  // a message of another length: the operation is complete
+    end();
     throw;
   } catch (const Error& error) {
     fail(operation, error);
@@ -83,11 +93,12 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 }
 
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
-                              const Deadline& deadline) {
+                              const Deadline& deadline, TimeLimit limit) {
   if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
                      "end the NcclGroup first: its operations have not been issued"};
   WaitPoint point = operation.point;
+  point.limit = limit;
   point.needed = operation.connection->needed(
       [&] {
         return operation.pending == nullptr ? std::vector<std::int64_t>{}
@@ -103,6 +114,9 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
           return false;
         },
         point, deadline);
+  } catch (const FailedReduction& error) {
+    monitor.give_up(point, error.message());
+    throw;
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
@@ -118,6 +132,7 @@ void OperationsInFlight::progress() {
       (void)test(*operation);
     } catch (const Error& error) {
       operation->failure = error.message();
+      operation->unseen = std::current_exception();
     }
   }
 }

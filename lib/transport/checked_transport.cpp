@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "detail/kept_call.hpp"
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
@@ -107,6 +108,7 @@ CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
 }
 
 void CheckedTransport::run(const Call& call, Waiter& waiter) {
+  mpi::require_not_finalised();
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
   run_collective(call, waiter);
 }
@@ -146,6 +148,7 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
+  mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<PendingMessage>(call, messages_, &mpi_);
   if (inside_ != nullptr) return inside_->start(call);

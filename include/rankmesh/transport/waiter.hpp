@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "rankmesh/transport/call.hpp"
@@ -31,6 +32,9 @@ class Waiter {
   /// the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
                     const std::function<std::vector<std::int64_t>()>& awaited) = 0;
+
+  /// Returns a call in words, for messages.
+  [[nodiscard]] virtual std::string activity_of(const Call& call) const = 0;
 
   /// Where this process publishes which call it is in, for the watchdog; null if there is no such
   /// place. See detail::BoardEntry.

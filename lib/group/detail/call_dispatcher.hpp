@@ -80,7 +80,8 @@ class CallDispatcher final : private Waiter {
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
-  void wait(const WaitPoint& point, const std::function<bool()>& done);
+  void wait(WaitPoint point, const std::function<bool()>& done);
+  [[nodiscard]] std::string activity_of(const Call& call) const override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
@@ -92,7 +93,7 @@ class CallDispatcher final : private Waiter {
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
-  void run_with_deadline(const Call& call, Deadline::Duration duration);
+  void run_with_deadline(const Call& call, Deadline::Duration duration, TimeLimit limit);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);

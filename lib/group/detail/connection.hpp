@@ -109,6 +109,8 @@ class RANKMESH_API Connection {
   /// members. Without a transport that counts all calls (see Transport::calls()), only the calls
   /// for which this function is called have numbers.
   std::uint64_t next_call();
+  /// Returns the number of the last collective call.
+  [[nodiscard]] std::uint64_t last_call() const;
 
   /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
   /// mesh. If other operations of this process are in flight, they may be what the peers wait for,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@ struct AsyncOperation {
   std::unique_ptr<Pending> pending;  ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
   std::string failure;               ///< Why it will never be complete; empty if it has not failed.
+  std::exception_ptr unseen;         ///< The failure, if no wait has thrown it yet.
 
   [[nodiscard]] bool is_polled() const { return transport != nullptr && transport->is_polled(); }
 };
@@ -42,7 +44,8 @@ class OperationsInFlight {
   /// Blocks the host until the operation is complete.
   /// @throws TimeoutError  The group is broken afterwards, and the memory that was moved into the
   ///                       operation is leaked, because MPI may still use it.
-  void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
+  void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline,
+            TimeLimit limit = TimeLimit::timeout);
 
   /// Returns how many operations are in flight in all meshes of this process.
   [[nodiscard]] static std::int64_t count_of_process();
