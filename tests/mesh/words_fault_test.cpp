@@ -77,13 +77,22 @@ TEST_CASE("a ring in which one rank sends the other way lists what every rank wa
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<float> in(10), out(10);
   auto& tp = mesh["tp"];
-  const auto error = thrown_by<TimeoutError>([&] {
+  const auto exchange = [&] {
     if (rank() == last())
       tp.send_recv(in, rankmesh::prev, out, rankmesh::next);
     else
       tp.send_recv(in, rankmesh::next, out, rankmesh::prev);
-  });
-  CHECK_LACKS(error.message(), "all of its ranks wait in it");
+  };
+  // An exchange between other ranks may end, or may wait for one that does not end.
+  if (rank() > 0 && rank() < last() - 1) {
+    try {
+      exchange();
+    } catch (const TimeoutError& error) {
+      CHECK_LACKS(error.message(), "all of its ranks wait in it");
+    }
+  } else {
+    CHECK_LACKS(thrown_by<TimeoutError>(exchange).message(), "all of its ranks wait in it");
+  }
   wait_for_all();
 }
 
