@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// router_cost [shared [REPEATS]]: 10,000 calls of a coordinator, for callgrind.
+// router_cost [shared [REPEATS [record]]]: 10,000 calls of a coordinator, for callgrind.
 //
 // scripts/router-cost counts the instructions from the caller's line to the run() of a transport
 // that does nothing. With `shared`, the transport is the one for shared memory, in a group whose
 // only member it knows is this process. It waits for nobody, so the instructions are those of a
-// whole call without waiting: more than those up to the store of the payload.
+// whole call without waiting: more than those up to the store of the payload. With `record`, the
+// calls are also recorded; the difference is the cost of the record.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mpi/environment.hpp"
+#include "record/detail/recorder.hpp"
 #include "transport/detail/shm_transport.hpp"
 
 using namespace rankmesh;
@@ -30,6 +32,7 @@ int repeats = 10'000;
 class NullTransport final : public Transport {
  public:
   explicit NullTransport(std::string_view name) : name_{name} {}
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] bool supports(const Call&) const override { return true; }
   [[gnu::noinline]] void run(const Call&, Waiter&) override { ++served; }
@@ -40,13 +43,14 @@ class NullTransport final : public Transport {
   std::string_view name_;
 };
 
-std::unique_ptr<Transport> shared_memory_of_one() {
+std::unique_ptr<Transport> shared_memory_of_one(const detail::Recording& recording) {
   static std::vector<std::byte> memory(shm::Area::size(4096) + shm::line);
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   ShmTransport::Place place;
   place.areas = {memory.data() + (shm::line - address % shm::line) % shm::line};
   place.locals = {0};
   place.slot_bytes = 4096;
+  place.recording = recording;
   place.names_of_coordinators = {"tp"};
   return std::make_unique<ShmTransport>(std::move(place), shm::Limits{});
 }
@@ -93,16 +97,22 @@ int main(int argc, char** argv) {
   facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
   const bool is_shared = argc > 1 && std::string_view{argv[1]} == "shared";
   if (argc > 2) repeats = std::atoi(argv[2]);
+  detail::Recordings recordings;
+  if (argc > 3)
+    recordings.host = detail::Recorder::recording_of(
+        std::make_shared<detail::Recorder>(detail::Recorder::Facts{}, "", false), "tp", {"tp"},
+        RankSet::range(Rank{0}, 2));
   if (is_shared) facts.routes = RouteTable::parse("*.*:host=shm", RouteSource::code, "here");
   detail::GroupDescription description;
   description.families = {0};
   description.ranks = RankSet::of(std::array{Rank{0}, Rank{1}});
   detail::HostTransports host;
-  host.list.push_back(is_shared ? shared_memory_of_one() : std::make_unique<NullTransport>("shm"));
+  host.list.push_back(is_shared ? shared_memory_of_one(recordings.host)
+                                : std::make_unique<NullTransport>("shm"));
   host.list.push_back(std::make_unique<NullTransport>("mpi"));
   const auto connection = std::make_shared<detail::Connection>(
       std::move(description), mpi::Communicator{}, mpi::CommunicatorView{MPI_COMM_SELF},
-      std::move(host), nullptr);
+      std::move(host), nullptr, std::move(recordings));
   const auto owner = detail::GroupAccess::make(
       "tp", connection, std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
   GroupCoordinator& group = *owner;

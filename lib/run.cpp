@@ -23,8 +23,9 @@ std::string name_of_program(int argc, char** argv) {
 // not be ended, because there are no other ranks.
 int fail(const std::string& name, mpi::UncleanEnd end) {
   const std::string text = mpi::current_exception_text();
-  std::fflush(nullptr);
-  const bool is_clean = mpi::ranks_of_job() == 1 && mpi::unfinished_reasons().empty();
+  mpi::flush_stdout();
+  const bool is_clean =
+      mpi::is_child_of_rank() || (mpi::ranks_of_job() == 1 && mpi::unfinished_reasons().empty());
   if (!is_clean && end == mpi::UncleanEnd::abort_job) mpi::end_job(name, text, 1);
   mpi::write_last_words(name, text);
   if (!is_clean) mpi::abandon_guard();

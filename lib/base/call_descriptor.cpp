@@ -17,11 +17,6 @@ std::string elements(const CallDescriptor& call, const std::string& counts) {
                    : fmt::format("{} x {}", number, to_string(call.type()));
 }
 
-bool has_root(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce ||
-         operation == Operation::gather || operation == Operation::scatter;
-}
-
 std::string ends_of_message(const CallDescriptor& call) {
   switch (call.operation()) {
     case Operation::send:
@@ -45,7 +40,8 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
                               ends_of_message(call), call.tag());
   text += elements(call, counts);
   if (call.has(CallDescriptor::user))
-    text += ", user reduction";
+    text +=
+        call.has(CallDescriptor::commutative) ? ", commutative user reduction" : ", user reduction";
   else if (reduces(call.operation()))
     text += fmt::format(", {}", to_string(call.reduction()));
   if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
@@ -53,7 +49,10 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
     text += fmt::format(", {} rows per block", call.rows_or_bytes());
   if (call.has(CallDescriptor::in_place)) text += ", in place";
   if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
-  if (call.has(CallDescriptor::on_device)) text += ", device memory";
+  if (call.has(CallDescriptor::on_device))
+    text += ", device memory";
+  else if (call.has(CallDescriptor::meeting))
+    text += ", over MPI";
   return text + ")";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/error.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "base/detail/error_in_flight.hpp"
@@ -12,13 +13,27 @@ std::string with_hint(const std::string& message, const std::string& hint) {
   return hint.empty() ? message : message + "\n  hint: " + hint;
 }
 
-thread_local std::weak_ptr<const std::string> last_message;
+// Whether the objects of this thread have been destroyed. Static objects are destroyed later, and
+// they may create errors too.
+thread_local constinit bool is_thread_over = false;
+
+struct LastMessage {
+  std::weak_ptr<const std::string> text;
+  ~LastMessage() { is_thread_over = true; }
+};
+thread_local LastMessage last_message;
 
 }  // namespace
 
 std::string detail::error_in_flight() {
-  const auto message = last_message.lock();
+  // In a handler, the last error may be the one that is handled, and another one unwinds the stack.
+  if (is_thread_over || std::current_exception() != nullptr) return "";
+  const auto message = last_message.text.lock();
   return message == nullptr ? "" : *message;
+}
+
+void detail::forget_last_error() noexcept {
+  if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
 }
 
 Error::Error(std::string message, std::string hint)
@@ -26,7 +41,7 @@ Error::Error(std::string message, std::string hint)
       message_{std::move(message)},
       hint_{std::move(hint)},
       alive_{std::make_shared<const std::string>(message_)} {
-  last_message = alive_;
+  if (!is_thread_over) last_message.text = alive_;
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/log.hpp"
 
-#include <cstdio>
+#include <unistd.h>
+
+#include <cerrno>
 #include <string>
 
 #include "base/detail/log.hpp"
@@ -20,10 +22,19 @@ LogSink log_sink_from_environment() { return log_sink_for(log_choice_from_enviro
 
 namespace detail {
 
+void write_to_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
 void write_to_stderr(LogLevel level, std::string_view message) {
   std::string line{"rankmesh: "};
   line.append(to_string(level)).append(": ").append(message).append("\n");
-  std::fputs(line.c_str(), stderr);
+  write_to_stderr(line);
 }
 
 }  // namespace detail

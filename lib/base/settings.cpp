@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -56,10 +57,12 @@ std::optional<std::string> environment_variable(const char* name) {
 std::optional<Deadline::Duration> seconds_from_environment(const char* name) {
   const auto value = environment_variable(name);
   if (!value) return std::nullopt;
-  char* end = nullptr;
-  const double seconds = std::strtod(value->c_str(), &end);
+  double seconds = 0;
+  const char* const last = value->data() + value->size();
+  // In contrast to strtod, the decimal point does not depend on the locale of the program.
+  const auto [end, error] = std::from_chars(value->data(), last, seconds);
   // The upper bound of thirty years keeps the sum of the clock and the time from overflowing.
-  if (end == value->c_str() || *end != '\0' || !std::isfinite(seconds) || seconds <= 0 ||
+  if (error != std::errc{} || end != last || !std::isfinite(seconds) || seconds <= 0 ||
       seconds > 1e9)
     refuse_variable(name, "a positive number of seconds", *value);
   return Deadline::Duration{seconds};

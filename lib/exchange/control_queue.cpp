@@ -11,6 +11,7 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/rank_activities.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -62,6 +63,23 @@ int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions
 std::string ControlQueue::State::name(std::int64_t rank_in_group) const {
   const Rank rank = group->ranks().at(rank_in_group);
   return runtime().control->names(rank);
+}
+
+std::string ControlQueue::State::activity() const {
+  return fmt::format("{} of message {} of the control queue of '{}'", is_writer ? "write" : "read",
+                     messages, group->name());
+}
+
+std::vector<Rank> ControlQueue::State::awaited() const {
+  if (!is_writer) return {group->ranks().at(writer.value())};
+  std::vector<Rank> ranks;
+  for (const std::int64_t r : late_readers()) ranks.push_back(group->ranks().at(r));
+  return ranks;
+}
+
+std::string ControlQueue::State::what_does(std::int64_t rank_in_group) const {
+  const auto does = runtime().control->board().look(group->ranks().at(rank_in_group));
+  return does ? predicate(*does, false) : std::string{};
 }
 
 void ControlQueue::State::require_usable() const {
@@ -178,7 +196,6 @@ void ControlQueue::read(Bytes& message, std::optional<Deadline::Duration> timeou
   state.require_reader();
   State::Arrival arrival;
   state.wait([&] { return state.has_arrived(arrival); }, timeout,
-             [&] { return std::vector{state.writer.value()}; },
              [&](const Deadline& deadline) { state.throw_no_message(deadline); });
   state.take(message, arrival, timeout);
 }

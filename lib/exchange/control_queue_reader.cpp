@@ -53,8 +53,7 @@ void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
           mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
           return done != 0;
         },
-        timeout, [&] { return std::vector{writer.value()}; },
-        [&](const Deadline& deadline) { throw_no_message(deadline); });
+        timeout, [&](const Deadline& deadline) { throw_no_message(deadline); });
   } catch (const Error& error) {
     broken = error.message();
     leak(incoming);  // MPI may still write there
@@ -71,7 +70,6 @@ void ControlQueue::State::take_from_ring(Bytes& message,
   for (std::uint64_t k = 0; k < chunks; ++k) {
     try {
       wait([&] { return ring->is_written(next_chunk); }, timeout,
-           [&] { return std::vector{writer.value()}; },
            [&](const Deadline& deadline) { throw_no_message(deadline); });
     } catch (const TimeoutError& error) {
       broken = error.message();  // the rest of the message may come later, at an unknown time

@@ -44,18 +44,17 @@ void ControlQueue::State::throw_late(const Deadline& deadline) const {
 void ControlQueue::State::write(std::span<const std::byte> message,
                                 std::optional<Deadline::Duration> timeout) {
   const auto late = [&](const Deadline& deadline) { throw_late(deadline); };
-  const auto needed = [&] { return late_readers(); };
   const bool has_remote = !remote.readers().empty();
   if (has_remote) {
     if (message.size() > INT32_MAX)
       throw UsageError{fmt::format("a control message has {} bytes", message.size()),
                        "the queue is for small messages; broadcast the data"};
-    wait([&] { return remote.collect() < options.slots; }, timeout, needed, late);
+    wait([&] { return remote.collect() < options.slots; }, timeout, late);
   }
   const std::uint64_t chunks = local_of.empty() ? 0 : ring->chunks_of(message.size());
   for (std::uint64_t k = 0; k < chunks; ++k) {
     try {
-      wait([&] { return ring->may_write(next_chunk); }, timeout, needed, late);
+      wait([&] { return ring->may_write(next_chunk); }, timeout, late);
     } catch (const TimeoutError& error) {
       if (k > 0) broken = error.message();  // the readers wait for the rest of the message
       throw;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
 #include "detail/lowered_call.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
@@ -18,6 +20,9 @@
 
 namespace rankmesh::detail {
 namespace {
+
+// How often an operation is polled before its wait is described in words and reads clocks.
+constexpr int polls = 200;
 
 // Rules of routes name families. Names of dynamic groups are for messages and may differ between
 // members, so no rule applies to them; a duplicate `dp[key]` follows the rules of its family.
@@ -77,6 +82,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       size_{connection_->size()},
       router_{runtime_->facts.routes, connection_->host(), connection_->group,
               name_in_routes(name_, connection_->group)} {
+  recording = &connection_->recordings.host;
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();
   published_call = &board.own_call();
@@ -87,8 +93,8 @@ CallDispatcher::~CallDispatcher() = default;
 
 std::uint32_t CallDispatcher::family() const {
   const auto& names = connection_->group.names;
-  const auto own = std::ranges::find(names, name_);
-  return own == names.end() ? 0 : static_cast<std::uint32_t>(own - names.begin());
+  const auto own = std::ranges::find(names, name_) - names.begin();
+  return own == std::ssize(names) ? 0 : static_cast<std::uint32_t>(own);
 }
 
 void CallDispatcher::require_open(const char* hint) const {
@@ -125,6 +131,22 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
     throw;
   } catch (const Error& error) {
     connection_->mark_broken(error);
+    throw;
+  }
+}
+
+// Waits, and marks the group as broken if the wait fails: the other members may wait for ever.
+template <class Wait>
+void CallDispatcher::breaking_group(Wait&& wait) {
+  try {
+    wait();
+  } catch (const UsageError&) {
+    throw;  // of an operation that is complete
+  } catch (const Error& error) {
+    connection_->mark_broken(error);
+    throw;
+  } catch (...) {
+    connection_->mark_broken(Error{"an operation ended by an exception"});
     throw;
   }
 }
@@ -168,10 +190,23 @@ void CallDispatcher::run(const Call& call) {
 }
 
 // Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
+// An operation that succeeds later shows that the program goes on; the fast path does not look.
 template <class Action>
 auto CallDispatcher::keeping_failure(Action&& action) {
+  const auto go_on = [&] {
+    if (runtime_->last_failure.empty()) return;
+    runtime_->last_failure.clear();
+    forget_last_error();
+  };
   try {
-    return action();
+    if constexpr (std::is_void_v<decltype(action())>) {
+      action();
+      go_on();
+    } else {
+      auto result = action();
+      go_on();
+      return result;
+    }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     throw;
@@ -208,19 +243,16 @@ void CallDispatcher::route(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  // A group of one rank waits for no other rank, and a polled transport waits
-  // with a deadline itself.
+  // A group of one rank waits for no other rank, and a polled transport waits itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
-  const auto& deadline = runtime_->facts.deadline;
-  if (deadline) return run_with_deadline(call, *deadline, TimeLimit::deadline);
+  if (runtime_->facts.deadline) return run_polled(call);
   if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
     // match a non-blocking collective with a blocking one, so before collectives the polled
     // operations of all meshes are completed. Each wait advances all of them, so they cannot
     // deadlock.
-    if (is_point_to_point(call.operation))
-      return run_with_deadline(call, connection_->group.timeout, TimeLimit::timeout);
+    if (is_point_to_point(call.operation)) return run_polled(call);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
     OpenRuntimes::instance().finish_polled();
   }
@@ -239,68 +271,62 @@ void CallDispatcher::run_lowered(const Call& call) {
   lowered->finish();
 }
 
-void CallDispatcher::run_with_deadline(const Call& call, Deadline::Duration duration,
-                                       TimeLimit limit) {
-  WaitPoint point = wait_point(call);
-  point.limit = limit;
-  auto pending = transport_for(call).start_to_wait(call);
-  point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
-  // MPI may still use the memory of an operation that has failed, so the operation is leaked.
-  const auto give_up = [&](const Error& reason) {
-    connection_->mark_broken(reason);
-    leak(pending);
-    mpi::record_abandoned(point.activity);
-  };
+void CallDispatcher::run_polled(const Call& call) {
+  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  Transport& transport = transport_for(call);
+  RecordedCall recorded = record(call, number, transport, 0);
+  finish(call, number, transport.start_to_wait(call));
+  recorded.end();
+}
+
+void CallDispatcher::finish(const Call& call, std::uint64_t number,
+                            std::unique_ptr<Pending> pending) {
   try {
-    runtime_->control->monitor.wait(
-        [&] {
-          if (pending->test()) return true;
-          runtime_->in_flight.advance_polled();
-          return false;
-        },
-        point, Deadline{duration});
+    breaking_group([&] {
+      for (int i = 0; i < polls; ++i)
+        if (pending->test()) return;
+      WaitPoint point = point_of(call, number);
+      point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
+      poll(std::move(point), [&] { return pending->test(); });
+    });
   } catch (const WrongLength& error) {
-    error.throw_in(point.activity);  // the operation is complete
+    error.throw_in(point_of(call, number).activity);  // the operation is complete
   } catch (const UsageError&) {
-    throw;
-  } catch (const Error& error) {
-    give_up(error);
-    throw;
+    throw;  // a function of the program threw: the operation is complete
   } catch (...) {
-    give_up(Error{"an operation ended by an exception"});
+    // MPI may still use the memory of an operation that has failed, so the operation is leaked.
+    if (pending->is_in_mpi()) mpi::record_abandoned(point_of(call, number).activity);
+    leak(pending);
     throw;
   }
 }
 
 void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
                           const std::function<std::vector<std::int64_t>()>& awaited) {
-  WaitPoint point =
-      is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number);
+  WaitPoint point = point_of(call, number);
   if (awaited) point.needed = connection_->needed(awaited, 0);
-  wait(std::move(point), done);
+  breaking_group([&] { poll(std::move(point), done); });
 }
 
-void CallDispatcher::wait(WaitPoint point, const std::function<bool()>& done) {
+// Polls until `done` returns true. Meanwhile other operations make progress.
+void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
   if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
-  try {
-    runtime_->control->monitor.wait(
-        [&] {
-          if (done()) return true;
-          runtime_->in_flight.advance_polled();
-          return false;
-        },
-        point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
-  } catch (const Error& error) {
-    connection_->mark_broken(error);
-    throw;
-  }
+  runtime_->control->monitor.wait(
+      [&] {
+        if (done()) return true;
+        runtime_->in_flight.advance_polled();
+        return false;
+      },
+      point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
 }
 
 void CallDispatcher::run_on_device(const Call& call) {
   DeviceTransport& device = *connection_->device();
   if (!runtime_->batch.is_open()) {
     compare_on_device(call);
-    return breaking_on_failure([&] { device.run(call, *this); });
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { device.run(call, *this); });
+    return follow(std::move(recorded), call.stream);
   }
   if (call.rows != 1 && size_ > 1)
     throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
@@ -325,29 +351,38 @@ void CallDispatcher::compare_on_device(const Call& call) {
 
 void CallDispatcher::finish(const Comparison& comparison) {
   if (comparison.pending == nullptr) return;
-  wait(comparison.point, [&] { return comparison.pending->test(); });
+  breaking_group([&] { poll(comparison.point, [&] { return comparison.pending->test(); }); });
 }
 
-void CallDispatcher::issue(const DeferredCall& deferred) {
-  const Call call = deferred.call();
+RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
+  const Call& call = deferred.call();
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
-  if (operation == nullptr)
-    return breaking_on_failure([&] { connection_->device()->run(call, *this); });
+  if (operation == nullptr) {
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { connection_->device()->run(call, *this); });
+    return recorded;
+  }
   operation->is_deferred = false;
   start_on_host(call, *operation);
   runtime_->in_flight.add(operation);
+  return {};
+}
+
+void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
+  if (connection_->recordings.device.record == nullptr) return;
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
   if (size_ == 1 || !LoweredCall::is_needed(call)) {
     operation.transport = &transport_for(call);
-    operation.pending = operation.transport->start(call);
+    operation.begin(operation.transport->start(call));
     return;
   }
   auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
   operation.transport = &transport_for(lowered->call());
   auto pending = operation.transport->start(lowered->call());
-  operation.pending = std::make_unique<LoweredPending>(std::move(lowered), std::move(pending));
+  operation.begin(std::make_unique<LoweredPending>(std::move(lowered), std::move(pending)));
 }
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
@@ -363,12 +398,16 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
                      "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
+  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
   operation->connection = connection_;
-  operation->point = wait_point(call);
+  operation->point = point_of(call, number);
   operation->stream = call.stream;
   operation->is_on_device = on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
+  operation->recorded = on_device
+                            ? record_on_device(call, record::format::async_bit)
+                            : record(call, number, transport_for(call), record::format::async_bit);
   if (is_batched) {
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};
@@ -395,8 +434,28 @@ std::string CallDispatcher::activity_of(const Call& call) const {
 }
 
 WaitPoint CallDispatcher::wait_point(const Call& call) {
-  if (is_point_to_point(call.operation)) return point_of_message(call);
-  return collective_point(call, connection_->next_call());
+  return point_of(call, is_point_to_point(call.operation) ? 0 : connection_->next_call());
+}
+
+WaitPoint CallDispatcher::point_of(const Call& call, std::uint64_t number) const {
+  return is_point_to_point(call.operation) ? point_of_message(call)
+                                           : collective_point(call, number);
+}
+
+RecordedCall CallDispatcher::record(const Call& call, std::uint64_t number,
+                                    const Transport& transport, std::uint64_t bits) const {
+  return {connection_->recordings.host, describe_completely(call), number,
+          transport.carrier(),          record::State::issued,     bits};
+}
+
+RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {
+  const bool is_message = is_point_to_point(call.operation);
+  return {connection_->recordings.device,
+          describe_completely(call),
+          is_message ? 0 : connection_->next_device_call(),
+          record::Carrier::nccl,
+          record::State::inside,
+          bits};
 }
 
 // All members that wait in this operation compute the same key.

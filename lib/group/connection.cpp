@@ -16,8 +16,9 @@ Transport* HostTransports::find(std::string_view name) const {
 
 Connection::Connection(GroupDescription description, mpi::Communicator owned,
                        mpi::CommunicatorView comm, HostTransports host,
-                       std::unique_ptr<DeviceTransport> device)
+                       std::unique_ptr<DeviceTransport> device, Recordings recordings_of_calls)
     : group{std::move(description)},
+      recordings{std::move(recordings_of_calls)},
       size_{group.ranks.size()},
       owned_{std::move(owned)},
       comm_{comm},
@@ -52,6 +53,10 @@ std::function<std::vector<int>()> Connection::needed(
       ranks.push_back(static_cast<int>(group.ranks.at(member).value()));
     return ranks;
   };
+}
+
+bool Connection::have_all_left() {
+  return std::ranges::all_of(host_.list, [](const auto& t) { return t->have_all_left(); });
 }
 
 void Connection::stay() {

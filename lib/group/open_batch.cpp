@@ -11,10 +11,6 @@
 namespace rankmesh::detail {
 namespace {
 
-std::optional<Blocks> copy_of(const Blocks* blocks) {
-  return blocks == nullptr ? std::nullopt : std::optional{*blocks};
-}
-
 // Keeps the first failure of several steps, all of which must run.
 class FirstFailure {
  public:
@@ -56,19 +52,10 @@ void compare(const std::vector<DeferredCall>& calls) {
 
 DeferredCall::DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
                            std::shared_ptr<AsyncOperation> operation)
-    : call_{call},
-      in_blocks_{copy_of(call.in_blocks)},
-      out_blocks_{copy_of(call.out_blocks)},
+    : kept_{std::make_unique<KeptCall>(call)},
       dispatcher_{&dispatcher},
       place_{place},
       operation_{std::move(operation)} {}
-
-Call DeferredCall::call() const {
-  Call call = call_;
-  call.in_blocks = in_blocks_ ? &*in_blocks_ : nullptr;
-  call.out_blocks = out_blocks_ ? &*out_blocks_ : nullptr;
-  return call;
-}
 
 void OpenBatch::begin() {
   if (is_open_)
@@ -87,9 +74,12 @@ void OpenBatch::end(const Deadline& deadline) {
   FirstFailure failure;
   failure.guard([&] { compare(calls); });
   std::vector<Connection*> in_batch;  // whose operations NCCL has taken
+  std::vector<std::pair<const DeferredCall*, RecordedCall>> recorded;
   for (const DeferredCall& call : calls) {
-    const bool is_issued =
-        !failure.happened() && failure.guard([&] { call.dispatcher().issue(call); });
+    const bool is_issued = !failure.happened() && failure.guard([&] {
+      RecordedCall record = call.dispatcher().issue(call);
+      if (call.operation() == nullptr) recorded.emplace_back(&call, std::move(record));
+    });
     Connection& connection = call.dispatcher().connection();
     if (is_issued && call.operation() == nullptr && connection.size() > 1)
       in_batch.push_back(&connection);
@@ -104,6 +94,8 @@ void OpenBatch::end(const Deadline& deadline) {
         for (Connection* connection : in_batch) connection->mark_broken(error);
         throw;
       }
+      for (auto& [call, record] : recorded)
+        call->dispatcher().follow(std::move(record), call->call().stream);
     });
   }
   failure.rethrow();

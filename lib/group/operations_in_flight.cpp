@@ -19,7 +19,7 @@ namespace {
 
 // Leaks an abandoned operation, because MPI may still write to its memory.
 void leak_memory(AsyncOperation& operation) {
-  if (operation.pending != nullptr && !operation.is_on_device && !operation.is_polled())
+  if (operation.pending != nullptr && operation.pending->is_in_mpi())
     mpi::record_abandoned(operation.point.activity);
   leak(operation.pending);
   leak(operation.kept);
@@ -33,7 +33,7 @@ std::atomic<std::int64_t> in_flight_of_process{0};
 std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
-  if (operation->is_polled()) {
+  if (operation->is_polled) {
     issuer_ = std::this_thread::get_id();
     ++polled_;
     OpenRuntimes::instance().begin_polled();
@@ -46,7 +46,7 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
   const auto removed =
       std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
   in_flight_of_process -= static_cast<std::int64_t>(removed);
-  if (removed != 0 && operation.is_polled()) end_polled();
+  if (removed != 0 && operation.is_polled) end_polled();
 }
 
 void OperationsInFlight::end_polled() {
@@ -56,6 +56,7 @@ void OperationsInFlight::end_polled() {
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
   operation.failure = why.message();
+  operation.recorded = {};
   operation.connection->mark_broken(why);
   leak_memory(operation);
   forget(operation);
@@ -68,6 +69,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   if (operation.is_deferred) return false;
   if (operation.pending == nullptr) return true;
   const auto end = [&] {
+    operation.recorded.end();
     operation.pending.reset();
     operation.kept.reset();
     forget(operation);
@@ -139,7 +141,7 @@ void OperationsInFlight::progress() {
 
 void OperationsInFlight::advance_polled() {
   for (const auto& operation : list_)
-    if (operation->is_polled()) operation->transport->advance();
+    if (operation->transport != nullptr) operation->transport->advance();
 }
 
 void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
@@ -150,7 +152,7 @@ void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
 
 void OperationsInFlight::finish_polled(WaitMonitor& monitor) {
   for (const auto& operation : std::vector{list_})
-    if (operation->is_polled())
+    if (operation->is_polled)
       wait(*operation, monitor, Deadline{operation->connection->group.timeout});
 }
 
@@ -165,7 +167,7 @@ void OperationsInFlight::abandon() noexcept {
   for (const auto& operation : list_) {
     operation->failure = "the mesh is gone";
     if (!operation->is_on_device) leak_memory(*operation);
-    if (operation->is_polled()) end_polled();
+    if (operation->is_polled) end_polled();
   }
   in_flight_of_process -= std::ssize(list_);
   list_.clear();

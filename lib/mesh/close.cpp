@@ -49,10 +49,12 @@ void Mesh::close(GroupCoordinator& group) {
     try {
       // The identity is the same on all members; the name may differ.
       const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
-      monitored_barrier(connection.comm(), control.monitor,
-                        WaitPoint::of(group.ranks(), activity, key), state.deadline());
+      const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
+      const Deadline deadline = state.deadline();
+      control.monitor.wait([&] { return connection.have_all_left(); }, point, deadline);
+      monitored_barrier(connection.comm(), control.monitor, point, deadline);
     } catch (const Error& error) {
-      connection.mark_broken(error);  // its barrier is still in flight
+      connection.mark_broken(error);  // a barrier may still be in flight
       throw;
     }
   }
@@ -100,6 +102,8 @@ void Mesh::close() {
     throw;
   }
   control.leave(detail::Presence::closed);
+  state.runtime->device_calls.look();
+  state.runtime->device_calls.clear();
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
@@ -118,6 +122,7 @@ void Mesh::close() {
 
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
+  state.runtime->device_calls.clear();
   if (state.device) state.device->abort(state.connections);
   // The transports stay until close(), because operations in flight refer to their communicators.
   for (const auto& connection : state.connections)

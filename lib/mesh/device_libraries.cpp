@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 
@@ -24,6 +25,19 @@ std::string path_of_driver() {
   return map->l_name;
 }
 
+DeviceInfo info_of(int device) {
+  cudaDeviceProp properties{};
+  device::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const device::Identity identity = device::identity_of(device);
+  DeviceInfo info{.uuid = {},
+                  .name = properties.name,
+                  .bus_id = identity.bus_id,
+                  .memory = static_cast<std::int64_t>(properties.totalGlobalMem),
+                  .has_ecc = properties.ECCEnabled != 0};
+  for (const unsigned char byte : identity.uuid) info.uuid += fmt::format("{:02x}", byte);
+  return info;
+}
+
 }  // namespace
 
 std::vector<LibraryInfo> device_libraries() {
@@ -38,6 +52,20 @@ std::vector<LibraryInfo> device_libraries() {
     result.push_back({"NCCL", "", "", error.message()});
   }
   return result;
+}
+
+VisibleDevices visible_devices() {
+  const device::CudaVersions cuda = device::cuda_versions();
+  if (cuda.driver == 0) return {{}, "no CUDA driver was found (libcuda.so.1)"};
+  if (cuda.devices == 0)
+    return {{}, "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)"};
+  VisibleDevices visible;
+  try {
+    for (int d = 0; d < cuda.devices; ++d) visible.devices.push_back(info_of(d));
+  } catch (const device::CudaError& error) {
+    return {{}, error.message()};
+  }
+  return visible;
 }
 
 }  // namespace rankmesh::detail

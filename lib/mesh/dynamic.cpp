@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -57,8 +58,11 @@ std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
   std::string name = group.name;
   detail::HostTransports host =
       detail::host_transports(group, comm, state.options, *state.control, std::move(shared));
+  detail::Recordings recordings =
+      detail::recordings_of(*state.control, group, state.device != nullptr);
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
-      std::move(group), std::move(owned), comm, std::move(host), std::move(device)));
+      std::move(group), std::move(owned), comm, std::move(host), std::move(device),
+      std::move(recordings)));
   return state.dynamic.emplace_back(
       detail::GroupAccess::make(std::move(name), connection, state.runtime));
 }
@@ -105,7 +109,8 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   }
   detail::GroupDescription group =
       describe(state, std::move(name), std::move(identity), std::move(ranks));
-  auto shared = state.shared->make_dynamic_transport(group, comm);
+  auto shared = state.shared->make_dynamic_transport(
+      group, comm, detail::recordings_of(*state.control, group, state.device != nullptr).host);
   auto device = open_device(state, group, comm);
   return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(shared),
                      std::move(device));

@@ -22,4 +22,6 @@ std::vector<LibraryInfo> libraries() {
   return result;
 }
 
+VisibleDevices visible_devices() { return detail::visible_devices(); }
+
 }  // namespace rankmesh

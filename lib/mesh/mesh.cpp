@@ -107,6 +107,13 @@ void Mesh::progress() {
   detail::MeshState& state = open_state("progress");
   const detail::CallLock lock{*state.runtime};
   state.runtime->in_flight.progress();
+  state.runtime->device_calls.look();
+}
+
+void Mesh::mark(std::string_view text) {
+  detail::MeshState& state = open_state("mark");
+  const detail::CallLock lock{*state.runtime};
+  if (const auto& recorder = state.control->recorder()) recorder->mark(text);
 }
 
 std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(

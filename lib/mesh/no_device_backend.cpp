@@ -19,4 +19,6 @@ std::vector<LibraryInfo> device_libraries() {
       {"CUDA runtime", "", "", reason}, {"CUDA driver", "", "", reason}, {"NCCL", "", "", reason}};
 }
 
+VisibleDevices visible_devices() { return {{}, reason}; }
+
 }  // namespace rankmesh::detail

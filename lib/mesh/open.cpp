@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "base/detail/error_in_flight.hpp"
+#include "detail/launcher_hint.hpp"
 #include "detail/open_board.hpp"
+#include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -73,7 +75,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
                                    options.largest_count),
                        "leave it at its default"};
     const MeshSpec spec = parse();
-    MeshPlan plan = spec.plan(ranks);
+    MeshPlan plan = plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes);
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
@@ -141,17 +143,19 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
     throw;
   }
   // The functions of MPI that create communicators block for ever if a rank is missing. So all
-  // ranks first wait for each other with a deadline.
-  monitored_barrier(world, monitor,
-                    WaitPoint::of_all(world.size(), "the creation of the control communicator"),
-                    Deadline{local.timeout});
+  // ranks first wait for each other with a deadline. Afterwards the program may receive any message
+  // on its communicator.
+  monitor.receive_leftovers(
+      WaitPoint::of_all(world.size(), "the creation of the control communicator"),
+      Deadline{local.timeout});
   return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
                                         std::move(context));
 }
 
 // Gives the mesh a number that differs from those of other meshes.
 void agree_on_key(ControlPlane& control) {
-  std::uint64_t key = std::random_device{}();
+  std::random_device random;
+  std::uint64_t key = std::uint64_t{random()} << 32 | random();
   mpi::check(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, control.comm().native()), "MPI_Bcast");
   control.key_of_mesh = key;
 }
@@ -251,26 +255,50 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
 }
 
 MeshState::~MeshState() {
-  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
-  if (!runtime->is_closed) tell_peers();
+  // A child process that was forked must not speak for the rank, whose memory it shares.
+  const bool is_rank = ::getpid() == process;
+  if (is_rank) end_on_peers();
   runtime->in_flight.abandon();
+  runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
-  if (device != nullptr) device->abort(connections);
+  if (device == nullptr) return;
+  if (is_rank)
+    device->abort(connections);
+  else
+    leak_devices();
+}
+
+void MeshState::end_on_peers() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
+  if (!runtime->is_closed) tell_peers();
+}
+
+// CUDA and NCCL cannot be used after fork(), not even to free their objects.
+void MeshState::leak_devices() {
+  (void)new std::vector<std::shared_ptr<Connection>>{std::move(connections)};  // NOLINT
+  (void)device.release();                                                      // NOLINT
 }
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  const bool is_by_exception = std::uncaught_exceptions() > exceptions;
-  const std::string in_flight = is_by_exception ? error_in_flight() : std::string{};
-  const std::string& earlier = runtime->last_failure;
-  std::string why =
-      is_by_exception ? "left the mesh by an exception" : "left the mesh without close()";
-  if (!in_flight.empty())
-    why += ": " + in_flight;
-  else if (!earlier.empty())
-    why += " after an error (" + earlier + ")";
-  for (const auto& connection : connections) connection->leave(why);
+  if (!mpi::is_active()) return;  // all ranks have finalised MPI, or do so now
+  std::string why = "left the mesh without close()";
+  if (std::uncaught_exceptions() > exceptions) {
+    const std::string failure = error_in_flight();
+    why = "left the mesh by an exception" + (failure.empty() ? "" : ": probably " + failure);
+  } else if (!runtime->last_failure.empty()) {
+    why += " after an error (" + runtime->last_failure + ")";
+  }
+  for (const auto& connection : connections) {
+    // The program may have freed a communicator that was adopted.
+    if (!connection->owns_communicator()) continue;
+    try {
+      connection->leave(why);
+    } catch (...) {
+      // The other ranks learn less; their deadlines still end their waits.
+    }
+  }
 }
 
 void MeshState::mark_closed() {
@@ -278,18 +306,21 @@ void MeshState::mark_closed() {
   for (const auto& connection : connections) connection->retire("the mesh is closed");
 }
 
-std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
-                                     const std::string& description,
-                                     const std::function<MeshSpec()>& parse) {
-  const mpi::CommunicatorView world{comm};
-  LocalPlan local = plan_locally(world.size(), options, parse);
-  const auto control = make_control(world, local, description, options);
-  monitored_barrier(control->comm(), control->monitor,
-                    WaitPoint::of_all(world.size(), "the creation of the groups' communicators"),
-                    control->deadline());
-  if (options.check.value_or(false)) agree_on_key(*control);
+namespace {
+
+// Opens the parts of a mesh on its control communicator. Collective over the mesh; blocks.
+std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
+                                      const std::string& description,
+                                      const std::shared_ptr<ControlPlane>& control) {
+  monitored_barrier(
+      control->comm(), control->monitor,
+      WaitPoint::of_all(control->comm().size(), "the creation of the groups' communicators"),
+      control->deadline());
+  agree_on_key(*control);
+  control->open_record(detail::open_record(*control, *local.plan, description, local.settings));
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
+  relate_clocks(*control, placement, node);
   control->open_board(detail::open_board(placement, node, *control),
                       local.settings.watchdog.value_or(true));
   auto shared =
@@ -305,11 +336,12 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
+    Recordings recordings = recordings_of(*control, plan.groups[g], devices.backend != nullptr);
     HostTransports host = host_transports(plan.groups[g], comms[g], options, *control,
-                                          shared->make_transport(plan.groups[g]));
-    connections.push_back(
-        std::make_shared<Connection>(std::move(plan.groups[g]), std::move(owned[g]), comms[g],
-                                     std::move(host), std::move(devices.transports[g])));
+                                          shared->make_transport(plan.groups[g], recordings.host));
+    connections.push_back(std::make_shared<Connection>(
+        std::move(plan.groups[g]), std::move(owned[g]), comms[g], std::move(host),
+        std::move(devices.transports[g]), std::move(recordings)));
   }
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   for (const auto& [name, group] : plan.coordinators)
@@ -318,20 +350,44 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   const auto created =
       std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
   control->log(LogLevel::info,
-               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes", world.rank(),
-                           description, created, placement.node_count()));
-  return std::unique_ptr<MeshState>{
-      new MeshState{.plan = local.plan,
-                    .options = std::move(options),
-                    .control = control,
-                    .placement = std::move(placement),
-                    .shared = std::move(shared),
-                    .device = std::move(devices.backend),
-                    .runtime = runtime,
-                    .connections = std::move(connections),
-                    .named = std::move(named),
-                    .has_split_devices = std::move(devices.has_split),
-                    .mark{description, world.size(), local.plan->describe(control->rank())}}};
+               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
+                           control->rank().value(), description, created, placement.node_count()));
+  return std::unique_ptr<MeshState>{new MeshState{
+      .plan = local.plan,
+      .options = std::move(options),
+      .control = control,
+      .placement = std::move(placement),
+      .shared = std::move(shared),
+      .device = std::move(devices.backend),
+      .runtime = runtime,
+      .connections = std::move(connections),
+      .named = std::move(named),
+      .has_split_devices = std::move(devices.has_split),
+      .mark{description, control->comm().size(), local.plan->describe(control->rank())}}};
+}
+
+}  // namespace
+
+std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
+                                     const std::string& description,
+                                     const std::function<MeshSpec()>& parse) {
+  const mpi::CommunicatorView world{comm};
+  LocalPlan local = plan_locally(world.size(), options, parse);
+  const auto control = make_control(world, local, description, options);
+  warn_of_launcher(*control);
+  try {
+    return make_state(std::move(local), std::move(options), description, control);
+  } catch (const MismatchError&) {
+    throw;  // every rank throws it
+  } catch (const TimeoutError&) {
+    throw;  // the others have been told, or are missing
+  } catch (const Error& error) {
+    control->leave_by_exception(error.message());
+    throw;
+  } catch (const std::exception& error) {
+    control->leave_by_exception(error.what());
+    throw;
+  }
 }
 
 }  // namespace rankmesh::detail

@@ -31,7 +31,7 @@ std::shared_ptr<NodeBoard> open_board(const Placement& placement, const mpi::Nod
           SharedSegment::Backing::automatic, &descriptor);
       std::byte* const memory = segment->data();
       return std::make_shared<NodeBoard>(memory, std::move(segment), descriptor, std::move(ranks),
-                                         control.rank());
+                                         control.rank(), control.recorder());
     } catch (const SharedMemoryError& error) {
       control.log(LogLevel::warning,
                   fmt::format("the ranks of this node cannot see what the others wait for: {}",
@@ -45,7 +45,8 @@ std::shared_ptr<NodeBoard> open_board(const Placement& placement, const mpi::Nod
   std::memset(memory, 0, bytes);
   std::shared_ptr<void> owner{memory, [](void* m) { ::operator delete(m, alignment); }};
   return std::make_shared<NodeBoard>(memory, std::move(owner), -1,
-                                     std::vector<Rank>{control.rank()}, control.rank());
+                                     std::vector<Rank>{control.rank()}, control.rank(),
+                                     control.recorder());
 }
 
 }  // namespace rankmesh::detail

@@ -106,17 +106,22 @@ ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group)
   return place;
 }
 
-SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group) const {
+SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group,
+                                                    const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
   if (std::string why = why_not(group); !why.empty()) return {nullptr, std::move(why)};
-  return {std::make_unique<ShmTransport>(place_of(group), shm::Limits{}), {}};
+  ShmTransport::Place place = place_of(group);
+  place.recording = recording;
+  return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 
-SharedTransport SharedMemoryBackend::make_dynamic_transport(
-    const GroupDescription& group, const mpi::CommunicatorView& comm) const {
+SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescription& group,
+                                                            const mpi::CommunicatorView& comm,
+                                                            const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1) return {nullptr, "its members are on several nodes"};
   ShmTransport::Place place = members_of(group);
+  place.recording = recording;
   place.slot_bytes = largest_slot;
   const std::size_t size = shm::Area::size(place.slot_bytes);
   try {

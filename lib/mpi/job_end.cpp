@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/log.hpp"
 #include "detail/node_report.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -42,6 +43,7 @@ struct Job {
   int rank = 0;
   int ranks = 1;
   bool is_near_rank_0 = true;
+  pid_t process = 0;
 };
 
 Job& job() {
@@ -62,21 +64,13 @@ std::string node_name() {
   return fmt::format("{} {}", host.data(), network.data());
 }
 
-void write_to_stderr(const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = write(STDERR_FILENO, text.data() + done, text.size() - done);
-    if (count <= 0) return;
-    done += static_cast<std::size_t>(count);
-  }
-}
-
 LastWords words_of(const std::string& program, const std::string& text) {
   if (auto* const action = before_last_words.load()) action();
   return {job().rank, recorded_coordinates(), program, text};
 }
 
 void write_words(const std::vector<LastWords>& words) {
-  write_to_stderr(report_text(words, job().ranks));
+  rankmesh::detail::write_to_stderr(report_text(words, job().ranks));
 }
 
 // Returns after the message of this rank has been written, by this rank or by another one.
@@ -111,15 +105,22 @@ void prepare_job_end() {
   std::array<std::uint64_t, 2> of_rank_0{
       hash_bytes(fmt::format("{} {} {}", node, getpid(), now)).low | 1, node_hash};
   check(MPI_Bcast(of_rank_0.data(), 2, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  j.process = getpid();
   j.key = of_rank_0[0];
   j.is_near_rank_0 = of_rank_0[1] == node_hash;
+}
+
+void flush_stdout() noexcept {
+  if (ftrylockfile(stdout) != 0) return;
+  std::cout.flush();  // it may lock the same stream once more
+  fflush_unlocked(stdout);
+  funlockfile(stdout);
 }
 
 void end_job(const std::string& program, const std::string& text, int status) noexcept {
   if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
   ending_thread = std::this_thread::get_id();
-  std::fflush(stdout);  // MPI_Abort ends the process without doing so
-  std::cout.flush();
+  flush_stdout();  // MPI_Abort ends the process without doing so
   if (!text.empty()) report(words_of(program, text));
   abort_job(status);
 }
@@ -144,6 +145,7 @@ bool is_job_ending() noexcept {
   return true;
 }
 
+bool is_child_of_rank() noexcept { return job().key != 0 && job().process != getpid(); }
 int ranks_of_job() noexcept { return job().ranks; }
 
 }  // namespace rankmesh::mpi

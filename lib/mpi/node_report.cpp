@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
@@ -31,11 +31,6 @@ struct Datagram {
   char program[64] = {};
   char text[8192] = {};
 };
-
-template <std::size_t size>
-void copy_text(char (&to)[size], const std::string& text) {
-  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
-}
 
 template <std::size_t size>
 std::string text_of(const char (&from)[size]) {
@@ -101,9 +96,9 @@ NodeReport::~NodeReport() {
 
 bool NodeReport::hand_over(const LastWords& words) const noexcept {
   Datagram message{.key = key_, .rank = words.rank};
-  copy_text(message.coordinates, words.coordinates);
-  copy_text(message.program, words.program);
-  copy_text(message.text, words.text);
+  rankmesh::detail::copy_text(message.coordinates, words.coordinates);
+  rankmesh::detail::copy_text(message.program, words.program);
+  rankmesh::detail::copy_text(message.text, words.text);
   const Address address = address_of(key_);
   return socket_ >= 0 && ::sendto(socket_, &message, sizeof message, MSG_NOSIGNAL,
                                   reinterpret_cast<const sockaddr*>(&address.name),

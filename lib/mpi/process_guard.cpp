@@ -5,9 +5,9 @@
 
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +22,15 @@ namespace rankmesh::mpi {
 namespace {
 
 // The name in front of the messages of this file.
-const std::string name_of_library{"rankmesh"};
+constexpr const char* name_of_library = "rankmesh";
+
+// Whether exit() runs: it destroys the objects of its thread before it destroys static objects.
+thread_local constinit bool is_thread_over = false;
+struct EndOfThread {
+  ~EndOfThread() { is_thread_over = true; }
+  void watch() const {}
+};
+thread_local const EndOfThread end_of_thread;
 
 struct Guard {
   enum class State : std::uint8_t {
@@ -36,6 +44,7 @@ struct Guard {
   pid_t process = 0;
   std::terminate_handler previous = nullptr;
   bool is_registered = false;  // at exit()
+  bool is_static = false;      // The Environment was destroyed by exit().
 
   // A child process that was forked is not part of the job.
   [[nodiscard]] bool can_act() const {
@@ -120,28 +129,40 @@ void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
           : fmt::format("MPI cannot be finalised: {}; {}{}this rank {}", fmt::join(what, ", and "),
                         fmt::join(hints, "; "), hints.empty() ? "" : "; ",
                         aborts ? "ends the job with MPI_Abort" : "leaves the job to the launcher");
-  std::fflush(nullptr);
+  flush_stdout();
   if (aborts) end_job(name_of_library, text, status);
   if (!text.empty()) write_last_words(name_of_library, text);
   switch_off();
 }
 
-// Called by exit(), and when main returns.
-void at_exit(int status, void*) {
-  const Guard& g = guard();
-  if (!g.can_act() || is_job_ending()) return;
-  std::vector<UnfinishedReason> reasons = unfinished_reasons();
+// Whether this thread may call all functions of MPI.
+bool is_main_thread() {
   int is_main = 0;
   MPI_Is_thread_main(&is_main);
-  if (reasons.empty() && status == 0 && is_main != 0) {
-    finalize_together();
-    return;
-  }
-  if (g.state == Guard::State::left)
-    reasons.insert(reasons.begin(), {"an exception left the Environment", ""});
-  else
-    reasons.insert(reasons.begin(), {fmt::format("exit({}) was called", status),
-                                     "return from main instead, so that other ranks do not wait"});
+  return is_main != 0;
+}
+
+UnfinishedReason reason_of_exit(int status) {
+  const Guard& g = guard();
+  if (g.state == Guard::State::left) return {"an exception left the Environment", ""};
+  if (g.is_static)
+    return {fmt::format("a static Environment ends with status {}", status),
+            "create the Environment in main, which can return any status"};
+  return {fmt::format("exit({}) was called", status),
+          "return from main instead, so that other ranks do not wait"};
+}
+
+// Called by exit(), and when main returns.
+void at_exit(int status, void*) {
+  if (!guard().can_act() || is_job_ending()) return;
+  if (!is_main_thread())
+    return end_uncleanly(
+        {{fmt::format("exit({}) was called in a thread that did not initialise MPI", status),
+          "return from main instead, or call exit() in the thread that initialised MPI"}},
+        status);
+  std::vector<UnfinishedReason> reasons = unfinished_reasons();
+  if (reasons.empty() && status == 0) return finalize_together();
+  reasons.insert(reasons.begin(), reason_of_exit(status));
   end_uncleanly(reasons, status);
 }
 
@@ -164,6 +185,7 @@ void begin_guard(UncleanEnd end) {
   g.end = end;
   g.status = 1;
   g.process = getpid();
+  end_of_thread.watch();
   if (!g.is_registered) on_exit(at_exit, nullptr);
   g.is_registered = true;
   if (end == UncleanEnd::abort_job) g.previous = std::set_terminate(at_terminate);
@@ -182,6 +204,13 @@ void end_guard(bool by_exception) noexcept {
   if (!g.can_act()) return switch_off();
   if (by_exception) {
     g.state = Guard::State::left;
+    return;
+  }
+  // exit() destroys a static Environment. Only a function that exit() calls knows the status, and
+  // one that is registered now is called next.
+  if (is_thread_over || !is_main_thread()) {
+    g.is_static = is_thread_over;
+    on_exit(at_exit, nullptr);
     return;
   }
   const std::vector<UnfinishedReason> reasons = unfinished_reasons();

@@ -4,15 +4,12 @@
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
-namespace {
 
-bool has_one_thread() {
-  int level = 0;
-  check(MPI_Query_thread(&level), "MPI_Query_thread");
+bool has_one_thread() noexcept {
+  int level = MPI_THREAD_MULTIPLE;
+  MPI_Query_thread(&level);
   return level != MPI_THREAD_MULTIPLE;
 }
-
-}  // namespace
 
 bool returns_errors(MPI_Comm comm) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 
@@ -31,8 +32,7 @@ namespace format = record::format;
 
 // Longer lists of ranks are left out: the members' own records say who is in the group.
 constexpr std::size_t longest_ranks = 8192;
-// A call reads the counter if its position is a multiple of 64.
-constexpr std::uint64_t sampled = 63 << 8;
+constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
 
 // Whether the frequency of the processor's counter is constant.
 bool has_constant_counter() {
@@ -44,11 +44,6 @@ bool has_constant_counter() {
 #else
   return false;
 #endif
-}
-
-template <std::size_t size>
-void copy_text(char (&to)[size], std::string_view text) {
-  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
 std::string file_of(const Recorder::Facts& facts, const std::string& folder) {
@@ -110,6 +105,7 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
                            .count();
   header_->has_all_times = has_all_times ? 1 : 0;
   header_->counter_is_clock = has_constant_counter() ? 0 : 1;
+  header_->next = format::first_next;
   header_->time_mask = has_all_times ? 0 : sampled;
   copy_text(header_->host, facts.host);
   copy_text(header_->coordinates, facts.coordinates);
@@ -174,10 +170,10 @@ void Recorder::mark(std::string_view text) {
   first.detail = words[0];
   first.count = static_cast<std::int64_t>(words[1]);
   // A mark is not over before its last word is written.
-  format::Entry& entry = add_entry(*header_, first, words[2], record::State::issued);
+  format::Entry& entry = add_entry(*header_, next_of(*header_), first, words[2]);
   entry.reserved.store(words[3], std::memory_order_relaxed);
-  take_time(*header_, entry);
-  set_state(*header_, entry, record::State::ended);
+  entry.begin.store(read_counter(*header_), std::memory_order_relaxed);
+  end_entry(entry);
 }
 
 void Recorder::publish_wait(const std::string& activity) {

@@ -9,20 +9,20 @@
 namespace rankmesh::report {
 namespace {
 
-struct RankFacts {
+struct LiveRank {
   std::string host;
   std::int64_t local_rank, process;
 };
 
-std::optional<RankFacts> facts_of(Rank rank, const LiveFacts* live) {
+std::optional<LiveRank> facts_of(Rank rank, const LiveFacts* live) {
   if (live == nullptr) return std::nullopt;
-  return RankFacts{live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))),
-                   live->placement.local_rank(rank),
-                   live->process_ids.at(static_cast<std::size_t>(rank.value()))};
+  return LiveRank{live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))),
+                  live->placement.local_rank(rank),
+                  live->process_ids.at(static_cast<std::size_t>(rank.value()))};
 }
 
 // In CSV every row has the rank's host, local rank and process too.
-Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<RankFacts>& facts) {
+Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts) {
   using enum Table::Align;
   Table table{.columns = {{"name", left},
                           {"group", right},
@@ -44,7 +44,7 @@ Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<RankFact
   return table;
 }
 
-Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<RankFacts>& facts) {
+Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts) {
   Value fields{
       {"rank", rank.value()}, {"coordinates", Value::Object{}}, {"groups", Value::Object{}}};
   for (const auto& [name, coordinate] : plan.coordinates(rank))
@@ -70,7 +70,7 @@ Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<RankFacts
 
 Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
   detail::require_rank(plan, rank);
-  const std::optional<RankFacts> facts = facts_of(rank, live);
+  const std::optional<LiveRank> facts = facts_of(rank, live);
   Document document{.schema = "rankmesh.rank/1",
                     .fields = rank_fields(plan, rank, facts),
                     .table = groups_table(plan, rank, facts)};

@@ -5,7 +5,9 @@ namespace rankmesh::detail {
 
 CallDescriptor describe_completely(const Call& call) {
   const Call& of_program = call.original != nullptr ? *call.original : call;
-  CallDescriptor descriptor = describe(of_program, call.operation);
+  CallDescriptor descriptor = is_point_to_point(call.operation)
+                                  ? describe_message(of_program)
+                                  : describe(of_program, call.operation);
   if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
     descriptor.kind |= CallDescriptor::on_device;
   return descriptor;

@@ -10,6 +10,7 @@
 #include "detail/block_counts.hpp"
 #include "detail/call_descriptor.hpp"
 #include "mpi/detail/returned_errors.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -23,7 +24,8 @@ using mpi::check;
 
 // How often exchanges are polled between two looks for members that have closed the group.
 constexpr int polls_per_look = 64;
-// How long close() waits for the messages of members that have closed the group before.
+// How long close() waits for the messages of members that have closed the group before, and a
+// member in a call for the reports of the others.
 constexpr Deadline::Duration patience{0.3};
 
 }  // namespace
@@ -47,24 +49,37 @@ class CallExchange::Comparison {
   std::function<void(bool)> carry;
 };
 
-// A member that makes no further calls sends it to the others.
+enum class CallExchange::NoteKind : std::uint64_t {
+  departure,  // its sender makes no further calls; the text is the reason, or empty
+  report,     // its sender is in a call that a departed member has not made; the text is the call
+  finding     // the text of the MismatchError
+};
+
+// What a member tells the others beside the calls.
 struct CallExchange::Note {
   std::uint64_t mark = 0;
+  NoteKind kind = NoteKind::departure;
   std::uint64_t closed_after = 0;  // 1 + the number of calls
   std::uint64_t attempt = 0;       // the number of the attempt to close the group
-  std::uint64_t is_finding = 0;    // 1 if `why` is the text of a MismatchError
-  char why[1000] = {};
+  char text[1000] = {};
 };
 
 CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
     : comm_{comm},
       members_{std::move(members)},
-      departures_(static_cast<std::size_t>(comm.size())) {}
+      departures_(static_cast<std::size_t>(comm.size())),
+      reports_(departures_.size()) {}
 
 CallExchange::~CallExchange() {
   // MPI may still use the memory of an exchange that is not complete.
-  for (std::shared_ptr<Comparison>& comparison : queue_)
-    if (comparison->request != MPI_REQUEST_NULL) leak(comparison);
+  for (std::shared_ptr<Comparison>& comparison : queue_) {
+    if (comparison->request == MPI_REQUEST_NULL) continue;
+    const CallDescriptor& call = comparison->own.call;
+    mpi::record_abandoned(fmt::format("the comparison of {}, call {}",
+                                      to_string(call, members_.name_of(call.family())),
+                                      comparison->number));
+    leak(comparison);
+  }
 }
 
 std::shared_ptr<CallExchange::Comparison> CallExchange::begin(const Call& call, bool is_async,
@@ -190,6 +205,7 @@ std::string CallExchange::departure_text(const Departure& departure) const {
 // Ends the first call if a member has closed the group before it.
 void CallExchange::look_for_departed() {
   receive_notes();
+  if (failure_ != nullptr) return;
   const Comparison& first = *queue_.front();
   std::vector<std::string> calls(departures_.size());
   bool has_failed = false;
@@ -205,23 +221,47 @@ void CallExchange::look_for_departed() {
   const CallDescriptor& own = first.own.call;
   const std::string counts =
       own.has(CallDescriptor::blocks) ? fmt::format("own block of {}", own.count) : std::string{};
-  calls[static_cast<std::size_t>(comm_.rank())] = fmt::format(
+  std::string own_call = fmt::format(
       "{}, call {}", to_string(own, members_.name_of(own.family()), counts), first.number);
+  if (!has_failed) return end_departed_call(std::move(calls), std::move(own_call));
+  calls[static_cast<std::size_t>(comm_.rank())] = std::move(own_call);
+  throw PeerError{list_calls(members_.ranks, members_.names, calls), peer_hint};
+}
+
+// The members that are in the call tell each other so. When the calls of all members are known, the
+// first of them writes the error, and tells it to all: those that have closed the group throw it
+// too.
+void CallExchange::end_departed_call(std::vector<std::string> calls, std::string own_call) {
+  const auto self = static_cast<std::size_t>(comm_.rank());
+  if (!reports_end_) {
+    tell_all(note_of(NoteKind::report, own_call));
+    reports_[self] = std::move(own_call);
+    reports_end_ = Deadline{2 * patience};
+  }
+  bool is_complete = true;
+  bool is_first = true;
+  for (std::size_t k = 0; k < calls.size(); ++k) {
+    if (!calls[k].empty()) continue;
+    calls[k] = reports_[k];
+    is_first = is_first && (k >= self || calls[k].empty());
+    is_complete = is_complete && !calls[k].empty();
+  }
+  if (!is_complete && reports_end_->left() > patience) return;
+  // If the first one does not write it, something else has gone wrong there.
+  if (!is_first && !reports_end_->passed()) return;
   std::string text = list_calls(members_.ranks, members_.names, calls);
-  if (has_failed) throw PeerError{std::move(text), peer_hint};
-  // The members that have closed the group wait for this one, and throw the same error.
-  tell_all(note_of(0, text, true));
+  tell_all(note_of(NoteKind::finding, text));
   throw MismatchError{std::move(text), mismatch_hint, false};
 }
 
-CallExchange::Note CallExchange::note_of(std::uint64_t closed_after, std::string_view why,
-                                         bool is_finding) const {
+CallExchange::Note CallExchange::note_of(NoteKind kind, std::string_view text,
+                                         std::uint64_t closed_after) const {
   Note note;
   note.mark = members_.key.mark();
+  note.kind = kind;
   note.attempt = failed_attempts_ + 1;
   note.closed_after = closed_after;
-  note.is_finding = is_finding ? 1 : 0;
-  std::memcpy(note.why, why.data(), std::min(why.size(), sizeof note.why - 1));
+  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
   return note;
 }
 
@@ -247,23 +287,32 @@ void CallExchange::receive_notes() {
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
     if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
-    std::string why{note.why, ::strnlen(note.why, sizeof note.why)};
-    if (note.is_finding == 0)
-      departures_[static_cast<std::size_t>(status.MPI_SOURCE)] = {note.closed_after,
-                                                                  std::move(why)};
+    const auto from = static_cast<std::size_t>(status.MPI_SOURCE);
+    std::string text{note.text, ::strnlen(note.text, sizeof note.text)};
+    if (note.kind == NoteKind::departure)
+      departures_[from] = {note.closed_after, std::move(text)};
+    else if (note.kind == NoteKind::report)
+      reports_[from] = std::move(text);
     else if (failure_ == nullptr)
-      failure_ = std::make_exception_ptr(MismatchError{std::move(why), mismatch_hint, false});
+      failure_ = std::make_exception_ptr(MismatchError{std::move(text), mismatch_hint, false});
   }
 }
 
 void CallExchange::leave(std::string_view why) {
-  tell_all(note_of(calls_ + 1, why, false));
+  tell_all(note_of(NoteKind::departure, why, calls_ + 1));
   departures_[static_cast<std::size_t>(comm_.rank())] = {calls_ + 1, {}};
+}
+
+bool CallExchange::have_all_left() {
+  throw_if_ended();
+  if (has_thrown_) receive_notes();
+  return std::ranges::all_of(departures_, [](const Departure& d) { return d.closed_after != 0; });
 }
 
 void CallExchange::stay() {
   ++failed_attempts_;
   std::ranges::fill(departures_, Departure{});
+  std::ranges::fill(reports_, std::string{});
 }
 
 void CallExchange::throw_if_ended() {
@@ -276,14 +325,7 @@ void CallExchange::compare_at_close() {
   throw_if_ended();
   if (has_thrown_) return;
   // A member that has adopted the communicator alone gets no notes.
-  const bool is_complete = poll_until(
-      [&] {
-        receive_notes();
-        if (failure_ != nullptr) std::rethrow_exception(failure_);
-        return std::ranges::all_of(departures_,
-                                   [](const Departure& d) { return d.closed_after != 0; });
-      },
-      Deadline{patience});
+  const bool is_complete = poll_until([&] { return have_all_left(); }, Deadline{patience});
   const auto is_same = [&](const Departure& d) { return d.closed_after == calls_ + 1; };
   if (!is_complete || std::ranges::all_of(departures_, is_same)) return;
   std::vector<std::string> calls;

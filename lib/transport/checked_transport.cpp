@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "detail/kept_call.hpp"
+#include "detail/record_call.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -23,18 +23,6 @@ void wait_for(Comparisons& comparisons, const Compared& compared, const Call& ca
     comparisons.advance();
   }
   waiter.wait(call, number, [&] { return comparisons.test(compared); }, {});
-}
-
-// Waits for an operation of MPI. If that fails, MPI may still use the operation's memory.
-void wait_for_operation(std::unique_ptr<Pending> pending, const Call& call, std::uint64_t number,
-                        Waiter& waiter) {
-  run_or_leak(
-      [&] {
-        for (int i = 0; i < polls; ++i)
-          if (pending->test()) return;
-        waiter.wait(call, number, [&] { return pending->test(); }, {});
-      },
-      pending);
 }
 
 }  // namespace
@@ -59,6 +47,9 @@ class CheckedTransport::PendingCollective final : public Pending {
       comparison_.reset();
     }
     return carried_ == nullptr || carried_->test();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
   }
 
  private:
@@ -86,7 +77,12 @@ class CheckedTransport::PendingMessage final : public Pending {
       if (!messages_.test(*exchange_)) return false;
       exchange_.reset();
     }
-    return carried_ == nullptr || carried_->test();
+    if (carried_ == nullptr || carried_->test()) return true;
+    messages_.throw_if_failed();
+    return false;
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
   }
 
  private:
@@ -114,6 +110,7 @@ void CheckedTransport::run(const Call& call, Waiter& waiter) {
 }
 
 void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
+  detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
   const auto exchange = messages_.begin(call, {});
   try {
     wait_for(messages_, *exchange, call, 0, waiter);
@@ -123,15 +120,23 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
   }
   // This rank must not block inside MPI: the other end may need another message of this rank first,
   // which makes progress only in calls of rankmesh.
-  wait_for_operation(mpi_.start(call), call, 0, waiter);
+  recorded.enter();
+  waiter.finish(call, 0, mpi_.start(call));
+  recorded.end();
 }
 
 void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   if (inside_ != nullptr) {
     if (!options_.has_deadline) return inside_->run(call, waiter);
+    detail::RecordedCall recorded =
+        detail::record_call(waiter, call, shared_->calls() + 1, carrier());
     auto pending = inside_->start_to_wait(call);
-    return wait_for_operation(std::move(pending), call, shared_->calls(), waiter);
+    waiter.finish(call, shared_->calls(), std::move(pending));
+    return recorded.end();
   }
+  mpi_.validate(call);
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, exchange_->calls() + 1, carrier());
   bool any_is_async = false;
   const auto comparison = exchange_->begin(
       call, options_.has_deadline, [&any_is_async](bool is_async) { any_is_async = is_async; });
@@ -143,8 +148,23 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
   }
   mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
   // All members have come to the call, so MPI may block.
-  if (!any_is_async) return mpi_.run(call, waiter);
-  wait_for_operation(mpi_.start(call), call, exchange_->calls(), waiter);
+  if (!any_is_async) return run_in_mpi(call, waiter, recorded);
+  recorded.enter();
+  waiter.finish(call, exchange_->calls(), mpi_.start(call));
+  recorded.end();
+}
+
+// Ends the group on this member if MPI fails.
+void CheckedTransport::run_in_mpi(const Call& call, Waiter& waiter,
+                                  detail::RecordedCall& recorded) {
+  try {
+    mpi_.run_recorded(call, waiter, recorded);
+  } catch (const UsageError&) {
+    throw;  // a function of the program threw: the operation is complete
+  } catch (...) {
+    exchange_->end(std::current_exception());
+    throw;
+  }
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
@@ -152,6 +172,7 @@ std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
   if (is_point_to_point(call.operation))
     return std::make_unique<PendingMessage>(call, messages_, &mpi_);
   if (inside_ != nullptr) return inside_->start(call);
+  mpi_.validate(call);
   return std::make_unique<PendingCollective>(call, *exchange_, &mpi_);
 }
 
@@ -176,11 +197,16 @@ void CheckedTransport::leave(std::string_view why) {
   if (exchange_ != nullptr) exchange_->leave(why);
 }
 
+bool CheckedTransport::have_all_left() {
+  return exchange_ == nullptr || exchange_->have_all_left();
+}
+
 void CheckedTransport::stay() {
   if (exchange_ != nullptr) exchange_->stay();
 }
 
 void CheckedTransport::give_up(const Error& why) {
+  messages_.end(std::make_exception_ptr(why));
   if (exchange_ != nullptr) exchange_->end(std::make_exception_ptr(why));
 }
 

@@ -2,11 +2,14 @@
 #include "detail/compared_transport.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "detail/kept_call.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "detail/record_call.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
 namespace {
@@ -14,6 +17,24 @@ namespace {
 // When the operation of MPI begins: with the meeting, after it, or not at all, because another
 // transport carries the call.
 enum class MpiBegins : std::uint8_t { at_once, after_meeting, never };
+
+// Calls MPI after the members have met. If that fails here, the others must not wait for this
+// member. A UsageError is an exception of a function of the program, after the end of the
+// operation.
+template <class Action>
+void telling_others(ShmTransport& comparison, Action&& action) {
+  try {
+    action();
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    comparison.give_up(error);
+    throw;
+  } catch (const std::exception& error) {
+    comparison.give_up(Error{error.what()});
+    throw;
+  }
+}
 
 // A meeting, and the operation of MPI.
 class ComparedPending final : public Pending {
@@ -24,8 +45,15 @@ class ComparedPending final : public Pending {
         record_{std::make_unique<Record>(call, is_async)},
         has_begun_{mpi_begins != MpiBegins::after_meeting} {
     comparison.throw_if_ended();
-    if (mpi_begins == MpiBegins::at_once) carried_ = mpi.start(call);
+    if (mpi_begins != MpiBegins::never) mpi.validate(call);  // before any member goes on
     meeting_ = comparison.start_meeting(record_->meeting);
+    if (mpi_begins != MpiBegins::at_once) return;
+    try {
+      telling_others(comparison, [&] { carried_ = mpi.start(call); });
+    } catch (...) {
+      (void)record_.release();  // NOLINT: the engine may still refer to it
+      throw;
+    }
   }
   ~ComparedPending() override {
     if (meeting_ == nullptr) return;
@@ -43,6 +71,12 @@ class ComparedPending final : public Pending {
   }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return meeting_ == nullptr ? std::vector<std::int64_t>{} : meeting_->awaited();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
+  }
+  [[nodiscard]] bool is_backlogged() const override {
+    return meeting_ != nullptr && meeting_->is_backlogged();
   }
 
  private:
@@ -62,14 +96,20 @@ class ComparedPending final : public Pending {
 
 void ComparedTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return mpi_.run(call, waiter);
+  mpi_.validate(call);  // before any member goes on
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, comparison_.calls() + 1, carrier());
   const shm::Meeting meeting{call, false};
   comparison_.meet(meeting, waiter);
   mpi_.set_calls(comparison_.calls() - 1);
-  if (!meeting.any_is_async) return mpi_.run(call, waiter);
+  if (!meeting.any_is_async)
+    return telling_others(comparison_, [&] { mpi_.run_recorded(call, waiter, recorded); });
   // MPI does not match a blocking collective with a non-blocking one.
-  auto pending = mpi_.start(call);
-  run_or_leak([&] { waiter.wait(call, comparison_.calls(), [&] { return pending->test(); }, {}); },
-              pending);
+  recorded.enter();
+  std::unique_ptr<Pending> pending;
+  telling_others(comparison_, [&] { pending = mpi_.start(call); });
+  waiter.finish(call, comparison_.calls(), std::move(pending));
+  recorded.end();
 }
 
 std::unique_ptr<Pending> ComparedTransport::start(const Call& call) {

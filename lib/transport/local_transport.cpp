@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "detail/record_call.hpp"
+
 namespace rankmesh {
 namespace {
 
@@ -29,7 +31,18 @@ bool LocalTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-void LocalTransport::run(const Call& call, Waiter&) { copy_bytes(local_copy(call)); }
+void LocalTransport::run(const Call& call, Waiter& waiter) {
+  if (waiter.recording == nullptr || waiter.recording->record == nullptr)
+    return copy_bytes(local_copy(call));
+  // The call cannot wait, so it takes no time of its own.
+  record::format::Header& header = *waiter.recording->record;
+  const std::uint64_t next = detail::next_of(header);
+  record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),
+                                                   waiter.recording->group | ++calls_);
+  if (detail::is_sampled(header, next)) detail::take_time(header, entry);
+  copy_bytes(local_copy(call));
+  detail::set_state(header, entry, record::State::ended);
+}
 
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
   copy_bytes(local_copy(call));

@@ -133,11 +133,12 @@ void MessageComparison::match() {
 }
 
 // MPI matches messages in the order in which they are started, so a message must not be started
-// before an earlier one of the same kind.
+// before an earlier one of the same kind. A message that differs is never started at either end.
 bool MessageComparison::may_start(const Exchange& exchange) const {
   if (exchange.failure != nullptr || !exchange.is_matched()) return false;
   for (const auto& earlier : waiting_) {
     if (earlier.get() == &exchange) return true;
+    if (earlier->failure != nullptr) continue;
     for (const Half& a : earlier->halves)
       for (const Half& b : exchange.halves)
         if (a.is_like(b.peer, b.own, true)) return false;
@@ -175,10 +176,27 @@ bool MessageComparison::is_complete(const Exchange& exchange) {
 
 bool MessageComparison::test(const Exchange& exchange) {
   if (!exchange.is_complete) advance();
-  if (exchange.failure == nullptr) return exchange.is_complete;
-  const std::exception_ptr failure = exchange.failure;  // the exchange may end here
-  forget(exchange);
+  if (is_complete(exchange)) return true;
+  if (exchange.failure == nullptr) {
+    throw_if_failed();
+    return false;
+  }
+  const std::exception_ptr failure = exchange.failure;
+  forget(exchange);  // it may end here
   std::rethrow_exception(failure);
+}
+
+void MessageComparison::throw_if_failed() const {
+  for (const auto& exchange : waiting_)
+    if (exchange->failure != nullptr) {
+      const std::exception_ptr failure = exchange->failure;  // the exchange may end here
+      std::rethrow_exception(failure);
+    }
+}
+
+void MessageComparison::end(const std::exception_ptr& why) {
+  for (const auto& exchange : waiting_)
+    if (exchange->failure == nullptr) exchange->failure = why;
 }
 
 void MessageComparison::forget(const Exchange& exchange) {

@@ -41,11 +41,21 @@ int narrow(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+std::vector<int> narrow(const std::vector<std::int64_t>& values) {
+  std::vector<int> narrowed;
+  for (const std::int64_t value : values) narrowed.push_back(narrow(value));
+  return narrowed;
+}
+
 }  // namespace
 
-MpiCall::Counts::Counts(const Blocks& blocks) {
-  for (const std::int64_t value : blocks.counts()) counts.push_back(narrow(value));
-  for (const std::int64_t value : blocks.displacements()) displacements.push_back(narrow(value));
+void require_int_blocks(const Call& call) {
+  if (call.operation == Operation::reduce_scatter) return;  // of any size, see reduce_scatter_v()
+  for (const Blocks* blocks : {call.in_blocks, call.out_blocks})
+    if (blocks != nullptr) {
+      (void)narrow(blocks->counts());
+      (void)narrow(blocks->displacements());
+    }
 }
 
 MpiCall::MpiCall(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
@@ -177,7 +187,7 @@ void MpiCall::reduce_scatter_v() {
   std::int64_t total = 0;
   for (const std::int64_t count : blocks.counts()) total += count;
   if (total <= largest_) {
-    const Counts& in = hold(blocks);
+    const Counts& in = held_.emplace_back(Counts{narrow(blocks.counts()), {}});
     RANKMESH_ISSUE(Reduce_scatter, Ireduce_scatter, packed(blocks), call_.out.data,
                    in.counts.data(), arithmetic_type(), reduction(), comm_);
     return;
@@ -202,6 +212,10 @@ const std::byte* MpiCall::packed(const Blocks& blocks) {
     packed_.insert(packed_.end(), block.data, block.data + block.bytes());
   }
   return packed_.data();
+}
+
+const MpiCall::Counts& MpiCall::hold(const Blocks& blocks) {
+  return held_.emplace_back(Counts{narrow(blocks.counts()), narrow(blocks.displacements())});
 }
 
 // Where this rank's block begins in the whole buffer, in elements.

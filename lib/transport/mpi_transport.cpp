@@ -8,6 +8,7 @@
 
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
+#include "detail/record_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
@@ -39,7 +40,8 @@ class MpiPending final : public Pending {
   // @param is_foreign  Whether the communicator has a handler of the program.
   MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
              bool is_foreign)
-      : call_{call},
+      : user_{call.user == nullptr ? nullptr : call.user->copy()},
+        call_{with_user(call, user_.get())},
         comm_{comm.native()},
         is_foreign_{is_foreign},
         rank_{comm.rank()},
@@ -72,6 +74,7 @@ class MpiPending final : public Pending {
     finish_average(call_, rank_, size_);
     return true;
   }
+  [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
 
  private:
   // A message that is too long has ended the receive, which is the first request. MPI may still use
@@ -93,6 +96,13 @@ class MpiPending final : public Pending {
     action();
   }
 
+  static Call with_user(Call call, UserReduction* user) {
+    call.user = user;
+    return call;
+  }
+
+  // A copy, because the program's may end before an operation that is given up.
+  std::unique_ptr<UserReduction> user_;
   Call call_;
   MPI_Comm comm_;
   bool is_foreign_;
@@ -115,17 +125,33 @@ bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
+void MpiTransport::validate(const Call& call) const {
+  if (call.has_blocks()) detail::require_int_blocks(call);
+}
+
 void MpiTransport::run(const Call& call, Waiter& waiter) {
+  const bool is_message = is_point_to_point(call.operation);
+  detail::RecordedCall recorded =
+      detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
+  run_recorded(call, waiter, recorded);
+}
+
+void MpiTransport::run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded) {
   mpi::require_not_finalised();
   if (!is_point_to_point(call.operation)) ++calls_;
+  recorded.enter();
   try {
-    if (waiter.published_call == nullptr) return carry(call);
-    const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
-                                   number_of(call, calls_)};
-    carry(call);
+    if (waiter.published_call == nullptr) {
+      carry(call);
+    } else {
+      const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
+                                     number_of(call, calls_)};
+      carry(call);
+    }
   } catch (const detail::WrongLength& error) {
     error.throw_in(waiter.activity_of(call));
   }
+  recorded.end();
 }
 
 void MpiTransport::carry(const Call& call) {

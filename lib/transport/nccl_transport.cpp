@@ -31,6 +31,15 @@ class StreamPending final : public Pending {
   device::Event event_;
 };
 
+// An event in a stream that is being captured would become a part of the graph.
+std::unique_ptr<Pending> end_of_work(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  device::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status),
+                "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) return nullptr;
+  return std::make_unique<StreamPending>(stream, nullptr);
+}
+
 bool is_device_call(const Call& call) {
   return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
 }
@@ -156,6 +165,8 @@ std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   return std::make_unique<StreamPending>(own.stream, comm_.get());
 }
 
+std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) { return end_of_work(stream); }
+
 void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
   wait_for(stream, comm_.get(), comm_->name(), deadline);
 }
@@ -198,6 +209,10 @@ std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
   const Call own = moved_to(stream(), call);
   copy(own);
   return std::make_unique<StreamPending>(own.stream, nullptr);
+}
+
+std::unique_ptr<Pending> LocalDeviceTransport::end_of(StreamRef stream) {
+  return end_of_work(stream);
 }
 
 void LocalDeviceTransport::wait(StreamRef stream, const Deadline& deadline) {

@@ -82,6 +82,11 @@ void ShmTransport::give_up(const Error& why) {
   });
 }
 
+bool ShmTransport::have_all_left() {
+  if (!has_thrown_) throw_if_ended();
+  return engine_.have_all_left();
+}
+
 void ShmTransport::compare_at_close() {
   if (!has_thrown_ && !engine_.compare_at_close()) end_early();
 }

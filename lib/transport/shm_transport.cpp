@@ -46,6 +46,9 @@ class ShmTransport::Operation final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return transport_.engine_.awaited();
   }
+  [[nodiscard]] bool is_backlogged() const override {
+    return record_->progress.published < record_->progress.steps;
+  }
 
  private:
   struct Record {
@@ -59,7 +62,8 @@ class ShmTransport::Operation final : public Pending {
 
 ShmTransport::ShmTransport(Place place, shm::Limits limits)
     : place_{std::move(place)},
-      engine_{place_.areas, place_.locals, place_.self, place_.slot_bytes, limits, place_.key()},
+      engine_{place_.areas, place_.locals, place_.self,     place_.slot_bytes,
+              limits,       place_.key(),  place_.recording},
       pauses_{place_.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
@@ -75,6 +79,11 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
   if (outcome == shm::Outcome::not_begun) {
     throw_if_ended();
     engine_.begin(progress, call);
+    if (place_.recording.record != nullptr)
+      progress.entry = &detail::add_entry(
+          *place_.recording.record, detail::next_of(*place_.recording.record), progress.descriptor,
+          place_.recording.group | progress.call_number |
+              static_cast<std::uint64_t>(carrier()) << record::format::carrier_shift);
   }
   poll(progress, call, waiter);
 }
@@ -90,9 +99,23 @@ void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
   poll(progress, meeting, waiter);
 }
 
+// Waits for an operation that has begun, and notes its times and its end in the record.
+void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
+  if (progress.entry == nullptr) return poll_unrecorded(progress, call, waiter);
+  record::format::Header& header = *place_.recording.record;
+  detail::take_time(header, *progress.entry);
+  try {
+    poll_unrecorded(progress, call, waiter);
+  } catch (...) {
+    detail::set_state(header, *progress.entry, record::State::failed);
+    throw;
+  }
+  detail::set_state(header, *progress.entry, record::State::ended);
+}
+
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
 // waiter.
-void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
+void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter) {
   try {
     engine_.advance();
     for (int i = 0; i < pauses_ && !progress.is_complete() && !engine_.is_halted(); ++i) {

@@ -10,11 +10,22 @@ namespace rankmesh::detail {
 
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
   try {
+    if (is_by_exception) {
+      const std::string error = error_in_flight();
+      return leave_by_exception(error.empty() ? "" : "probably " + error);
+    }
+    if (context_->board && context_->board->is_open()) leave(Presence::destroyed);
+  } catch (const std::exception&) {
+    // The other ranks learn less; their deadlines still end their waits.
+  }
+}
+
+void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
+  try {
     if (!context_->board || !context_->board->is_open()) return;
-    if (!is_by_exception) return leave(Presence::destroyed);
     // The ranks on other nodes get a message, which nobody waits for.
-    if (comm_ && mpi::is_active()) monitor.leave(error_in_flight());
-    leave(Presence::failed, error_in_flight());
+    if (comm_ && mpi::is_active()) monitor.leave(reason);
+    leave(Presence::failed, reason);
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.
   }

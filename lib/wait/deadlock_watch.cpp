@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/open_boards.hpp"
-#include "rankmesh/mpi/native.hpp"
+#include "mpi/detail/returned_errors.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -16,19 +16,13 @@ namespace {
 // All ranks of a circle look for reports ten times a second.
 constexpr std::int64_t notice = 250'000'000;  // nanoseconds
 
-// Several threads may wait in several meshes. Then a rank that waits in one mesh may still make the
-// calls of another one.
-bool has_one_thread() {
-  int level = MPI_THREAD_MULTIPLE;
-  MPI_Query_thread(&level);
-  return level != MPI_THREAD_MULTIPLE;
-}
-
 }  // namespace
 
+// Several threads may wait in several meshes. Then a rank that waits in one mesh may still make the
+// calls of another one.
 DeadlockWatch::~DeadlockWatch() {
   own_.needs(own_.own_slot()).clear();
-  if (!has_one_thread()) return;
+  if (!mpi::has_one_thread()) return;
   OpenBoards::instance().for_each([&](NodeBoard& board) {
     if (&board != &own_) board.needs(board.own_slot()).clear();
   });
@@ -40,7 +34,7 @@ void DeadlockWatch::publish(const std::vector<Rank>& needed) {
   for (const Rank rank : needed)
     if (const auto slot = own_.index_of(rank)) value.add(*slot);
   own_.needs(own_.own_slot()).write(value);
-  if (!has_one_thread()) return;
+  if (!mpi::has_one_thread()) return;
   OpenBoards::instance().for_each([&](NodeBoard& board) {
     if (&board == &own_) return;
     PublishedNeeds::Value elsewhere;

@@ -28,6 +28,19 @@ BoardSlot* slot_at(std::byte* memory, std::size_t slot) {
   return reinterpret_cast<BoardSlot*>(memory + header_bytes) + slot;
 }
 
+record::Presence recorded(Presence presence) {
+  switch (presence) {
+    case Presence::closed:
+      return record::Presence::closed;
+    case Presence::destroyed:
+      return record::Presence::destroyed;
+    case Presence::failed:
+      return record::Presence::failed;
+    default:
+      return record::Presence::open;
+  }
+}
+
 struct flock lock_of(std::size_t slot) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -58,18 +71,20 @@ std::int64_t NodeBoard::now() {
 }
 
 NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor,
-                     std::vector<Rank> ranks, Rank self)
+                     std::vector<Rank> ranks, Rank self, std::shared_ptr<Recorder> recorder)
     : owner_{std::move(owner)},
       memory_{memory},
       descriptor_{descriptor},
       ranks_{std::move(ranks)},
-      self_{self} {
+      self_{self},
+      recorder_{std::move(recorder)} {
   // Zeroed memory is a valid slot: all members are atomic numbers.
   BoardSlot& slot = *slot_of(self);
   own_call_ = &slot.call;
   slot.process = identity_.process;
   slot.start_time = identity_.start_time;
   slot.pid_namespace = identity_.pid_namespace;
+  for (std::size_t i = 0; i < slot.token.size(); ++i) slot.token[i] = identity_.token[i];
   const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
   own_slot_ = index;
   struct flock lock = lock_of(index);
@@ -97,16 +112,13 @@ std::optional<std::size_t> NodeBoard::index_of(Rank rank) const {
 
 std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) const {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    if (const ProcessIdentity other = identity_of(i); other.process == process.process &&
-                                                      other.start_time == process.start_time &&
-                                                      other.pid_namespace == process.pid_namespace)
-      return i;
+    if (identity_of(i) == process) return i;
   return std::nullopt;
 }
 
 ProcessIdentity NodeBoard::identity_of(std::size_t index) const {
   const BoardSlot& slot = *slot_at(memory_, index);
-  return {slot.process, slot.start_time, slot.pid_namespace};
+  return {slot.process, slot.start_time, slot.pid_namespace, {slot.token[0], slot.token[1]}};
 }
 
 bool NodeBoard::is_open(std::size_t index) const {
@@ -145,6 +157,7 @@ std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity)
   const std::lock_guard lock{mutex_};
   if (published_ != 0) return 0;
   slot_of(self_)->wait.write(key, now(), activity);
+  if (recorder_ != nullptr) recorder_->publish_wait(activity);
   return published_ = ++last_number_;
 }
 
@@ -153,6 +166,7 @@ void NodeBoard::clear(std::uint64_t number) {
   if (number == 0 || number != published_) return;
   published_ = 0;
   slot_of(self_)->wait.clear();
+  if (recorder_ != nullptr) recorder_->clear_wait();
 }
 
 void NodeBoard::leave(Presence how, const std::string& reason) {
@@ -161,6 +175,7 @@ void NodeBoard::leave(Presence how, const std::string& reason) {
   if (slot.presence != Presence::open || ::getpid() != identity_.process) return;
   if (!reason.empty()) slot.reason.write(0, now(), reason);
   slot.presence = how;
+  if (recorder_ != nullptr) recorder_->leave(recorded(how), reason);
   OpenBoards::instance().remove(*this);
   close_descriptor();
 }
@@ -247,7 +262,7 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
   if (rank != self_ && has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0))))
     return RankActivity{.kind = Kind::ended};
   const ProcessState state =
-      state_of({slot->process, slot->start_time, slot->pid_namespace}, identity_);
+      state_of(identity_of(static_cast<std::size_t>(slot - slot_at(memory_, 0))), identity_);
   if (state == ProcessState::ended) return RankActivity{.kind = Kind::ended};
   if (state == ProcessState::stopped) return RankActivity{.kind = Kind::stopped};
   if (const auto wait = slot->wait.read())
@@ -257,7 +272,7 @@ std::optional<RankActivity> NodeBoard::look(Rank rank) const {
                         .seconds = static_cast<double>(now() - wait->since) * 1e-9};
   if (auto call = call_of(*slot)) return call;
   if (state == ProcessState::unknown) return RankActivity{};
-  return RankActivity{.kind = Kind::outside, .is_running = state == ProcessState::running};
+  return RankActivity{.kind = Kind::outside};
 }
 
 bool NodeBoard::claim_end_report(Rank rank) const {
@@ -272,6 +287,7 @@ bool NodeBoard::claim_stall_report(std::int64_t since) const {
 }
 
 double NodeBoard::watch_call() {
+  if (recorder_ != nullptr) recorder_->stamp();
   const std::uint64_t sequence = own_call_->sequence.load(std::memory_order_relaxed);
   if (sequence % 2 == 0) return 0;
   const std::int64_t time = now();

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/send_and_forget.hpp"
+#include "detail/open_monitors.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -21,35 +21,32 @@ constexpr double longest_lead = 0.5;
 constexpr Deadline::Duration first_grace{0.1};
 constexpr Deadline::Duration second_grace{0.3};
 constexpr Deadline::Duration stall_grace{0.5};
+constexpr Deadline::Duration departure_grace{0.1};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
 double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
 
-// On a communicator that the program also uses, a message may be its own. There, nothing is
-// received before the wait has lasted so long that something is probably wrong.
-double silence_of(const MonitorState& state, const Deadline& deadline) {
-  if (state.audience == WaitMonitor::Audience::own) return 0;
-  const double stall = state.context == nullptr ? 0 : state.context->stall.count();
-  const double silence = std::min(5.0, deadline.seconds() / 2);
-  return stall > 0 ? std::min(silence, stall - stall_lead(stall)) : silence;
-}
-
 }  // namespace
 
+// On a communicator that the program also uses, a message may be its own. There, nothing is
+// received before the wait has lasted so long that something is probably wrong.
 Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
     : state_{state},
       point_{point},
       deadline_{deadline},
-      silence_{Seconds{silence_of(state, deadline)}} {}
+      silence_{Seconds{state.audience == WaitMonitor::Audience::own
+                           ? 0.0
+                           : std::min(5.0, deadline.seconds() / 2)}} {}
 
 void Vigil::look() {
   if (begin_ == 0) begin();
   if (silence_.passed()) {
     state_.answer(point_);
-    state_.hear(point_);
+    hear();
     receive_answers();
   }
+  OpenMonitors::instance().answer(state_, point_);
   look_for_failures();
   look_for_deadlock();
   look_for_stall();
@@ -78,11 +75,11 @@ void Vigil::ask(Seconds grace) {
     if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
       inquiry_->silent.push_back(member);
   for (const int member : inquiry_->silent)
-    send_and_forget(state_.comm, member, question_tag, note_of(point_, inquiry_->number));
+    state_.send(member, question_tag, note_of(point_, inquiry_->number));
 }
 
 void Vigil::receive_answers() {
-  while (const auto received = receive<Note>(state_.comm, answer_tag)) {
+  while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
     if (!inquiry_ || answer.number != inquiry_->number ||
         std::erase(inquiry_->silent, received->from) == 0)
@@ -96,6 +93,15 @@ void Vigil::receive_answers() {
           .text =
               std::string{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)}}});
   }
+}
+
+// A member that has left will never come. It may have done its part before, so the condition of the
+// wait gets another moment.
+void Vigil::hear() {
+  const Verdict* departure = state_.hear(point_);
+  if (departure == nullptr) return;
+  if (!departure_end_) departure_end_ = Deadline{departure_grace};
+  if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
 bool Vigil::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
@@ -218,10 +224,12 @@ void Vigil::look_for_stall() {
   if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
-  // Members are asked before, so that the report comes in time.
+  // Members are asked before, so that the report comes in time. On its own communicator, the
+  // program may go on long before it receives a question.
   if (seconds < next_stall_ - stall_lead(next_stall_)) return;
   if (!stall_inquiry_) {
-    if (stage_ == Stage::early && silence_.passed()) ask(Seconds{stall_lead(next_stall_)});
+    const bool may_ask = state_.audience == WaitMonitor::Audience::own;
+    if (stage_ == Stage::early && may_ask) ask(Seconds{stall_lead(next_stall_)});
     stall_inquiry_ = Deadline{Seconds{stall_lead(next_stall_)}};
   }
   // The inquiry before the deadline may have replaced this one.
@@ -254,7 +262,7 @@ void Vigil::look_at_deadline() {
   }
   if (left > 0) return;
   if (stage_ == Stage::asked) {
-    state_.hear(point_);  // there may already be a verdict
+    hear();  // there may already be a verdict
     note_activities();
     ask(second_grace);
     first_end_ = Deadline{first_grace};

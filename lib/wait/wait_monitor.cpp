@@ -2,18 +2,21 @@
 #include "rankmesh/wait/wait_monitor.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "detail/monitor_state.hpp"
+#include "detail/open_monitors.hpp"
 #include "detail/progress_in_waits.hpp"
-#include "detail/send_and_forget.hpp"
 #include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -35,27 +38,28 @@ std::optional<RankActivity> MonitorState::look(int member) const {
 }
 
 void MonitorState::answer(const WaitPoint& point) {
-  while (const auto question = receive<Note>(comm, question_tag)) {
+  while (const auto question = take<Note>(question_tag)) {
     const std::uint64_t asked = question->message.key;
     const auto verdict = std::ranges::find(given_up, asked, &Verdict::key);
     if (asked != point.key && verdict != given_up.end())
-      send_and_forget(comm, question->from, verdict_tag, *verdict);
+      send(question->from, verdict_tag, *verdict);
     else
-      send_and_forget(comm, question->from, answer_tag, note_of(point, question->message.number));
+      send(question->from, answer_tag, note_of(point, question->message.number));
   }
 }
 
-void MonitorState::hear(const WaitPoint& point) {
-  while (const auto received = receive<Verdict>(comm, verdict_tag)) {
+const Verdict* MonitorState::hear(const WaitPoint& point) {
+  while (const auto received = take<Verdict>(verdict_tag)) {
     const Verdict& verdict = received->message;
     const bool is_mine = verdict.concerns(point, received->from);
     // A scope does not recover. A point without a scope may be tried again.
     if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) remember(*received);
-    if (is_mine) throw_verdict(point, verdict);
+    if (is_mine && verdict.scope != Verdict::everything) throw_verdict(point, verdict);
   }
   const auto earlier = std::ranges::find_if(
       heard, [&](const auto& known) { return known.message.concerns(point, known.from); });
-  if (earlier == heard.end()) return;
+  if (earlier == heard.end()) return nullptr;
+  if (earlier->message.scope == Verdict::everything) return &earlier->message;
   const Verdict verdict = earlier->message;
   if (verdict.scope == 0) heard.erase(earlier);
   throw_verdict(point, verdict);
@@ -67,7 +71,6 @@ void MonitorState::remember(const Received<Verdict>& received) {
 }
 
 void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {
-  last_failure = verdict.message;
   given_up.push_back(verdict);  // also for those who ask this rank
   given_up.back().key = point.key;
   if (given_up.size() > most_verdicts) given_up.pop_front();
@@ -79,7 +82,6 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
 
 void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
                         const std::vector<int>& present) {
-  last_failure = finding.message;
   const Verdict verdict = verdict_of(point, {in_mesh(comm.rank())}, why);
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
@@ -87,7 +89,7 @@ void MonitorState::tell(const WaitPoint& point, const std::string& why, const Ve
     // A rank that is not here might never receive a message on a communicator of the program, and
     // where the point may repeat, it might take the message for one about its next wait.
     if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
-      send_and_forget(comm, member, verdict_tag, is_present ? finding : verdict);
+      send(member, verdict_tag, is_present ? finding : verdict);
   }
   given_up.push_back(verdict);
   if (given_up.size() > most_verdicts) given_up.pop_front();
@@ -101,15 +103,23 @@ void MonitorState::come_back(const WaitPoint& point) {
 
 WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names)
     : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names))} {}
-WaitMonitor::~WaitMonitor() = default;
+WaitMonitor::~WaitMonitor() { close(); }
 WaitMonitor::WaitMonitor(WaitMonitor&&) noexcept = default;
-WaitMonitor& WaitMonitor::operator=(WaitMonitor&&) noexcept = default;
+WaitMonitor& WaitMonitor::operator=(WaitMonitor&& other) noexcept {
+  if (this != &other) close();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+void WaitMonitor::answer_in_other_waits() { detail::OpenMonitors::instance().add(*state_); }
+
+void WaitMonitor::close() {
+  if (state_ != nullptr) detail::OpenMonitors::instance().remove(*state_);
+}
 
 void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
   state_->context = std::move(context);
 }
-
-const std::string& WaitMonitor::last_failure() const { return state_->last_failure; }
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
                        const Deadline& deadline) {
@@ -175,12 +185,44 @@ void WaitMonitor::leave(const std::string& reason) {
   const WaitPoint everything{.scope = detail::Verdict::everything};
   for (int member = 0; member < state_->comm.size(); ++member)
     if (member != state_->comm.rank() && !state_->look(member))
-      detail::send_and_forget(state_->comm, member, detail::verdict_tag,
-                              detail::verdict_of(everything, {self}, why));
+      state_->send(member, detail::verdict_tag, detail::verdict_of(everything, {self}, why));
+}
+
+void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& deadline) {
+  struct Exchange {
+    int has_sent = 0, any = 0;
+    std::vector<int> sent, coming;  // per member
+  };
+  MpiMemory<Exchange> exchange;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const MPI_Comm comm = state_->comm.native();
+  exchange->has_sent = state_->sent.empty() ? 0 : 1;
+  mpi::check(
+      MPI_Iallreduce(&exchange->has_sent, &exchange->any, 1, MPI_INT, MPI_MAX, comm, &request),
+      "MPI_Iallreduce");
+  exchange.wait(request, *this, point, deadline);
+  if (exchange->any == 0) return;
+  exchange->sent = state_->sent;
+  exchange->sent.resize(static_cast<std::size_t>(state_->comm.size()));
+  exchange->coming.resize(exchange->sent.size());
+  mpi::check(MPI_Ialltoall(exchange->sent.data(), 1, MPI_INT, exchange->coming.data(), 1, MPI_INT,
+                           comm, &request),
+             "MPI_Ialltoall");
+  exchange.wait(request, *this, point, deadline);
+  const int coming = std::reduce(exchange->coming.begin(), exchange->coming.end());
+  // A message of the program that has one of the tags may hide one of these for ever.
+  const Deadline patience{Deadline::Duration{1}};
+  while (state_->taken < coming && !patience.passed()) {
+    (void)state_->take<detail::Note>(detail::question_tag);
+    (void)state_->take<detail::Note>(detail::answer_tag);
+    (void)state_->take<detail::Verdict>(detail::verdict_tag);
+  }
 }
 
 void WaitMonitor::require_not_given_up(const WaitPoint& point) {
-  if (state_->audience == Audience::own) state_->hear(point);
+  if (state_->audience != Audience::own) return;
+  if (const detail::Verdict* departure = state_->hear(point))
+    state_->throw_verdict(point, *departure);
 }
 
 }  // namespace rankmesh

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,26 @@
 #include "detail/rank_activities.hpp"
 
 namespace rankmesh::detail {
+
+namespace {
+
+// Blocks all signals in this thread, and in the threads that it starts, as long as it exists.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
 
 // A board, and what was reported of it.
 struct WatchedBoard {
@@ -92,13 +113,8 @@ class Watchdog {
   }
 
   Watchdog() {
-    // Signals of the program are handled by its own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const BlockedSignals blocked;  // signals of the program are handled by its own threads
     thread_ = std::thread{[this] { run(); }};
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::pthread_setname_np(thread_.native_handle(), "rankmesh-watch");
   }
   ~Watchdog() {
@@ -147,14 +163,24 @@ class Watchdog {
 };
 
 WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)
-    : process_{::getpid()},
-      watchdog_{Watchdog::of_process()},
-      board_{std::make_shared<WatchedBoard>(
-          WatchedBoard{context.board, context.log, names, context.stall.count()})} {
+    : process_{::getpid()} {
+  try {
+    watchdog_ = Watchdog::of_process();
+  } catch (const std::system_error& error) {
+    // The mesh works without it.
+    (*context.log)(LogLevel::warning,
+                   fmt::format("calls that MPI carries are not watched: the thread of the watchdog "
+                               "cannot start: {}",
+                               error.what()));
+    return;
+  }
+  board_ = std::make_shared<WatchedBoard>(
+      WatchedBoard{context.board, context.log, names, context.stall.count()});
   watchdog_->add(board_);
 }
 
 WatchedMesh::~WatchedMesh() {
+  if (watchdog_ == nullptr) return;
   // In a child process the thread does not exist, and its mutex may have been locked.
   if (::getpid() == process_)
     watchdog_->remove(board_);

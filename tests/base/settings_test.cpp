@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <clocale>
 #include <string>
 
 #include "rankmesh/base/error.hpp"
@@ -60,6 +61,16 @@ TEST_CASE("each variable has its values") {
   }
 }
 
+TEST_CASE("the decimal point of a number does not depend on the locale") {
+  const ScopedVariable deadline{"RANKMESH_DEADLINE", "2.5"};
+  const std::string before = std::setlocale(LC_NUMERIC, nullptr);
+  // Not every system has one of them.
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "fr_FR.utf8", "de_DE"})
+    if (std::setlocale(LC_NUMERIC, name) != nullptr) break;
+  CHECK(Settings::from_environment().deadline->count() == 2.5);
+  std::setlocale(LC_NUMERIC, before.c_str());
+}
+
 TEST_CASE("a bad value of any variable is refused with its name, its values and its text") {
   const struct {
     const char *name, *value, *wanted;
@@ -68,6 +79,9 @@ TEST_CASE("a bad value of any variable is refused with its name, its values and 
       {"RANKMESH_DEADLINE", "0", "a positive number of seconds"},
       {"RANKMESH_DEADLINE", "2s", "a positive number of seconds"},
       {"RANKMESH_STALL", "-30", "a positive number of seconds"},
+      {"RANKMESH_STALL", "2,5", "a positive number of seconds"},
+      {"RANKMESH_STALL", " 5", "a positive number of seconds"},
+      {"RANKMESH_STALL", "1e999", "a positive number of seconds"},
       {"RANKMESH_STALL", "nan", "a positive number of seconds"},
       {"RANKMESH_WATCHDOG", "yes", "0 or 1"},
       {"RANKMESH_LOG", "nonsense", "off, debug, info or warning"},

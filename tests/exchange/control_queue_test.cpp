@@ -134,6 +134,41 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("a wait for a rank that an exception has taken from the mesh ends with its reason") {
+  NEEDS_RANKS(2);
+  for (const bool does_writer_fail : {true, false}) {
+    const bool fails = (rank() == 0) == does_writer_fail;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+      ControlQueue queue{mesh["tp"], 0, {.slots = 2}};
+      if (fails) throw DataError{"no disk"};
+      for (int i = 0; i < 3; ++i) queue.is_writer() ? queue.write({}) : (void)queue.read();
+      FAIL_CHECK("the wait ended");
+    } catch (const DataError&) {
+      CHECK(fails);
+    } catch (const PeerError& error) {
+      CHECK_CONTAINS(error.message(), does_writer_fail ? "read of message 0 of the control queue"
+                                                       : "write of message 2 of the control queue");
+      CHECK_CONTAINS(error.message(), "left the mesh by an exception");
+      CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{2});
+    }
+    rankmesh_test::wait_for_all();
+  }
+}
+
+TEST_CASE("a rank that reads is not silent for its peers") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  ControlQueue queue{mesh["tp"], 0};
+  if (queue.is_writer())
+    CHECK_THROWS_WITH_AS(mesh["tp"].barrier_async().wait(Deadline::Duration{0.5}),
+                         doctest::Contains("read of message 0 of the control queue of 'tp'"),
+                         TimeoutError);
+  else
+    CHECK_THROWS_AS((void)queue.read(Deadline::Duration{1.5}), TimeoutError);
+}
+
 TEST_CASE("a queue of one slot is broken by a message of which one chunk alone was written") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};

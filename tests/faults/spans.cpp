@@ -57,6 +57,14 @@ void huge_reduce_scatter(Cell& c) {
       },
       [&] { reduce_scatter(c, c.block()); });
 }
+void huge_function(Cell& c) {
+  const auto added = [](float a, float b) { return a + b; };
+  const std::span<float> all{c.memory<float>(1).data(), huge};
+  const auto v = c.memory<float>(c.floats());
+  pass(
+      c, "all_reduce", [&] { c.group->all_reduce(all, added); },
+      [&] { c.group->all_reduce(v, added); });
+}
 
 // Neither a member without elements nor one that sends nothing may be forgotten by the comparison.
 template <class Run>
@@ -79,6 +87,7 @@ Kinds spans() {
       {.name = "huge_all_reduce", .expected = usage, .fault = huge_all_reduce},
       {.name = "huge_broadcast", .expected = usage, .fault = huge_broadcast},
       {.name = "huge_reduce_scatter", .expected = usage, .fault = huge_reduce_scatter},
+      {.name = "huge_function", .expected = usage, .fault = huge_function},
       empty("all_reduce", [](Cell& c, std::size_t n) { all_reduce(c, n); }),
       empty("broadcast", [](Cell& c, std::size_t n) { broadcast(c, n); }),
       empty("reduce", [](Cell& c, std::size_t n) { reduce(c, n); }),

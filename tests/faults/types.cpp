@@ -66,6 +66,32 @@ void function_of_reduce(Cell& c) {
       [&] { return c.group->reduce_async(in, out, first_member, added); });
 }
 
+// MPI libraries combine in another order where a function is commutative, so the members would not
+// send each other what they wait for.
+Commutative commutative_here(const Cell& c) { return c.pick(Commutative::yes, Commutative::no); }
+
+void commutative_all_reduce(Cell& c) {
+  c.expect({"tp.all_reduce(", "commutative"}, {"tp.all_reduce("});
+  const auto v = c.memory<float>(c.floats());
+  issue(
+      c, [&] { c.group->all_reduce(v, added, commutative_here(c)); },
+      [&] { return c.group->all_reduce_async(v, added, commutative_here(c)); });
+}
+void commutative_reduce(Cell& c) {
+  c.expect({"tp.reduce(", "commutative"}, {"tp.reduce("});
+  const auto in = c.memory<float>(c.floats()), out = c.memory<float>(c.floats());
+  issue(
+      c, [&] { c.group->reduce(in, out, first_member, added, commutative_here(c)); },
+      [&] { return c.group->reduce_async(in, out, first_member, added, commutative_here(c)); });
+}
+void commutative_reduce_scatter(Cell& c) {
+  c.expect({"tp.reduce_scatter(", "commutative"}, {"tp.reduce_scatter("});
+  const auto in = c.memory<float>(c.block() * members(c)), out = c.memory<float>(c.block());
+  issue(
+      c, [&] { c.group->reduce_scatter(in, out, added, commutative_here(c)); },
+      [&] { return c.group->reduce_scatter_async(in, out, added, commutative_here(c)); });
+}
+
 }  // namespace
 
 Kinds types() {
@@ -81,6 +107,9 @@ Kinds types() {
       {.name = "max_reduce_scatter", .fault = max_of_reduce_scatter},
       {.name = "function_all_reduce", .fault = function_of_all_reduce},
       {.name = "function_reduce", .fault = function_of_reduce},
+      {.name = "commutative_all_reduce", .fault = commutative_all_reduce},
+      {.name = "commutative_reduce", .fault = commutative_reduce},
+      {.name = "commutative_reduce_scatter", .fault = commutative_reduce_scatter},
   };
 }
 

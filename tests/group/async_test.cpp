@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "rankmesh/group/detail/group_access.hpp"
@@ -261,4 +263,34 @@ TEST_CASE("a wait in one mesh advances the operations of other meshes") {
   }
   b.close();
   a.close();
+}
+
+// The members compare these calls in shared memory, which holds 32 of them at a time.
+TEST_CASE("more operations over MPI than can be compared at once, and other groups in between") {
+  for (const bool blocks_in_mpi : {false, true}) {
+    MeshOptions options;
+    options.check = false;
+    options.timeout = Deadline::Duration{20};
+    options.routes = "tp.*:host=mpi";
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    std::vector<Rank> everyone;
+    for (std::int64_t r = 0; r < mesh.size(); ++r) everyone.emplace_back(r);
+    // A group that was adopted has no shared memory, so its blocking operations block inside MPI.
+    const auto other =
+        blocks_in_mpi ? mesh.adopt(comm, "other") : mesh.new_group(everyone, "other");
+    constexpr std::size_t count = 100;
+    std::vector<std::vector<int>> sums(count, std::vector<int>(3, 1));
+    std::vector<Work> works;
+    if (rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    for (auto& sum : sums) works.push_back(tp.all_reduce_async(sum));
+    if (rank() == 0) other->barrier();
+    for (Work& work : works) work.wait();
+    if (rank() != 0) other->barrier();
+    for (const auto& sum : sums) CHECK(sum == std::vector<int>(3, size()));
+    mesh.close();
+    MPI_Comm_free(&comm);
+  }
 }

@@ -33,6 +33,7 @@ class Recorder final : public Transport {
  public:
   Recorder(std::string name, std::int64_t largest, std::vector<std::string>& log)
       : name_{std::move(name)}, largest_{largest}, log_{log} {}
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] bool supports(const Call& call) const override {
     return call.out.bytes() <= largest_;

@@ -1,17 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A mesh, its groups and an environment that outlive MPI_Finalize must not call MPI any more.
+// A mesh, its groups and an environment that outlive MPI_Finalize must not call MPI any more. Nor
+// must a mesh use a communicator that the program has freed, when it is destroyed.
 #include <cstdio>
 #include <optional>
 
 #include "rankmesh/rankmesh.hpp"
 
+namespace {
+
+rankmesh::MeshOptions checked() {
+  rankmesh::MeshOptions options;
+  options.check = true;
+  return options;
+}
+
+// The option `check` makes groups without shared memory tell each other that they are left.
+void destroy_after_a_communicator() {
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "tp=auto", checked()};
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const auto adopted = mesh.adopt(comm, "adopted");
+  adopted->barrier();
+  MPI_Comm_free(&comm);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  destroy_after_a_communicator();
   std::optional<rankmesh::Mesh> mesh;
-  mesh.emplace(MPI_COMM_WORLD, "tp=auto");
+  mesh.emplace(MPI_COMM_WORLD, "tp=auto", checked());
   std::vector<rankmesh::Rank> everyone;
   for (std::int64_t r = 0; r < mesh->size(); ++r) everyone.emplace_back(r);
   const auto group = mesh->new_group(everyone);
+  const auto adopted = mesh->adopt(MPI_COMM_WORLD, "adopted");
+  adopted->barrier();
   MPI_Finalize();
   int errors = 0;
   // In shared memory, a call needs no MPI and may work.

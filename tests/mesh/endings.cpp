@@ -1,108 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // endings MODE: programs that end in the ways in which programs end. Every rank prints its process
 // id first. The script `endings` runs all modes and has the expected status and text of each.
-#include <unistd.h>
+#include "endings.hpp"
 
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <sys/wait.h>
-
-#include "rankmesh/rankmesh.hpp"
-#include "rankmesh/run.hpp"
-
-using namespace rankmesh;
+using namespace endings;
 
 namespace {
-
-int argument_count = 0;
-char** arguments = nullptr;
-
-struct World {
-  int rank = 0, size = 0;
-  World() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-  }
-  [[nodiscard]] bool is_last() const { return rank == size - 1; }
-};
-
-Mesh open_mesh(const char* routes = "", std::optional<double> deadline = {}) {
-  MeshOptions options;
-  options.devices = DeviceUse::off;
-  options.routes = routes;
-  if (deadline) options.deadline = Deadline::Duration{*deadline};
-  return Mesh{MPI_COMM_WORLD, "tp=auto", options};
-}
-
-void sum(Mesh& mesh) {
-  std::vector<float> values(100, 1);
-  mesh["tp"].all_reduce(values);
-}
-
-// One rank does not come: the others find that out in an operation that MPI carries.
-void time_out(const World& world) {
-  Mesh mesh = open_mesh("*.*:host=mpi", 1.0);
-  sum(mesh);
-  if (world.is_last()) std::this_thread::sleep_for(std::chrono::seconds{30});
-  sum(mesh);
-}
-
-// The last rank fails while the others wait for it, without a deadline.
-void fail_alone(const World& world) {
-  Mesh mesh = open_mesh();
-  sum(mesh);
-  if (world.is_last()) throw std::runtime_error{"the last rank fails"};
-  sum(mesh);
-}
-
-int handle(const std::exception& error) {
-  std::fprintf(stderr, "handled: %s\n", error.what());
-  return 3;
-}
-
-int environment_outside(const std::function<void(const World&)>& action) {
-  const mpi::Environment environment{argument_count, arguments};
-  try {
-    action(World{});
-    return 0;
-  } catch (const std::exception& error) {
-    return handle(error);
-  }
-}
-
-int environment_inside(const std::function<void(const World&)>& action) {
-  try {
-    const mpi::Environment environment{argument_count, arguments};
-    action(World{});
-    return 0;
-  } catch (const std::exception& error) {
-    return handle(error);
-  }
-}
-
-int unprotected(const std::function<void(const World&)>& action) {
-  const mpi::Environment environment{argument_count, arguments};
-  action(World{});
-  return 0;
-}
-
-template <class F>
-int with_run(F f) {
-  return run(argument_count, arguments, f);
-}
-
-using Modes = std::map<std::string, std::function<int()>>;
 
 // Programs with an Environment that end without an exception.
 const Modes orderly{
@@ -135,6 +38,13 @@ const Modes orderly{
      [] {
        static std::optional<Mesh> mesh;
        return unprotected([&](const World&) { mesh.emplace(open_mesh()); });
+     }},
+    {"unclosed, a thread reads stdin",
+     [] {
+       return unprotected([](const World&) {
+         read_stdin();
+         Mesh mesh = open_mesh();
+       });
      }},
     {"one rank leaves",
      [] {
@@ -183,6 +93,18 @@ const Modes orderly{
          mesh.close();
        });
      }},
+    {"a child process returns", [] { return unprotected(return_in_child); }},
+    {"a child process destroys a static mesh",
+     [] {
+       static std::optional<Mesh> mesh;
+       return unprotected([](const World& world) {
+         mesh.emplace(open_mesh());
+         sum(*mesh);
+         if (!is_parent_after(world)) std::exit(0);
+         sum(*mesh);
+         mesh->close();
+       });
+     }},
 };
 
 // Programs that exit() inside.
@@ -210,170 +132,31 @@ const Modes exits{
          sum(mesh);
        });
      }},
+    {"exit 0 in a thread",
+     [] {
+       return unprotected([](const World& world) {
+         open_mesh().close();
+         if (world.is_last()) std::thread{[] { std::exit(0); }}.join();
+       });
+     }},
+    {"static environment",
+     [] {
+       static const mpi::Environment environment{argument_count, arguments};
+       open_mesh().close();
+       return 0;
+     }},
+    {"static environment, exit 3 on one rank",
+     [] {
+       static const mpi::Environment environment{argument_count, arguments};
+       if (World{}.is_last()) std::exit(3);
+       open_mesh().close();
+       return 0;
+     }},
     {"exit 6 before the mesh",
      [] {
        return unprotected([](const World& world) {
          if (world.is_last()) std::exit(6);
          Mesh mesh = open_mesh();
-       });
-     }},
-};
-
-// Programs that handle an exception.
-const Modes caught{
-    {"caught outside, alone", [] { return environment_outside(fail_alone); }},
-    {"caught inside, alone", [] { return environment_inside(fail_alone); }},
-    {"caught outside, timeout", [] { return environment_outside(time_out); }},
-    {"caught inside, timeout", [] { return environment_inside(time_out); }},
-    {"timeout, closed",
-     [] {
-       return environment_outside([](const World& world) {
-         Mesh mesh = open_mesh("*.*:host=mpi", 0.5);
-         std::vector<float> values(100, 1);
-         try {
-           if (world.is_last())
-             std::this_thread::sleep_for(std::chrono::milliseconds{1500});
-           else
-             mesh["tp"].all_reduce(values);
-         } catch (const TimeoutError&) {
-         }
-         mesh.close();
-       });
-     }},
-    {"timeout of a work",
-     [] {
-       return environment_outside([](const World& world) {
-         Mesh mesh = open_mesh("*.*:host=mpi");
-         if (world.is_last()) std::this_thread::sleep_for(std::chrono::seconds{30});
-         mesh["tp"].all_reduce_async(std::vector<float>(100, 1)).wait(Deadline::Duration{1.0});
-       });
-     }},
-    {"before the mesh",
-     [] {
-       return environment_inside([](const World& world) {
-         if (world.is_last()) throw std::runtime_error{"the last rank fails"};
-         open_mesh().close();
-       });
-     }},
-    {"wrong mesh",
-     [] {
-       return environment_outside([](const World&) { Mesh{MPI_COMM_WORLD, "tp=77"}.close(); });
-     }},
-    {"wrong mesh, environment inside",
-     [] {
-       return environment_inside([](const World&) { Mesh{MPI_COMM_WORLD, "tp=77"}.close(); });
-     }},
-    {"second environment",
-     [] {
-       environment_inside([](const World&) { throw std::runtime_error{"only a trial"}; });
-       return environment_inside([](const World&) { open_mesh().close(); });
-     }},
-};
-
-void previous_handler() {
-  std::fprintf(stderr, "handler of the program\n");
-  std::abort();
-}
-
-// Programs that do not handle an exception.
-const Modes uncaught{
-    {"uncaught", [] { return unprotected(fail_alone); }},
-    {"uncaught timeout", [] { return unprotected(time_out); }},
-    {"uncaught before the mesh",
-     [] {
-       return unprotected([](const World& world) {
-         if (world.is_last()) throw std::runtime_error{"the last rank fails"};
-         open_mesh().close();
-       });
-     }},
-    {"uncaught in a thread",
-     [] {
-       return unprotected([](const World& world) {
-         Mesh mesh = open_mesh();
-         if (world.is_last())
-           std::thread{[] { throw std::runtime_error{"the last rank fails"}; }}.join();
-         sum(mesh);
-       });
-     }},
-    {"uncaught, own handler",
-     [] {
-       std::set_terminate(previous_handler);
-       return unprotected(fail_alone);
-     }},
-    {"uncaught after the environment",
-     [] {
-       unprotected([](const World&) { open_mesh().close(); });
-       if (std::get_terminate() == previous_handler) return 1;
-       throw std::runtime_error{"MPI is finalised"};
-     }},
-};
-
-// Programs of rankmesh::run.
-const Modes runs{
-    {"run", [] { return with_run([] { open_mesh().close(); }); }},
-    {"run with the environment",
-     [] {
-       return with_run([](mpi::Environment& environment) {
-         open_mesh().close();
-         return environment.initialised_here() ? 0 : 1;
-       });
-     }},
-    {"run returns 7",
-     [] {
-       return with_run([] {
-         open_mesh().close();
-         return 7;
-       });
-     }},
-    {"run, unclosed",
-     [] {
-       return with_run([] {
-         Mesh mesh = open_mesh();
-         sum(mesh);
-         return 7;
-       });
-     }},
-    {"run, wrong mesh", [] { return with_run([] {
-                               Mesh{MPI_COMM_WORLD, "tp=77"}.close();
-                             }); }},
-    {"run, different meshes",
-     [] {
-       return with_run([] {
-         Mesh{MPI_COMM_WORLD, World{}.is_last() ? "dp=auto" : "tp=auto"}.close();
-       });
-     }},
-    {"run, one fails", [] { return with_run([] { fail_alone(World{}); }); }},
-    {"run, one fails before the mesh",
-     [] {
-       return with_run([] {
-         if (World{}.is_last()) throw std::runtime_error{"the last rank fails"};
-         open_mesh().close();
-       });
-     }},
-    {"run, all differ",
-     [] {
-       return with_run([] {
-         const Mesh mesh = open_mesh();
-         throw std::runtime_error{"text " + std::to_string(World{}.rank)};
-       });
-     }},
-    {"run, most fail",
-     [] {
-       return with_run([] {
-         Mesh mesh = open_mesh();
-         if (World{}.rank != 0) throw std::runtime_error{"most ranks fail"};
-         sum(mesh);
-       });
-     }},
-    {"run, timeout", [] { return with_run([] { time_out(World{}); }); }},
-    {"run, no std::exception", [] { return with_run([] { throw 42; }); }},
-    {"run, exit",
-     [] {
-       return with_run([] {
-         Mesh mesh = open_mesh();
-         if (World{}.is_last()) std::exit(8);
-         sum(mesh);
-         sum(mesh);
        });
      }},
 };
@@ -385,7 +168,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   argument_count = argc;
   arguments = argv;
-  for (const Modes* modes : {&orderly, &exits, &caught, &uncaught, &runs})
+  for (const Modes* modes : {&orderly, &exits, &failing_modes()})
     if (const auto mode = modes->find(argc > 1 ? argv[1] : ""); mode != modes->end())
       return mode->second();
   std::fprintf(stderr, "no such mode\n");

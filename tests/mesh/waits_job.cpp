@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|silent|killed|unopened: a job in which the last rank leaves the others waiting.
-// For tests/mesh/waits, which looks at the output.
+// waits_job stall|sink|silent|killed|opening|unopened: a job in which the last rank leaves the
+// others waiting. For tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -13,11 +14,49 @@
 
 using namespace rankmesh;
 
+namespace {
+
+int broadcasts_left = 1'000'000;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>{std::chrono::steady_clock::now() - begin}.count();
+}
+
+// The last rank fails alone, while the others wait for the shared memory of the node.
+int open_in_vain() {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == size - 1) broadcasts_left = 1;  // that of the board
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    const Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  } catch (const Error& error) {
+    std::printf("after %.1f s: %s\n", seconds_since(begin), error.message().c_str());
+  }
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::seconds{2});
+  _exit(0);
+}
+
+}  // namespace
+
+// Replaces MPI's function also for rankmesh.
+extern "C" int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                          MPI_Request* request) {
+  if (broadcasts_left-- <= 0) return MPI_ERR_OTHER;
+  return PMPI_Ibcast(buffer, count, type, root, comm, request);
+}
+
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const mpi::Environment environment{argc, argv};
+  if (mode == "opening") return open_in_vain();
   MeshOptions options;
   options.routes = "*.*:host=shm";
+  if (mode == "sink")
+    options.log = [](LogLevel, std::string_view) { throw std::runtime_error{"no disk"}; };
   if (mode == "silent") options.deadline = Deadline::Duration{0.5};
   if (mode == "unopened") {
     int rank = 0;
@@ -34,7 +73,7 @@ int main(int argc, char** argv) {
   }
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
   // The others wait in the barrier for less than twice the stall time of 0.5 s.
-  if (mode == "stall") {
+  if (mode == "stall" || mode == "sink") {
     if (is_last) std::this_thread::sleep_for(std::chrono::milliseconds{850});
     mesh["tp"].barrier();
     mesh.close();
@@ -48,10 +87,9 @@ int main(int argc, char** argv) {
       mesh["tp"].barrier();
       std::printf("the barrier ended\n");
     } catch (const TimeoutError& error) {
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       const char* const type =
           dynamic_cast<const PeerError*>(&error) != nullptr ? "PeerError" : "TimeoutError";
-      std::printf("after %.1f s: %s: %s\n", seconds.count(), type, error.message().c_str());
+      std::printf("after %.1f s: %s: %s\n", seconds_since(begin), type, error.message().c_str());
     }
   }
   std::fflush(stdout);

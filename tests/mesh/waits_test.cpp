@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -187,6 +188,42 @@ TEST_CASE("an exception on one rank ends the waits of the others at once, with i
   }
 }
 
+TEST_CASE("an exception after an earlier error is not taken for that error") {
+  NEEDS_RANKS(2);
+  enum { handled_now, handled_before } which = handled_now;
+  SUBCASE("in its handler") {}
+  SUBCASE("after a call that succeeded") { which = handled_before; }
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 30)};
+  std::vector<int> few(1), value(4, 1);
+  std::exception_ptr kept;
+  try {
+    mesh["tp"].all_gather(value, few);
+  } catch (const UsageError&) {
+    kept = std::current_exception();
+    if (which == handled_now && rank() == last()) {
+      try {
+        const Mesh inner = std::move(mesh);
+        throw std::runtime_error{"no disk"};
+      } catch (const std::runtime_error&) {
+      }
+    }
+  }
+  if (which == handled_before) mesh["tp"].all_reduce(value);
+  if (which == handled_before && rank() == last()) {
+    try {
+      const Mesh inner = std::move(mesh);
+      throw std::runtime_error{"no disk"};
+    } catch (const std::runtime_error&) {
+    }
+  }
+  if (rank() != last()) {
+    const PeerError error = barrier_in_vain<PeerError>(mesh);
+    CHECK_CONTAINS(error.message(), "left the mesh");
+    CHECK_LACKS(error.message(), "all_gather");
+  }
+  wait_for_all();
+}
+
 TEST_CASE("a mesh that is destroyed without an exception does not end the waits of the others") {
   NEEDS_RANKS(3);
   auto mesh = std::make_unique<Mesh>(MPI_COMM_WORLD, "tp=auto", polling("mpi", 30));
@@ -231,5 +268,29 @@ TEST_CASE("a stall of a subgroup also says what the other ranks of the node do")
   if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{700});
   if (rank() < 2) mesh["tp"].barrier();
   if (rank() == 0) CHECK(messages.count("others on this node: ranks 2 (dp=1,tp=0), 3") == 1);
+  mesh.close();
+}
+
+TEST_CASE("a mesh leaves no message in the program's communicator, however late a rank opens it") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  SUBCASE("after a report of a stall") {
+    options.timeout = Deadline::Duration{2};
+    options.stall = Deadline::Duration{0.2};
+  }
+  SUBCASE("shortly before the deadline") { options.timeout = Deadline::Duration{1.5}; }
+  Messages messages;
+  options.log = messages.sink();
+  wait_for_all();
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1250});
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const auto begin = Clock::now();
+  int messages_left = 0;
+  while (seconds_since(begin) < 0.1) {
+    int is_there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    messages_left += is_there;
+  }
+  CHECK(messages_left == 0);
   mesh.close();
 }

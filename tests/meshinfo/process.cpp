@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 std::vector<std::string> clean_environment(const std::vector<std::string>& extra) {
   std::vector<std::string> environment{std::string{"PATH="} +
                                            fs::path{MESHINFO_PATH}.parent_path().string() +
-                                           ":" SCRIPTS_DIR ":/usr/bin:/bin",
+                                           ":" SCRIPTS_DIR ":" MAKE_RECORDS_DIR ":/usr/bin:/bin",
                                        "LC_ALL=C", "HOME=/nonexistent"};
   for (const char* name :
        {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "LD_LIBRARY_PATH", "RANKMESH_MPIRUN"})

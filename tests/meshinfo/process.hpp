@@ -30,7 +30,8 @@ class Scratch {
   std::string path_;
 };
 
-// Runs a /bin/sh command in the folder; `meshinfo` and `run-mpi` are found. Killed after `seconds`.
+// Runs a /bin/sh command in the folder; `meshinfo`, `run-mpi` and `make-records` are found. Killed
+// after `seconds`.
 Result shell(const Scratch& scratch, const std::string& command,
              const std::vector<std::string>& environment = {}, int seconds = 60);
 

@@ -79,6 +79,45 @@ TEST_CASE("a late answer to an earlier question does not count for a later one")
   wait_for_all();
 }
 
+TEST_CASE("a rank that waits in another mesh is reported with that wait, and is not missing") {
+  NEEDS_RANKS(2);
+  Monitored monitored;
+  Monitored elsewhere;
+  for (Monitored* mesh : {&monitored, &elsewhere}) mesh->monitor.answer_in_other_waits();
+  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
+  if (rank() == 0) {
+    const TimeoutError error = monitored.wait_in_vain("the one wait");
+    CHECK(error.missing().empty());
+    CHECK_CONTAINS(error.message(), "the other wait of another mesh");
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    CHECK_NOTHROW(elsewhere.monitor.wait({&rank_0_is_done, 1},
+                                         WaitPoint::of_all(size(), "the other wait"),
+                                         Deadline{Deadline::Duration{30}}));
+  }
+}
+
+TEST_CASE("a rank that waits in another mesh does not answer for a mesh that it has closed") {
+  NEEDS_RANKS(2);
+  Monitored monitored;
+  Monitored elsewhere;
+  monitored.monitor.answer_in_other_waits();
+  monitored.monitor.close();
+  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
+  if (rank() == 0) {
+    CHECK(monitored.wait_in_vain("the one wait").missing() == all_but_first());
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    CHECK_NOTHROW(elsewhere.monitor.wait({&rank_0_is_done, 1},
+                                         WaitPoint::of_all(size(), "the other wait"),
+                                         Deadline{Deadline::Duration{30}}));
+  }
+}
+
 TEST_CASE("a rank that waits at another point is reported with that point, and is not missing") {
   NEEDS_RANKS(2);
   Monitored monitored;

@@ -4,146 +4,28 @@
 
 #include <doctest/doctest.h>
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "board_processes.hpp"
 #include "support/checks.hpp"
-#include "wait/detail/watchdog.hpp"
 
 using namespace rankmesh;
 using detail::BoardEntry;
 using detail::NodeBoard;
 using detail::Presence;
-using detail::RankActivity;
-using Kind = RankActivity::Kind;
-
-namespace {
-
-// Memory of two ranks, 3 and 5 of some mesh, and the file behind it.
-struct Memory {
-  int file = memfd_create("rankmesh board", MFD_CLOEXEC);
-  std::size_t bytes = NodeBoard::bytes(2);
-  std::byte* data = nullptr;
-  Memory() {
-    REQUIRE(ftruncate(file, static_cast<off_t>(bytes)) == 0);
-    data =
-        static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-    REQUIRE(data != MAP_FAILED);
-  }
-  ~Memory() {
-    munmap(data, bytes);
-    close(file);
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  // Each board opens the file itself, as each process does.
-  [[nodiscard]] int open_file() const {
-    const std::string path = "/proc/self/fd/" + std::to_string(file);
-    return open(path.c_str(), O_RDWR | O_CLOEXEC);
-  }
-  [[nodiscard]] NodeBoard board(Rank rank) const {
-    return NodeBoard{data, nullptr, open_file(), {Rank{3}, Rank{5}}, rank};
-  }
-};
-
-// Collects log messages.
-class Messages {
- public:
-  LogSink sink() {
-    return [this](LogLevel, std::string_view text) {
-      const std::lock_guard lock{mutex_};
-      texts_.emplace_back(text);
-    };
-  }
-  std::vector<std::string> texts() {
-    const std::lock_guard lock{mutex_};
-    return texts_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> texts_;
-};
-
-// A process that holds the board of rank 5 until it is killed.
-class Peer {
- public:
-  // @param flags  Namespaces of its own.
-  explicit Peer(
-      const Memory& memory, int flags = 0,
-      const std::function<void(NodeBoard&)>& action = [](NodeBoard&) {}) {
-    int ready[2];
-    REQUIRE(pipe(ready) == 0);
-    process_ = fork();
-    if (process_ == 0) {
-      // A new process namespace begins with the next child.
-      if (flags != 0 && (unshare(flags) != 0 || fork() != 0)) {
-        while (wait(nullptr) > 0) {
-        }
-        _exit(0);
-      }
-      if ((flags & CLONE_NEWNS) != 0) (void)(mount("proc", "/proc", "proc", 0, nullptr));
-      NodeBoard board = memory.board(Rank{5});
-      action(board);
-      const pid_t self = getpid();
-      if (write(ready[1], &self, sizeof self) < 0) _exit(1);
-      while (true) pause();
-    }
-    close(ready[1]);
-    has_begun_ = read(ready[0], &inner_, sizeof inner_) == sizeof inner_;
-    close(ready[0]);
-  }
-  ~Peer() { end(); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  [[nodiscard]] bool has_begun() const { return has_begun_; }
-  void signal(int number) const { ::kill(process_, number); }
-  void end() {
-    if (process_ <= 0) return;
-    // The first process of a process namespace takes all others of it along, and its parent waits.
-    const std::string children =
-        "pkill -KILL -P " + std::to_string(process_) + " 2>/dev/null; true";
-    (void)std::system(children.c_str());
-    kill(process_, SIGCONT);
-    kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
-    process_ = 0;
-  }
-
- private:
-  pid_t process_ = 0;
-  pid_t inner_ = 0;
-  bool has_begun_ = false;
-};
-
-Kind kind_of_peer(const NodeBoard& board) { return board.look(Rank{5})->kind; }
-
-// Waits until the system shows the state, which follows a signal after a moment.
-bool becomes(const NodeBoard& board, Kind kind) {
-  for (int i = 0; i < 200; ++i) {
-    if (kind_of_peer(board) == kind) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
-  }
-  return false;
-}
-
-}  // namespace
+using rankmesh_test::becomes;
+using rankmesh_test::Kind;
+using rankmesh_test::kind_of_peer;
+using rankmesh_test::Memory;
+using rankmesh_test::Peer;
 
 TEST_CASE("a rank without a slot is unknown, and one that has not come is silent") {
   const Memory memory;
@@ -252,98 +134,6 @@ TEST_CASE("readers never see parts of two texts") {
   CHECK(is_whole);
 }
 
-TEST_CASE("the watchdog reports a call that takes long, once, and at doubled intervals") {
-  const Memory memory;
-  const auto board =
-      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
-  NodeBoard peer = memory.board(Rank{5});
-  peer.publish(1, "dp.barrier, call 2");
-  Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{0.3}};
-  {
-    const detail::WatchedMesh watched{context, {}};
-    const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
-    std::this_thread::sleep_for(std::chrono::milliseconds{1300});
-  }
-  const std::vector<std::string> texts = messages.texts();
-  REQUIRE(texts.size() ==
-          2);  // after 0.3 s and 0.6 s, at the next ticks; the next is due after 1.2 s of the call
-  CHECK_CONTAINS(texts[0], "rank 3 (no mesh) is in tp.all_reduce, call 7 for ");
-  CHECK_CONTAINS(texts[0], "others on this node: rank 5 (no mesh) waits in dp.barrier, call 2");
-}
-
-TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
-  const Memory memory;
-  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
-  Peer peer{memory};
-  Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{30}};
-  const detail::WatchedMesh watched{context, {}};
-  peer.signal(SIGKILL);
-  std::this_thread::sleep_for(std::chrono::milliseconds{1000});
-  const std::vector<std::string> texts = messages.texts();
-  REQUIRE(texts.size() == 1);
-  CHECK_CONTAINS(
-      texts[0],
-      "the process of rank 5 (no mesh) has ended, and the rank had not closed the mesh; rank 3");
-}
-
-TEST_CASE("the watchdog does not report a rank that has told why it ends") {
-  const Memory memory;
-  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
-  bool is_thrown_out = false;
-  SUBCASE("by an exception") { is_thrown_out = true; }
-  SUBCASE("by its last words") {}
-  Peer peer{memory, 0, [&](NodeBoard& of_peer) {
-              if (is_thrown_out)
-                of_peer.leave(Presence::failed, "no disk");
-              else
-                (void)of_peer.claim_end_report(Rank{5});  // as before its last words
-            }};
-  Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{30}};
-  const detail::WatchedMesh watched{context, {}};
-  peer.signal(SIGKILL);
-  std::this_thread::sleep_for(std::chrono::milliseconds{700});
-  CHECK(messages.texts().empty());
-  CHECK(board->has_failed(Rank{5}));
-}
-
-TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
-  const Memory memory;
-  auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                           std::vector{Rank{3}, Rank{5}}, Rank{3});
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(LogSink{}, LogChoice::off),
-      .stall = Deadline::Duration{30}};
-  auto watched = std::make_unique<detail::WatchedMesh>(context, RankNames{});
-  for (int i = 0; i < 20; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(5);
-      watched.reset();
-      _exit(0);
-    }
-    int status = -1;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  }
-  // The parent is still on the board.
-  CHECK(memory.board(Rank{5}).look(Rank{3})->kind == Kind::outside);
-}
-
 TEST_CASE("a process that is stopped, continued, or killed is told apart") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});
@@ -388,4 +178,47 @@ TEST_CASE("between process namespaces a rank is silent or waits, and its end is 
   peer.end();
   CHECK(becomes(board, Kind::ended));
   CHECK(board.has_failed(Rank{5}));
+}
+
+TEST_CASE("ranks with the same process id in different process namespaces are told apart") {
+  const Memory memory;
+  // /proc is that of this process, so the start times are not known.
+  const Peer first{memory, CLONE_NEWPID, [](NodeBoard&) {}, Rank{3}};
+  SKIP_UNLESS(first.has_begun(), "process namespaces are not permitted");
+  const Peer second{memory, CLONE_NEWPID, [](const NodeBoard& board) {
+                      for (const std::size_t slot : {0U, 1U})
+                        if (board.index_of(board.identity_of(slot)) != slot) _exit(1);
+                    }};
+  CHECK(second.has_begun());
+}
+
+TEST_CASE("a rank whose main thread alone has ended has not ended") {
+  const Memory memory;
+  const NodeBoard board = memory.board(Rank{3});
+  Peer peer{memory, 0, [](NodeBoard& of_peer) {
+              (void)of_peer.publish(77, "tp.all_reduce, call 7");
+              // It ends the main thread as pthread_exit() does, without unwinding the stack.
+              (void)std::signal(SIGUSR1, [](int) { ::syscall(SYS_exit, 0); });
+              std::thread{[] {
+                while (true) std::this_thread::sleep_for(std::chrono::seconds{1});
+              }}.detach();
+            }};
+  peer.signal(SIGUSR1);
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
+  CHECK(kind_of_peer(board) == Kind::waits);
+  CHECK(!board.has_failed(Rank{5}));
+  peer.signal(SIGKILL);
+  CHECK(becomes(board, Kind::ended));
+}
+
+TEST_CASE("a rank has not ended if this process cannot read its state") {
+  const Memory memory;
+  const NodeBoard board = memory.board(Rank{3});
+  const Peer peer{memory};
+  std::vector<int> files;
+  for (int file = open("/dev/null", O_RDONLY); file >= 0; file = open("/dev/null", O_RDONLY))
+    files.push_back(file);
+  const Kind kind = kind_of_peer(board);
+  for (const int file : files) close(file);
+  CHECK(kind == Kind::silent);
 }

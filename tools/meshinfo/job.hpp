@@ -34,6 +34,8 @@ struct OpenMesh {
   void close();
 };
 
+struct GatheredFacts;
+
 // MPI is started by the first call that needs it, and finalised by the destructor. Built from
 // job_mpi.cpp, or from job_none.cpp without MPI.
 class Job {
@@ -53,12 +55,20 @@ class Job {
   // over the job.
   // @param devices  auto, off or shared.
   OpenMesh open(const MeshArguments& arguments, const std::string& devices = "off");
+  // Gathers the facts of all ranks for doctor; outside of a job only those of this process.
+  // Collective over the job.
+  // @param timeout  The time that a step may take, in seconds; 0: no limit.
+  GatheredFacts gather(double timeout);
+  // Returns the status of rank 0. Collective over the job, if this process has joined it.
+  int agree(int status);
   // Ends the whole job after an error, if this process has joined one: other ranks may be missing,
   // and the mesh is not closed.
   void abort(int status);
 
  private:
   struct State;
+  // Starts MPI, if it is not started yet.
+  void start();
   void join(const MeshArguments& arguments);
   std::unique_ptr<State> state_;
 };

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "launcher.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -21,6 +22,13 @@ using rankmesh::mpi::check;
 using rankmesh::report::LiveFacts;
 
 constexpr int host_length = 128;
+
+std::optional<rankmesh::LauncherMismatch> mismatch_of(int world_size) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  return rankmesh::launcher_mismatch(world_size, {library, static_cast<std::size_t>(length)});
+}
 
 // Returns the largest values of all ranks, on rank 0.
 std::vector<double> highest(const std::vector<double>& values) {
@@ -147,16 +155,28 @@ Job::Job() = default;
 Job::~Job() = default;
 
 void Job::abort(int status) {
-  if (state_ != nullptr) MPI_Abort(MPI_COMM_WORLD, status);
+  if (state_ != nullptr && state_->size > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
-bool Job::prints() const { return state_ ? state_->rank == 0 : is_printing_rank(); }
+// If the launcher does not fit the MPI library, each process is rank 0 of a world of its own. Then
+// the first process prints.
+bool Job::prints() const {
+  if (state_ == nullptr || mismatch_of(state_->size)) return is_printing_rank();
+  return state_->rank == 0;
+}
+
+void Job::start() {
+  if (state_ != nullptr) return;
+  state_ = std::make_unique<State>();
+  MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
+}
 
 void Job::join(const MeshArguments& arguments) {
-  if (state_ == nullptr) {
-    state_ = std::make_unique<State>();
-    MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
+  start();
+  if (const auto mismatch = mismatch_of(state_->size)) {
+    const std::string hint = mismatch->hint + "; or add --offline to ignore the job";
+    throw rankmesh::UsageError{mismatch->message, hint};
   }
   if (arguments.world_size && *arguments.world_size != state_->size)
     throw rankmesh::UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
@@ -180,6 +200,11 @@ OpenMesh Job::open(const MeshArguments& arguments, const std::string& devices) {
   LiveFacts facts = gather_facts(*mesh);
   if (!trouble.empty()) facts.why_no_devices = trouble;
   return {mesh->plan(), mesh, std::move(facts)};
+}
+
+int Job::agree(int status) {
+  if (state_ != nullptr) check(MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  return status;
 }
 
 std::unique_ptr<Output> open_output(const std::string& path) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // meshinfo without MPI: it sees that there is a job, but cannot take part in it.
 #include "bench.hpp"
+#include "doctor.hpp"
 #include "job.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "trace.hpp"
 
 namespace meshinfo {
 
@@ -30,6 +32,13 @@ OpenMesh Job::open(const MeshArguments& arguments, const std::string&) { return 
 
 void Job::abort(int) {}
 
+GatheredFacts Job::gather(double) {
+  if (is_in_job()) join({});
+  return {{local_facts()}, false};
+}
+
+int Job::agree(int status) { return status; }
+
 std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
 void OpenMesh::close() {}
 
@@ -40,6 +49,15 @@ rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, 
 }
 std::unique_ptr<Output> open_output(const std::string& path) {
   return std::make_unique<Output>(path);
+}
+
+bool collect(const TraceOptions& options) {
+  if (is_in_job())
+    throw rankmesh::UsageError{
+        "this meshinfo was built without MPI and cannot collect from the nodes of a job",
+        "start it without mpirun on each node, with a folder for each"};
+  collect_here(options);
+  return true;
 }
 
 std::vector<Component> components() {

@@ -19,6 +19,8 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_explain(app, program);
   meshinfo::add_routes(app, program);
   meshinfo::add_bench(app, program);
+  meshinfo::add_trace(app, program);
+  meshinfo::add_doctor(app, program);
   meshinfo::add_tune(app, program);
   meshinfo::add_convert(app, program);
   meshinfo::add_presets(app, program);
@@ -46,10 +48,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw rankmesh::UsageError{
-          "no subcommand is given",
-          "use show, rank, groups, count, diff, explain, routes, bench, tune, convert, presets or "
-          "version; see meshinfo --help"};
+      throw rankmesh::UsageError{"no subcommand is given",
+                                 "use show, rank, groups, count, diff, explain, routes, bench, "
+                                 "trace, doctor, tune, convert, presets or version; "
+                                 "see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

@@ -33,6 +33,8 @@ void add_diff(CLI::App& app, Program& program);
 void add_explain(CLI::App& app, Program& program);
 void add_routes(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
+void add_trace(CLI::App& app, Program& program);
+void add_doctor(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_convert(CLI::App& app, Program& program);
 void add_presets(CLI::App& app, Program& program);

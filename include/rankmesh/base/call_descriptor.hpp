@@ -20,12 +20,14 @@ namespace rankmesh {
 struct CallDescriptor {
   /// Bits of `kind` that say how the call passes its buffers.
   enum Form : std::uint64_t {
-    in_place = 1U << 24,    ///< input and output are the same memory
-    blocks = 1U << 25,      ///< a v-form: the blocks have different sizes
-    along_axis = 1U << 26,  ///< blocks along an axis other than the first
-    user = 1U << 27,        ///< a reduction of the program
-    symmetric = 1U << 28,   ///< the operation works directly on symmetric memory
-    on_device = 1U << 29,   ///< the buffers are in device memory
+    in_place = 1U << 24,     ///< input and output are the same memory
+    blocks = 1U << 25,       ///< a v-form: the blocks have different sizes
+    along_axis = 1U << 26,   ///< blocks along an axis other than the first
+    user = 1U << 27,         ///< a reduction of the program
+    symmetric = 1U << 28,    ///< the operation works directly on symmetric memory
+    on_device = 1U << 29,    ///< the buffers are in device memory
+    meeting = 1U << 30,      ///< the members only compare the call: MPI or NCCL carries it
+    commutative = 1U << 31,  ///< a reduction of the program that may combine in any order
   };
 
   /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root, or the

@@ -18,7 +18,8 @@ RANKMESH_API std::string_view to_string(LogLevel level);
 
 /// A function that receives one message, without a line end. It must not call rankmesh. It runs on
 /// the thread that called rankmesh; reports of stalls may also come from the watchdog thread.
-/// rankmesh calls the sink of a mesh from one thread at a time.
+/// rankmesh calls the sink of a mesh from one thread at a time. If the sink throws, rankmesh
+/// ignores the exception and writes the message to stderr.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 /// What rankmesh prints to stderr if the program has set no sink.

@@ -34,6 +34,12 @@ constexpr bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::all_reduce ||
          operation == Operation::reduce_scatter;
 }
+/// Returns whether the operation is a collective in which one member, the root, has another part
+/// than the others.
+constexpr bool has_root(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
+}
 /// Returns whether the operation is point-to-point: send, recv or send_recv.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 

@@ -70,13 +70,15 @@ class RANKMESH_API ControlQueue {
   /// @param timeout  The time limit. If `timeout` is empty, the mesh's timeout applies.
   /// @throws TimeoutError if the time limit passes. The error names the late readers. If a part of
   /// the message has already been written, the queue is broken. Otherwise the queue can still be
-  /// used.
+  /// used. PeerError if a late reader on this node has ended, or an exception has destroyed its
+  /// mesh.
   /// @throws UsageError if this rank is a reader, or if the queue has remote readers and the
   /// message is longer than 2^31-1 bytes; ClosedError if the mesh is closed or the queue is broken.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
   /// Reads the next message. Only readers may call read(). Blocks until a message arrives.
-  /// @throws TimeoutError if the time limit passes. The error names the writer.
+  /// @throws TimeoutError if the time limit passes. The error names the writer. PeerError if the
+  /// writer is on this node and has ended, or an exception has destroyed its mesh.
   /// @throws UsageError if this rank is the writer; ClosedError if the mesh is closed or the queue
   /// is broken.
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});

@@ -24,7 +24,9 @@ struct MeshRuntime;
 /// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries out
 /// also makes progress inside calls of MPI. A program that calls blocking MPI functions itself
 /// before it waits for an operation should route its asynchronous operations to MPI
-/// (docs/routes.md). Otherwise other members may wait for the operation for ever.
+/// (docs/routes.md). Otherwise other members may wait for the operation for ever. In a group inside
+/// one node, this holds for up to 32 operations at a time (v-forms of large groups: fewer, see
+/// docs/shared-memory.md); further operations make progress only as those in shared memory do.
 ///
 /// Device memory: the operation runs on the group's own stream. It runs after the work that was on
 /// the caller's stream when the operation was issued.

@@ -2,6 +2,7 @@
 // The libraries that rankmesh uses in this process.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,24 @@ struct LibraryInfo {
 /// Returns the descriptions of MPI, the CUDA runtime, the CUDA driver and NCCL, in this order.
 /// Loads NCCL if it is installed. Local. Neither MPI_Init nor a device is needed.
 RANKMESH_API std::vector<LibraryInfo> libraries();
+
+/// Describes a CUDA device that this process sees.
+struct DeviceInfo {
+  std::string uuid;  ///< 32 hexadecimal digits. Each MIG instance has its own.
+  std::string name;
+  std::string bus_id;       ///< On the PCI bus.
+  std::int64_t memory = 0;  ///< In bytes.
+  bool has_ecc = false;     ///< Whether error correction is switched on.
+};
+
+/// The devices of a process, or the reason why it sees none.
+struct VisibleDevices {
+  std::vector<DeviceInfo> devices;
+  std::string why_none;  ///< Empty if there are devices.
+};
+
+/// Returns the devices that this process sees, by their numbers. Local. Creates no context on a
+/// device.
+RANKMESH_API VisibleDevices visible_devices();
 
 }  // namespace rankmesh

@@ -30,9 +30,13 @@ struct MeshState;
 
 /// Opens a mesh on an MPI communicator. A mesh has families of groups: one for each dimension,
 /// product of dimensions or list of groups. The Mesh object holds one coordinator for each family
-/// that has a group with this rank. The mesh communicates only on communicators that it creates
-/// itself. The communicator that the program passes still belongs to the program. Several meshes
-/// can be opened on the same communicator.
+/// that has a group with this rank. The communicator that the program passes still belongs to the
+/// program. Several meshes can be opened on the same communicator.
+///
+/// An open mesh communicates only on communicators that it creates itself. While a mesh is opened,
+/// ranks that wait long for others exchange messages with the tags 32765 to 32767 on the program's
+/// communicator, so the program must not use these tags there. The constructor receives all of
+/// them; only if it throws may some of them be left.
 ///
 /// Cost of the construction for P ranks:
 /// - one reduction of 40 bytes
@@ -123,6 +127,11 @@ class RANKMESH_API Mesh {
   /// Makes progress on all asynchronous operations in flight on host memory. Local; never blocks.
   void progress();
 
+  /// Adds a text to the record of this rank's calls, for example the number of the training step.
+  /// `meshinfo trace` shows it between the calls. Local; does nothing if RANKMESH_RECORD is off.
+  /// @param text  Bytes after the first 32 are cut off.
+  void mark(std::string_view text);
+
   /// Allocates symmetric host memory. Each rank gets `count` zeroed elements in a segment that all
   /// ranks of the node have mapped. Members of a group can then read each other's buffers directly,
   /// without an intermediate copy. Collective over the mesh; blocks.
@@ -192,7 +201,7 @@ class RANKMESH_API Mesh {
   /// common must create these groups in the same global order. The group stays open until the
   /// program closes the group or the mesh.
   ///
-  /// Cost: k-1 messages of 24 bytes for k members, and one MPI_Comm_create_group.
+  /// Cost: k-1 messages of 256 bytes for k members, and one MPI_Comm_create_group.
   /// @param ranks  A list of ranks of the mesh. It must be the same on every member.
   /// @param name   A name for the group, for use in messages. If `name` is empty, the group is
   ///               called `group(<ranks>)`.

@@ -54,6 +54,10 @@ enum class UncleanEnd : std::uint8_t {
 /// the same way. For these exceptions, the constructor sets a handler with std::set_terminate. The
 /// handler writes the text of the exception, and also runs the handler that was set before. The
 /// environment variable RANKMESH_LOG=off silences the lines.
+///
+/// A static Environment is destroyed by exit(), and also after main has returned. It cannot tell
+/// the two apart, so it ends the job whenever the status of the process is not 0. An Environment
+/// inside main has no such limit.
 class RANKMESH_API Environment {
  public:
   /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so

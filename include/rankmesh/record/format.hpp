@@ -28,28 +28,35 @@ inline constexpr std::size_t mark_bytes = 32;
 
 /// A call or a mark. Only the state and the times change once `sequence` is written.
 struct alignas(64) Entry {
-  /// Bits 0-7: record::State; 8-63: the position among all entries, from 1. It is written last.
+  /// Bits 0-5: record::State; 6-63: the position among all entries, from 1. It is written last.
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> kind;  ///< CallDescriptor::kind, or mark_kind.
   /// CallDescriptor::detail. Of a mark, this word and the next three hold the text.
   std::atomic<std::uint64_t> detail;
   std::atomic<std::uint64_t> count;  ///< CallDescriptor::count.
   /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the group, its line
-  /// from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured.
+  /// from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured; 61: `begin` is valid.
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;
-  /// In units of the counter; 0 if no time was taken. `end` counts only if it is not less than
-  /// `begin` and `begin` is not 0.
+  /// In units of the counter. `end` is valid if `begin` is valid and not greater. A mark always has
+  /// `begin`.
   std::atomic<std::uint64_t> begin;
   std::atomic<std::uint64_t> end;
 };
 static_assert(sizeof(Entry) == 64);
 
+inline constexpr std::uint64_t position_unit = 64;
+inline constexpr std::uint64_t state_mask = position_unit - 1;
+/// The value of Header::next before the first entry: the state `issued`.
+inline constexpr std::uint64_t first_next = 1;
 inline constexpr int group_shift = 40;
 inline constexpr int carrier_shift = 56;
 inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) - 1;
 inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
 inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 61;
+/// A call takes its times if its position is a multiple of this.
+inline constexpr std::uint64_t sampled_every = 64;
 /// The group of calls of groups that had no place in the list.
 inline constexpr std::uint64_t unknown_group = 0xffff;
 
@@ -83,8 +90,10 @@ struct alignas(64) Header {
   char mesh[512];
 
   // What changes.
-  alignas(64) std::atomic<std::uint64_t> next;  ///< The last position that was begun, times 256.
-  /// A call reads the counter if `next` has none of these bits. Only the writer reads it.
+  /// The last position that was begun, times position_unit, plus first_next.
+  alignas(64) std::atomic<std::uint64_t> next;
+  /// A call on the fast path takes a time if `next` has none of these bits. Only the writer reads
+  /// it.
   std::uint64_t time_mask;
   alignas(64) ClockPair first;  ///< When the record was opened.
   ClockPair last;               ///< Later; the two pairs give the frequency of the counter.

@@ -2,6 +2,7 @@
 // The transport of groups of one rank.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -22,9 +23,13 @@ struct LocalCopy {
 class RANKMESH_API LocalTransport final : public Transport {
  public:
   [[nodiscard]] std::string_view name() const override { return "local"; }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::local; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call, Waiter&) override;
+  void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+
+ private:
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace rankmesh

@@ -12,6 +12,10 @@
 
 namespace rankmesh {
 
+namespace detail {
+class RecordedCall;
+}
+
 /// Carries all operations on host memory with MPI's own functions. Counts are 64-bit numbers. run()
 /// calls the blocking functions of MPI, and start() calls the non-blocking functions. For small
 /// messages, polling a non-blocking function takes about twice as long as calling the blocking
@@ -20,7 +24,8 @@ namespace rankmesh {
 /// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
 /// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A
 /// reduce_scatter whose blocks are larger than `largest_count` becomes one reduction for each piece
-/// of each block. The counts and displacements of v-forms must be less than 2^31.
+/// of each block. The counts and displacements of v-forms must be less than 2^31, except those of
+/// reduce_scatter.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
@@ -32,11 +37,15 @@ class RANKMESH_API MpiTransport final : public Transport {
                         std::int64_t largest_count = default_largest_count);
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override;
+  void validate(const Call& call) const override;
   /// Errors of MPI are returned to this object, also if the program has set another error handler
   /// on the communicator, unless several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  /// Runs a call that the caller has recorded, and notes its state there.
+  void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
   /// Returns the number of collectives that were passed to this transport.
   [[nodiscard]] std::uint64_t calls() const override { return calls_; }
   /// Sets the number of collective calls of the group so far, if other transports of the group

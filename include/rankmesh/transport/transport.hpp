@@ -10,6 +10,7 @@
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/record/record.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/waiter.hpp"
 
@@ -25,6 +26,12 @@ class Pending {
   /// Returns the members, as ranks in the group, without which the operation cannot go on. The
   /// result is empty if they are not known.
   [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
+  /// Returns whether MPI has begun the operation, so that it may use the buffers until the
+  /// operation is complete.
+  [[nodiscard]] virtual bool is_in_mpi() const { return false; }
+  /// Returns whether this member has not yet told the others of the operation, because too many are
+  /// under way. The others then wait until this process calls rankmesh again.
+  [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
   virtual void order_before(StreamRef) {}
@@ -40,6 +47,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Returns the name of the transport in routes.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Returns what the record of this rank calls the transport.
+  [[nodiscard]] virtual record::Carrier carrier() const = 0;
   /// Returns whether the transport can carry out the call. Each member chooses a transport without
   /// asking the other members, and all must choose the same transport. Therefore the result must
   /// not depend on anything that can differ between members, such as an address.
@@ -81,6 +90,11 @@ class Transport {
   /// later call throw an error. Local; the default does nothing.
   /// @param why  The reason, if this member leaves without closing the group; else empty.
   virtual void leave(std::string_view why) { (void)why; }
+  /// Returns whether all members have called leave(); the default returns true, because it does not
+  /// know. Before that, a collective of MPI on the group's communicator could meet the operation of
+  /// a call that this member has not made. Local.
+  /// @throws What throw_if_ended() throws.
+  virtual bool have_all_left() { return true; }
   /// Takes leave() back: the group stays open. Local; the default does nothing.
   virtual void stay() {}
   /// Tells the other members why this one will not complete its calls. Members that are in a call,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -43,6 +44,8 @@ class UserReduction {
   virtual ~UserReduction() = default;
   UserReduction(const UserReduction&) = delete;
   UserReduction& operator=(const UserReduction&) = delete;
+  /// Returns a new object with a copy of the function.
+  [[nodiscard]] virtual std::unique_ptr<UserReduction> copy() const = 0;
 
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
@@ -87,6 +90,9 @@ class UserReductionOf final : public UserReduction {
   UserReductionOf(F function, Commutative commutative)
       : UserReduction{sizeof(T), commutative, type_for_comparison<T>()},
         function_{std::move(function)} {}
+  [[nodiscard]] std::unique_ptr<UserReduction> copy() const override {
+    return std::make_unique<UserReductionOf>(function_, commutative());
+  }
 
  protected:
   // Copies the values, because MPI's own buffers need not be aligned for T.

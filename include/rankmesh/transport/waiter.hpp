@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,12 @@
 
 namespace rankmesh {
 
+class Pending;
+
 namespace detail {
 struct PublishedCall;
-}
+struct Recording;
+}  // namespace detail
 
 /// Waits on behalf of one group's operations. Transport::run() gets a Waiter, so a polled transport
 /// needs no deadline and no clock, and need not know the names of the members.
@@ -33,6 +37,12 @@ class Waiter {
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
                     const std::function<std::vector<std::int64_t>()>& awaited) = 0;
 
+  /// Polls an operation until it is complete, as wait() does. If that fails, MPI may still use the
+  /// memory of the operation. The operation is then leaked, and if MPI has begun it, MPI is not
+  /// finalised.
+  /// @throws What wait() throws, and what Pending::test() throws.
+  virtual void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) = 0;
+
   /// Returns a call in words, for messages.
   [[nodiscard]] virtual std::string activity_of(const Call& call) const = 0;
 
@@ -40,6 +50,8 @@ class Waiter {
   /// place. See detail::BoardEntry.
   detail::PublishedCall* published_call = nullptr;
   std::uint32_t label = 0;  ///< The number of the group's name there.
+  /// Where the calls of the group are recorded.
+  const detail::Recording* recording = nullptr;
 
  protected:
   ~Waiter() = default;

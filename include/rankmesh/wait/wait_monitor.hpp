@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -38,14 +37,16 @@ struct WaitContext;
 /// If a member on this node has ended, or has left the mesh by an exception, the wait ends within a
 /// second, whatever its deadline.
 ///
-/// Cost: nothing beyond the polls for a wait that ends within 64 polls; then one MPI_Iprobe per 64
-/// polls. Before and after a deadline each member on another node gets a message of 160 bytes and
-/// answers with another one; the verdict has 2.4 kB.
+/// Cost: nothing beyond the polls for a wait that ends within 64 polls; then three calls of
+/// MPI_Iprobe per 64 polls, and one for each other mesh that is open. Before and after a deadline
+/// each member on another node gets a message of 160 bytes and answers with another one; the
+/// verdict has 2.4 kB.
 ///
 /// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
 /// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
-/// half of its deadline). After that, it receives only messages that have exactly its own size and
-/// its own mark.
+/// half of its deadline), and asks nothing before its deadline is near. It receives only messages
+/// of exactly its own sizes and ignores those without its mark; but MPI cannot give a message back,
+/// so the program must not use these tags there. receive_leftovers() clears the communicator.
 ///
 /// Thread safety: one thread at a time.
 class RANKMESH_API WaitMonitor {
@@ -79,11 +80,23 @@ class RANKMESH_API WaitMonitor {
   /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);
+  /// Waits until all ranks of the communicator have come to this point, and receives the messages
+  /// that their monitors have sent to this rank before, so that none is left for the program on a
+  /// shared communicator. Collective over the communicator: one reduction of 4 bytes, and an
+  /// exchange of 4 bytes between all ranks if there are any messages.
+  /// @throws TimeoutError, PeerError  See wait().
+  void receive_leftovers(const WaitPoint& point, const Deadline& deadline);
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
   /// for this rank end. Local. The board tells the ranks on this node.
   void leave(const std::string& reason);
-  /// Returns why this rank has given up its last wait; empty if it has not.
-  [[nodiscard]] const std::string& last_failure() const;
+
+  /// Answers the questions about this monitor's mesh in the waits of all other monitors of this
+  /// process too, until close() is called or the monitor is destroyed: peers that wait for this
+  /// rank learn that it waits in another mesh. Does nothing with MPI_THREAD_MULTIPLE, because other
+  /// threads may use the other monitors.
+  void answer_in_other_waits();
+  /// Call it before the communicator is freed; nothing is sent or received afterwards.
+  void close();
 
   /// Sets the board of the node and the log, which the mesh owns. A monitor without them tells less
   /// about missing ranks, and reports no stalls.

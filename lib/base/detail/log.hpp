@@ -12,6 +12,8 @@
 
 namespace rankmesh::detail {
 
+/// Writes a text to stderr, with one call of the system if it accepts the whole text.
+RANKMESH_API void write_to_stderr(std::string_view text);
 /// Writes a line to stderr with one call, so that lines of several ranks do not mix.
 RANKMESH_API void write_to_stderr(LogLevel level, std::string_view message);
 
@@ -26,10 +28,16 @@ class Log {
       : sink_{sink ? std::move(sink) : log_sink_for(choice)},
         has_default_reports_{!sink_ && choice == LogChoice::reports} {}
 
+  /// A message whose sink throws goes to stderr: it may come from the watchdog, and an operation
+  /// of rankmesh must not fail because of it.
   void operator()(LogLevel level, std::string_view message) const {
     if (!sink_) return;
     const std::lock_guard lock{mutex_};
-    sink_(level, message);
+    try {
+      sink_(level, message);
+    } catch (...) {
+      write_to_stderr(level, message);
+    }
   }
   /// Logs a stall or an abnormal end: as a warning to the sink, and to stderr if there is none.
   void report(std::string_view message) const {

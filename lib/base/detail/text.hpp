@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helpers for errors about text.
+// Helpers for texts, and for errors about them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace rankmesh::detail {
+
+/// Copies a text into zeroed memory, and cuts it so that a zero follows.
+template <std::size_t size>
+void copy_text(char (&to)[size], std::string_view text) {
+  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
+}
 
 /// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks
 /// an end that was cut.

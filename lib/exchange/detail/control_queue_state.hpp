@@ -12,6 +12,7 @@
 
 #include "group/detail/mesh_runtime.hpp"
 #include "message_ring.hpp"
+#include "queue_vigil.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -20,7 +21,6 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "remote_sends.hpp"
-#include "wait/detail/open_boards.hpp"
 #include "wait/detail/progress_in_waits.hpp"
 
 namespace rankmesh::exchange {
@@ -56,10 +56,8 @@ struct ControlQueue::State {
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile
   // asynchronous operations make progress, the board of the node says what this rank waits for, and
   // the wait ends if a rank that it needs has ended or has left the mesh.
-  // @param needed  Returns the ranks in the group for which this rank waits.
-  template <class Condition, class Needed, class Late>
-  void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Needed&& needed,
-            Late&& late) {
+  template <class Condition, class Late>
+  void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
     // Each poll takes the cache line from the rank that writes it. Polls are therefore apart from
     // each other, so that the other rank gets ahead.
@@ -72,35 +70,22 @@ struct ControlQueue::State {
       if (done()) return;
     }
     const Deadline deadline{timeout.value_or(runtime().control->timeout)};
-    const rankmesh::detail::PublishedWait published = publish_wait();
-    PeerWatch watch{*this};
+    detail::QueueVigil vigil{*runtime().control, [this] { return activity(); },
+                             [this] { return awaited(); }};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
       if (polls % 64 == 63) {
         runtime().in_flight.progress();
         rankmesh::detail::progress_in_waits();
-        if (watch.is_due()) watch.look(needed());
+        vigil.look();
       }
       backoff.pause();
     }
   }
 
-  // Looks for ranks that cannot answer any more.
-  class PeerWatch {
-   public:
-    explicit PeerWatch(const State& state) : state_{state} {}
-    [[nodiscard]] bool is_due() const { return next_.passed(); }
-    // Throws if a rank had failed at the last look already: it may have done its part before.
-    void look(const std::vector<std::int64_t>& ranks_in_group);
-
-   private:
-    static constexpr Deadline::Duration interval{0.1};
-    const State& state_;
-    Deadline next_{interval};
-    std::optional<std::int64_t> failed_;
-  };
+  // What this rank does while it waits, and for which ranks of the mesh.
   [[nodiscard]] std::string activity() const;
-  [[nodiscard]] rankmesh::detail::PublishedWait publish_wait() const;
+  [[nodiscard]] std::vector<Rank> awaited() const;
   // Returns what a rank does, in words that follow its name; empty if it is not known.
   [[nodiscard]] std::string what_does(std::int64_t rank_in_group) const;
 

@@ -63,8 +63,11 @@ class CallDispatcher final : private Waiter {
   /// @throws MismatchError if the members make different calls; TimeoutError if a member is
   /// missing.
   void finish(const Comparison& comparison);
-  /// Issues a deferred call of this dispatcher, at the end of its batch.
-  void issue(const DeferredCall& call);
+  /// Issues a deferred call of this dispatcher, at the end of its batch. Returns the record of a
+  /// call on device memory, for follow().
+  RecordedCall issue(const DeferredCall& call);
+  /// Records when the device has finished a call that NCCL has taken.
+  void follow(RecordedCall recorded, StreamRef stream);
 
   /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
@@ -80,7 +83,8 @@ class CallDispatcher final : private Waiter {
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
-  void wait(WaitPoint point, const std::function<bool()>& done);
+  void poll(WaitPoint point, const std::function<bool()>& done);
+  void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
   [[nodiscard]] std::string activity_of(const Call& call) const override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
@@ -93,12 +97,21 @@ class CallDispatcher final : private Waiter {
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
-  void run_with_deadline(const Call& call, Deadline::Duration duration, TimeLimit limit);
+  void run_polled(const Call& call);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);
+  template <class Wait>
+  void breaking_group(Wait&& wait);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
+  [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
+  /// Records a call that this object waits for, or that is asynchronous. Transports record those
+  /// that they run.
+  /// @param bits  See RecordedCall.
+  [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
+                                    const Transport& transport, std::uint64_t bits) const;
+  [[nodiscard]] RecordedCall record_on_device(const Call& call, std::uint64_t bits);
   [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 

@@ -17,6 +17,7 @@
 #include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "record/detail/recorded_call.hpp"
 #include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
 
@@ -52,6 +53,11 @@ struct HostTransports {
   [[nodiscard]] Transport* find(std::string_view name) const;
 };
 
+/// Where the calls of a group are recorded.
+struct Recordings {
+  Recording host{}, device{};
+};
+
 /// Owns one communicator and its transports. Families with equal groups share a
 /// connection, so their operations have one common order. Coordinators hold it; it refers
 /// neither to them nor to the mesh.
@@ -62,12 +68,15 @@ class RANKMESH_API Connection {
   ///                MPI_COMM_SELF, or the program's.
   /// @param device  Null if the group has no device transport; a lazy family gets it later.
   Connection(GroupDescription group, mpi::Communicator owned, mpi::CommunicatorView comm,
-             HostTransports host, std::unique_ptr<DeviceTransport> device);
+             HostTransports host, std::unique_ptr<DeviceTransport> device,
+             Recordings recordings_of_calls = {});
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   const GroupDescription group;
+  /// Where the calls are recorded; device calls have numbers of their own.
+  const Recordings recordings;
 
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Returns the communicator; an empty view after the connection was closed.
@@ -90,6 +99,8 @@ class RANKMESH_API Connection {
   /// Tells the other members that this rank makes no further calls. Local.
   /// @param why  The reason, if this rank does not close the group; else empty.
   void leave(std::string_view why = {});
+  /// Returns whether all members have called leave(); see Transport::have_all_left(). Local.
+  bool have_all_left();
   /// Takes leave() back: the group stays open. Local.
   void stay();
   /// Throws what ended the group early. Local; does nothing if it has not ended early.
@@ -111,6 +122,8 @@ class RANKMESH_API Connection {
   std::uint64_t next_call();
   /// Returns the number of the last collective call.
   [[nodiscard]] std::uint64_t last_call() const;
+  /// Returns the number of the next collective call on device memory, from 1.
+  std::uint64_t next_device_call() { return ++last_device_call_; }
 
   /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
   /// mesh. If other operations of this process are in flight, they may be what the peers wait for,
@@ -127,6 +140,7 @@ class RANKMESH_API Connection {
   HostTransports host_;
   std::unique_ptr<DeviceTransport> device_;
   std::uint64_t last_call_ = 0;
+  std::uint64_t last_device_call_ = 0;
   std::string why_unusable_;
 };
 

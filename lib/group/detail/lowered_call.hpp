@@ -54,6 +54,10 @@ class LoweredPending final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return plain_ == nullptr ? std::vector<std::int64_t>{} : plain_->awaited();
   }
+  [[nodiscard]] bool is_in_mpi() const override { return plain_ != nullptr && plain_->is_in_mpi(); }
+  [[nodiscard]] bool is_backlogged() const override {
+    return plain_ != nullptr && plain_->is_backlogged();
+  }
 
  private:
   std::unique_ptr<LoweredCall> lowered_;

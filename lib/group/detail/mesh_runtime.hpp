@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "device_calls.hpp"
 #include "open_batch.hpp"
 #include "open_runtimes.hpp"
 #include "operations_in_flight.hpp"
@@ -52,6 +53,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   SlowPathReasons slow_path;
   OperationsInFlight in_flight;
   OpenBatch batch;
+  DeviceCalls device_calls;
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   std::atomic_flag busy;     ///< See CallLock.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "rankmesh/device/device_batch.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "slow_path_reasons.hpp"
+#include "transport/detail/kept_call.hpp"
 
 namespace rankmesh::detail {
 
@@ -27,13 +27,12 @@ class DeferredCall {
                std::shared_ptr<AsyncOperation> operation);
 
   [[nodiscard]] const BatchPlace& place() const { return place_; }
-  [[nodiscard]] Call call() const;
+  [[nodiscard]] const Call& call() const { return kept_->call; }
   [[nodiscard]] CallDispatcher& dispatcher() const { return *dispatcher_; }
   [[nodiscard]] const std::shared_ptr<AsyncOperation>& operation() const { return operation_; }
 
  private:
-  Call call_;
-  std::optional<Blocks> in_blocks_, out_blocks_;
+  std::unique_ptr<const KeptCall> kept_;
   CallDispatcher* dispatcher_;
   BatchPlace place_;
   std::shared_ptr<AsyncOperation> operation_;

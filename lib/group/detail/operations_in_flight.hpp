@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "connection.hpp"
@@ -23,14 +24,22 @@ struct AsyncOperation {
   WaitPoint point;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
-  bool is_deferred = false;          ///< Its batch has not ended, so it is not issued yet.
+  bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
+  /// It makes progress only inside calls of rankmesh, so this process must not block in MPI before
+  /// it is complete.
+  bool is_polled = false;
   Transport* transport = nullptr;    ///< The transport of an operation on host memory.
   std::unique_ptr<Pending> pending;  ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
+  RecordedCall recorded;             ///< Until it is complete or has failed.
   std::string failure;               ///< Why it will never be complete; empty if it has not failed.
   std::exception_ptr unseen;         ///< The failure, if no wait has thrown it yet.
 
-  [[nodiscard]] bool is_polled() const { return transport != nullptr && transport->is_polled(); }
+  /// Takes over an operation on host memory that `transport` has started.
+  void begin(std::unique_ptr<Pending> started) {
+    is_polled = transport->is_polled() || started->is_backlogged();
+    pending = std::move(started);
+  }
 };
 
 /// Holds all operations of one mesh that are in flight, in the order of issue. An operation stays
@@ -56,7 +65,8 @@ class OperationsInFlight {
   [[nodiscard]] bool has_polled_of_this_thread() const {
     return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
   }
-  /// Makes progress on all polled operations (see Transport::is_polled()).
+  /// Makes progress on what makes progress only inside calls of rankmesh: polled operations (see
+  /// Transport::is_polled()), and the comparison of calls that MPI carries.
   void advance_polled();
   /// Waits for all operations of this connection, or of all connections if it is null.
   /// @throws The exception of the first operation that failed.

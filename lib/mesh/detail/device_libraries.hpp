@@ -10,5 +10,6 @@
 namespace rankmesh::detail {
 
 std::vector<LibraryInfo> device_libraries();
+VisibleDevices visible_devices();
 
 }  // namespace rankmesh::detail

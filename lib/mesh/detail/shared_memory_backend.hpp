@@ -40,13 +40,15 @@ class SharedMemoryBackend {
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
 
   /// Creates the transport of a group of the plan. Local.
-  [[nodiscard]] SharedTransport make_transport(const GroupDescription& group) const;
+  [[nodiscard]] SharedTransport make_transport(const GroupDescription& group,
+                                               const Recording& recording) const;
   /// Creates the transport of a dynamic group, which has a segment of its own. Collective over the
   /// members; blocks.
   /// @param comm  The communicator of the members, in group order.
   /// @throws TimeoutError  The error names the missing members.
   [[nodiscard]] SharedTransport make_dynamic_transport(const GroupDescription& group,
-                                                       const mpi::CommunicatorView& comm) const;
+                                                       const mpi::CommunicatorView& comm,
+                                                       const Recording& recording) const;
 
   /// Allocates symmetric memory. Collective over the mesh.
   /// @param groups  The groups of this rank whose collectives use the memory directly.

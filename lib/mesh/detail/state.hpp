@@ -2,6 +2,9 @@
 // The parts of a mesh.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <exception>
 #include <functional>
 #include <map>
@@ -35,7 +38,7 @@ struct MeshState {
   const std::shared_ptr<ControlPlane> control;
   const Placement placement;
   const std::unique_ptr<SharedMemoryBackend> shared;
-  const std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
+  std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
   const std::shared_ptr<MeshRuntime> runtime;
   /// In the order in which they are created and freed.
   std::vector<std::shared_ptr<Connection>> connections;
@@ -46,13 +49,16 @@ struct MeshState {
   const int exceptions = std::uncaught_exceptions();
   std::vector<bool> has_split_devices;  ///< Per family: whether its NCCL communicators were split.
   mpi::OpenMark mark;                   ///< Until close(), MPI is not finalised.
+  const pid_t process = ::getpid();     ///< A child process of it is not a rank.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
   /// Marks the mesh as closed; later operations throw ClosedError.
   void mark_closed();
 
  private:
+  void end_on_peers();
   void tell_peers() const;
+  void leak_devices();
 };
 
 /// Creates the transports of a group for host memory. Local.

@@ -18,6 +18,10 @@ void prepare_job_end();
 /// @param status   The status of the job; 1 if it is 0.
 [[noreturn]] void end_job(const std::string& program, const std::string& text, int status) noexcept;
 
+/// Flushes stdout, unless another thread uses it. Other streams are left alone: a thread may be
+/// blocked in one of them for ever, for example in stdin.
+void flush_stdout() noexcept;
+
 /// Writes a message of this rank to stderr, without waiting for other ranks. Local.
 void write_last_words(const std::string& program, const std::string& text) noexcept;
 
@@ -31,6 +35,9 @@ void on_last_words(void (*action)()) noexcept;
 /// Returns whether this process ends the job. If another thread does that, this function first
 /// gives that thread the time to do so.
 bool is_job_ending() noexcept;
+
+/// Returns whether this is a child process that a rank has forked: it is not part of the job.
+bool is_child_of_rank() noexcept;
 
 /// Returns the number of ranks in the job, after prepare_job_end().
 int ranks_of_job() noexcept;

@@ -27,6 +27,9 @@ class ReturnedErrors {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
+/// Returns whether at most one thread of this process calls MPI at a time.
+bool has_one_thread() noexcept;
+
 /// Returns whether MPI returns the errors of a communicator to its caller.
 bool returns_errors(MPI_Comm comm);
 

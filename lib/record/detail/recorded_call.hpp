@@ -50,48 +50,70 @@ struct Recording {
   std::shared_ptr<void> owner{};             ///< Keeps the record.
 };
 
-/// Adds an entry to the ring of a record. Plain stores to lines that only this process writes.
+/// Returns what Header::next becomes with the next entry.
+[[gnu::always_inline]] inline std::uint64_t next_of(const record::format::Header& header) {
+  return header.next.load(std::memory_order_relaxed) + record::format::position_unit;
+}
+/// Returns whether the times of the entry with this value are to be taken.
+[[gnu::always_inline]] inline bool is_sampled(const record::format::Header& header,
+                                              std::uint64_t next) {
+  return (next & header.time_mask) == 0;
+}
+
+/// Adds an entry to the ring of a record, for a call that is issued. Plain stores to lines that
+/// only this process writes.
+/// @param next  The result of next_of().
 /// @param call  Entry::call.
 [[gnu::always_inline]] inline record::format::Entry& add_entry(record::format::Header& header,
+                                                               std::uint64_t next,
                                                                const CallDescriptor& descriptor,
-                                                               std::uint64_t call,
-                                                               record::State state) {
-  using record::format::Entry;
-  const std::uint64_t next = header.next.load(std::memory_order_relaxed) + 256;
+                                                               std::uint64_t call) {
+  namespace format = record::format;
+  // So that the slot is a mask, and the sequence needs no arithmetic.
+  static_assert(format::position_unit == sizeof(format::Entry) &&
+                format::first_next == static_cast<std::uint64_t>(record::State::issued));
+  constexpr std::uint64_t slots = (format::entry_count - 1) * sizeof(format::Entry);
   header.next.store(next, std::memory_order_relaxed);
-  // A reader that sees a part of the new entry also sees `next`, and knows that the old one is
-  // gone.
-  std::atomic_thread_fence(std::memory_order_release);
-  constexpr std::uint64_t slots = (record::format::entry_count - 1) * sizeof(Entry);
-  auto* const entries = reinterpret_cast<std::byte*>(&header) + record::format::header_bytes;
-  Entry& entry = *reinterpret_cast<Entry*>(entries + (next / 256 * sizeof(Entry) & slots));
-  entry.kind.store(descriptor.kind, std::memory_order_relaxed);
-  entry.detail.store(descriptor.detail, std::memory_order_relaxed);
-  entry.count.store(static_cast<std::uint64_t>(descriptor.count), std::memory_order_relaxed);
-  entry.call.store(call, std::memory_order_relaxed);
-  std::uint64_t begin = 0;
-  if ((next & header.time_mask) == 0) [[unlikely]]
-    begin = read_counter(header);
-  entry.begin.store(begin, std::memory_order_relaxed);
-  entry.sequence.store(next | static_cast<std::uint64_t>(state), std::memory_order_release);
+  auto* const entries = reinterpret_cast<std::byte*>(&header) + format::header_bytes;
+  auto& entry = *reinterpret_cast<format::Entry*>(entries + (next & slots));
+  // Release: a reader that sees a part of the new entry also sees `next`, and so knows that the old
+  // entry is gone.
+  entry.kind.store(descriptor.kind, std::memory_order_release);
+  entry.detail.store(descriptor.detail, std::memory_order_release);
+  entry.count.store(static_cast<std::uint64_t>(descriptor.count), std::memory_order_release);
+  entry.call.store(call, std::memory_order_release);
+  entry.sequence.store(next, std::memory_order_release);
   return entry;
 }
 
+/// Notes that a call without times has ended. The entry must be in the state `issued`.
+[[gnu::always_inline]] inline void end_entry(record::format::Entry& entry) {
+  constexpr auto step = static_cast<std::uint64_t>(record::State::ended) -
+                        static_cast<std::uint64_t>(record::State::issued);
+  static_assert(sizeof entry.sequence == sizeof(std::uint64_t));
+  // Only this thread writes the word. A load and a store of an atomic would be three instructions.
+  reinterpret_cast<std::uint64_t&>(entry.sequence) += step;
+}
+
+[[nodiscard]] inline bool has_time(const record::format::Entry& entry) {
+  return (entry.call.load(std::memory_order_relaxed) & record::format::timed_bit) != 0;
+}
+
 /// Notes that the call of an entry has come to a state. The entry must still be that of the call.
-[[gnu::always_inline]] inline void set_state(record::format::Header& header,
-                                             record::format::Entry& entry, record::State state) {
-  if (state >= record::State::ended && entry.begin.load(std::memory_order_relaxed) != 0)
-      [[unlikely]]
+inline void set_state(record::format::Header& header, record::format::Entry& entry,
+                      record::State state) {
+  if (state >= record::State::ended && has_time(entry))
     entry.end.store(read_counter(header), std::memory_order_relaxed);
   const std::uint64_t sequence = entry.sequence.load(std::memory_order_relaxed);
-  entry.sequence.store((sequence & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(state),
+  entry.sequence.store((sequence & ~record::format::state_mask) | static_cast<std::uint64_t>(state),
                        std::memory_order_release);
 }
 
 /// Notes when the call of an entry has begun to wait, unless a time was taken before.
 inline void take_time(record::format::Header& header, record::format::Entry& entry) {
-  if (entry.begin.load(std::memory_order_relaxed) == 0)
-    entry.begin.store(read_counter(header), std::memory_order_relaxed);
+  if (has_time(entry)) return;
+  entry.begin.store(read_counter(header), std::memory_order_relaxed);
+  entry.call.fetch_or(record::format::timed_bit, std::memory_order_release);
 }
 
 /// A call that is recorded from now on, with its times, until end(). A call that is not ended when
@@ -108,9 +130,10 @@ class RecordedCall {
     const std::uint64_t call =
         recording.group | (number & record::format::number_mask) |
         static_cast<std::uint64_t>(carrier) << record::format::carrier_shift | bits;
-    entry_ = &add_entry(*header_, descriptor, call, state);
+    entry_ = &add_entry(*header_, next_of(*header_), descriptor, call);
     take_time(*header_, *entry_);
-    position_ = entry_->sequence.load(std::memory_order_relaxed) >> 8;
+    if (state != record::State::issued) set_state(*header_, *entry_, state);
+    position_ = entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit;
   }
   RecordedCall(RecordedCall&& other) noexcept
       : header_{std::exchange(other.header_, nullptr)},
@@ -135,11 +158,18 @@ class RecordedCall {
     set(record::State::ended);
     header_ = nullptr;
   }
+  /// The call has become part of a CUDA graph, so its end will not be known.
+  void capture() {
+    if (header_ != nullptr) entry_->call.fetch_or(record::format::captured_bit);
+    end();
+  }
 
  private:
   // After a few thousand calls more, the entry is that of another call.
   void set(record::State state) {
-    if (header_ != nullptr && entry_->sequence.load(std::memory_order_relaxed) >> 8 == position_)
+    if (header_ != nullptr &&
+        entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit ==
+            position_)
       set_state(*header_, *entry_, state);
   }
 

@@ -59,8 +59,8 @@ bool block_counts_agree(Operation operation, std::int64_t root, std::int64_t a, 
       return b != root || is_equal(a + 1);
     case Operation::all_to_all:
       // What b sends to a, and what b receives from a.
-      return (!carries(a + 1) || of_b(a + 1) == of_a(size + b + 1)) &&
-             (!carries(size + a + 1) || of_b(size + a + 1) == of_a(b + 1));
+      return (!carries(a + 1) || !carries(size + b + 1) || of_b(a + 1) == of_a(size + b + 1)) &&
+             (!carries(size + a + 1) || !carries(b + 1) || of_b(size + a + 1) == of_a(b + 1));
     default:
       return true;
   }

@@ -29,9 +29,7 @@ namespace rankmesh::detail {
   const DataType type = of_out ? call.out.type : call.in.type;
   descriptor.kind |= static_cast<std::uint64_t>(type) << 8;
   if (reduces(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.reduction) << 16;
-  if (operation == Operation::broadcast || operation == Operation::reduce ||
-      operation == Operation::gather || operation == Operation::scatter)
-    descriptor.kind |= static_cast<std::uint64_t>(call.root.value()) << 32;
+  if (has_root(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.root.value()) << 32;
   if ((operation == Operation::all_reduce || operation == Operation::all_to_all) &&
       call.in.data == call.out.data && call.in.count != 0)
     descriptor.kind |= CallDescriptor::in_place;
@@ -51,6 +49,8 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
     descriptor.detail |= call.user->element_bytes();
     descriptor.kind &= ~(std::uint64_t{0xff} << 8);
     descriptor.kind |= static_cast<std::uint64_t>(call.user->type()) << 8;
+    if (call.user->commutative() == Commutative::yes)
+      descriptor.kind |= CallDescriptor::commutative;
   }
   return descriptor;
 }
@@ -70,8 +70,8 @@ inline CallDescriptor describe_message(const Call& call) {
   return descriptor;
 }
 
-/// Returns what the members compare of a call that is not compared on the fast path: the call of
-/// the program, and whether it is on device memory. Local.
+/// Returns what is recorded, and what the members compare of a call that is not compared on the
+/// fast path: the call of the program, and whether it is on device memory. Local.
 [[nodiscard]] CallDescriptor describe_completely(const Call& call);
 
 }  // namespace rankmesh::detail

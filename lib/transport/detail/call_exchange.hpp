@@ -7,11 +7,13 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/call.hpp"
@@ -56,8 +58,9 @@ class CallExchange {
 
   /// Returns the number of calls so far.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// See Transport::leave(), stay() and compare_at_close().
+  /// See Transport::leave(), have_all_left(), stay() and compare_at_close().
   void leave(std::string_view why);
+  bool have_all_left();
   void stay();
   void compare_at_close();
   /// See Transport::throw_if_ended().
@@ -75,11 +78,13 @@ class CallExchange {
     std::uint64_t closed_after = 0;  // 1 + the number of its calls; 0 while the group is open
     std::string why;
   };
-  [[nodiscard]] Note note_of(std::uint64_t closed_after, std::string_view why,
-                             bool is_finding) const;
+  enum class NoteKind : std::uint64_t;
+  [[nodiscard]] Note note_of(NoteKind kind, std::string_view text,
+                             std::uint64_t closed_after = 0) const;
   void tell_all(const Note& note) const;
   void receive_notes();
   void look_for_departed();
+  void end_departed_call(std::vector<std::string> calls, std::string own_call);
   bool step(Comparison& comparison);
   void compare(const Comparison& comparison) const;
   void compare_counts(const Comparison& comparison) const;
@@ -91,9 +96,12 @@ class CallExchange {
   std::uint64_t calls_ = 0;
   std::deque<std::shared_ptr<Comparison>> queue_;
   std::vector<Departure> departures_;  // one per member
-  std::exception_ptr failure_;         // why the group has ended early
-  std::uint64_t failed_attempts_ = 0;  // to close the group
-  bool has_thrown_ = false;            // on this rank
+  // Of the members that are in a call which a departed member has not made: the call in words.
+  std::vector<std::string> reports_;
+  std::optional<Deadline> reports_end_;  // how long this member waits for the reports
+  std::exception_ptr failure_;           // why the group has ended early
+  std::uint64_t failed_attempts_ = 0;    // to close the group
+  bool has_thrown_ = false;              // on this rank
   int polls_ = 0;
 };
 

@@ -33,8 +33,10 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
                    ShmTransport* shared);
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
+  void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call) override;
@@ -43,6 +45,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   void advance() override;
   [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;
+  bool have_all_left() override;
   void stay() override;
   void give_up(const Error& why) override;
   void compare_at_close() override;
@@ -53,6 +56,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   class PendingMessage;
   void run_message(const Call& call, Waiter& waiter);
   void run_collective(const Call& call, Waiter& waiter);
+  void run_in_mpi(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
 
   Options options_;
   MpiTransport mpi_;

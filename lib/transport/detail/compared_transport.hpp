@@ -22,8 +22,10 @@ class ComparedTransport final : public Transport {
       : mpi_{comm, largest_count}, comparison_{comparison} {}
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
+  void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
   /// Starts both the meeting and the operation of MPI, so that the operation makes progress in the
   /// program's own calls of MPI too. test() looks at MPI only after the meeting is complete.
@@ -31,6 +33,8 @@ class ComparedTransport final : public Transport {
   /// Starts the operation of MPI after the meeting, so that a mistake leaves no operation of MPI
   /// that still uses the buffers.
   [[nodiscard]] std::unique_ptr<Pending> start_to_wait(const Call& call) override;
+  /// Continues the meetings of operations that have been started.
+  void advance() override { comparison_.advance(); }
   /// Starts the comparison of a collective that another transport carries; see CallComparison.
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call);
 

@@ -2,6 +2,8 @@
 // The interface of transports for device memory, without the headers of CUDA and NCCL.
 #pragma once
 
+#include <memory>
+
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/transport/bootstrap_report.hpp"
@@ -15,6 +17,10 @@ namespace rankmesh {
 /// it on the group's own stream, after the work that the call's stream holds.
 class DeviceTransport : public Transport {
  public:
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::nccl; }
+  /// Returns an object that is complete once the work that the stream holds now has ended; null if
+  /// the stream is being captured into a graph.
+  [[nodiscard]] virtual std::unique_ptr<Pending> end_of(StreamRef stream) = 0;
   /// Returns the NCCL communicator; null in a group of one, and after it was aborted.
   [[nodiscard]] virtual ncclComm* native() const = 0;
   /// Returns the group's own stream; the first call creates it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <memory>
@@ -39,11 +40,18 @@ class MessageComparison {
   /// Continues the exchanges as far as the other members allow. Never waits and never throws.
   void advance();
   /// Makes progress, and returns whether the message was compared and its operation was started.
-  /// @throws MismatchError if the other end differs, with the same text on both ends; and what
-  ///                       `carry` throws.
+  /// @throws MismatchError if the other end differs, with the same text on both ends, or if the
+  ///                       other end of another message that is compared does: that end does not go
+  ///                       on.
+  /// @throws What `carry` throws.
   bool test(const Exchange& exchange);
   /// Returns whether test() would return true, without making progress. Never throws.
   [[nodiscard]] static bool is_complete(const Exchange& exchange);
+  /// Throws the failure of a message that is compared, if there is one: the other end does not go
+  /// on with other messages either.
+  void throw_if_failed() const;
+  /// Ends all comparisons: this member goes on with none of its messages.
+  void end(const std::exception_ptr& why);
   /// Forgets a message that is not compared yet.
   void forget(const Exchange& exchange);
 

@@ -40,7 +40,6 @@ class MpiCall {
  private:
   // The counts and displacements of a v-form, as arrays of int for MPI.
   struct Counts {
-    explicit Counts(const Blocks& blocks);
     std::vector<int> counts, displacements;
   };
 
@@ -73,7 +72,7 @@ class MpiCall {
   }
   [[nodiscard]] std::int64_t own_place(const Blocks* blocks, std::int64_t count) const;
   [[nodiscard]] const std::byte* packed(const Blocks& blocks);
-  const Counts& hold(const Blocks& blocks) { return held_.emplace_back(blocks); }
+  const Counts& hold(const Blocks& blocks);
 
   const Call& call_;
   MPI_Comm comm_;
@@ -88,5 +87,9 @@ class MpiCall {
   // Elements of the call per element of MPI: the bytes of a user's element, otherwise 1.
   std::int64_t unit_ = 1;
 };
+
+/// Checks that MPI can carry a call: the counts and displacements that it gets must fit int. Local.
+/// @throws UnsupportedError
+void require_int_blocks(const Call& call);
 
 }  // namespace rankmesh::detail

@@ -52,6 +52,7 @@ class NcclTransport final : public DeviceTransport {
   void run(const Call& call, Waiter&) override { issue(call); }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 
+  [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
   [[nodiscard]] ncclComm* native() const override { return comm_->native(); }
   [[nodiscard]] StreamRef stream() override { return stream_.get(); }
   void wait(StreamRef stream, const Deadline& deadline) override;
@@ -90,6 +91,7 @@ class LocalDeviceTransport final : public DeviceTransport {
   void run(const Call& call, Waiter&) override { copy(call); }
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 
+  [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
   [[nodiscard]] ncclComm* native() const override { return nullptr; }
   [[nodiscard]] StreamRef stream() override { return stream_.get(); }
   void wait(StreamRef stream, const Deadline& deadline) override;

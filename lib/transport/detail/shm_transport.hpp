@@ -41,6 +41,7 @@ class RANKMESH_API ShmTransport final : public Transport {
     std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
     RankSet ranks;                                   ///< The members, for messages.
     RankNames names;
+    detail::Recording recording;  ///< Where the calls are recorded.
     std::shared_ptr<SharedSegment>
         memory;  ///< Keeps the areas, if they belong to this group alone.
 
@@ -50,6 +51,7 @@ class RANKMESH_API ShmTransport final : public Transport {
   ShmTransport(Place place, shm::Limits limits);
 
   [[nodiscard]] std::string_view name() const override { return "shm"; }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::shared_memory; }
   [[nodiscard]] bool supports(const Call& call) const override { return engine_.can(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override;
   void run(const Call& call, Waiter& waiter) override;
@@ -59,7 +61,7 @@ class RANKMESH_API ShmTransport final : public Transport {
     if (!engine_.is_idle()) engine_.advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
-    return shm::is_symmetric(call, place_.key()) && engine_.can(call);
+    return engine_.uses_symmetric_memory(call);
   }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks
@@ -71,6 +73,7 @@ class RANKMESH_API ShmTransport final : public Transport {
 
   [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
   void leave(std::string_view why) override { engine_.leave(why); }
+  bool have_all_left() override;
   void stay() override { engine_.stay(); }
   void give_up(const Error& why) override;
   void compare_at_close() override;
@@ -79,6 +82,7 @@ class RANKMESH_API ShmTransport final : public Transport {
  private:
   class Operation;
   void poll(shm::Progress& progress, const Call& call, Waiter& waiter);
+  void poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();
   struct Found {

@@ -126,6 +126,9 @@ enum class Outcome : std::uint8_t {
 struct Algorithm {
   std::string_view name;
   Operation operation;
+  /// Bits of CallDescriptor::kind that the descriptors of its calls have. So a member that carries
+  /// an equal call by another kind of algorithm is found.
+  std::uint64_t forms = 0;
   /// Whether it can carry this call; null means that it carries every call.
   bool (*applies)(const Group& group, const Call& call) = nullptr;
   /// For algorithms that read and write symmetric memory, null for others: whether the buffers of
@@ -148,10 +151,11 @@ struct Algorithm {
   return detail::describe_plain(call, operation);
 }
 
-/// Returns the descriptor of a call in the words of the program, which may have passed another
-/// call (see Call::original).
-[[nodiscard]] inline CallDescriptor descriptor_of(const Call& call) {
-  return detail::describe(call.original != nullptr ? *call.original : call, call.operation);
+/// Returns the descriptor of any call, as this algorithm carries it.
+[[nodiscard]] inline CallDescriptor descriptor_of(const Call& call, const Algorithm& algorithm) {
+  CallDescriptor descriptor = detail::describe_completely(call);
+  descriptor.kind |= algorithm.forms;
+  return descriptor;
 }
 
 // Parts that several algorithms share.

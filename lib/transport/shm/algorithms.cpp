@@ -40,13 +40,4 @@ constexpr std::array<const Algorithm*, operation_count> small_algorithms{
     &reduce_scatter, &gather,    &scatter, &all_to_all,
 };
 
-bool is_symmetric(const Call& call, const void* group) {
-  if (!call.is_plain()) return false;
-  for (const Algorithm* algorithm : choices_of(call.operation)) {
-    if (algorithm == nullptr) return false;
-    if (algorithm->is_symmetric != nullptr && algorithm->is_symmetric(call, group)) return true;
-  }
-  return false;
-}
-
 }  // namespace rankmesh::shm

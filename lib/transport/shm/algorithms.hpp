@@ -24,8 +24,4 @@ extern const std::array<const Algorithm*, operation_count> small_algorithms;
   return algorithms[static_cast<std::size_t>(operation)];
 }
 
-/// Returns whether the buffers of a call lie in symmetric memory of the group, such that an
-/// algorithm exists that carries it without a copy. @param group  one of SymmetricWindow::groups.
-[[nodiscard]] bool is_symmetric(const Call& call, const void* group);
-
 }  // namespace rankmesh::shm

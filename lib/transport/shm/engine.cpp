@@ -18,7 +18,8 @@ const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
 }  // namespace
 
 Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
-               std::size_t slot_bytes, Limits limits, const void* group)
+               std::size_t slot_bytes, Limits limits, const void* group,
+               const detail::Recording& recording)
     : group_{.id = group,
              .areas = {},
              .locals = std::move(locals),
@@ -26,7 +27,10 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
              .size = areas.size(),
              .slot_bytes = slot_bytes,
              .limits = limits,
-             .sources = std::make_unique<const std::byte*[]>(areas.size())} {
+             .sources = std::make_unique<const std::byte*[]>(areas.size())},
+      record_{recording.record},
+      recorded_group_{recording.group | static_cast<std::uint64_t>(record::Carrier::shared_memory)
+                                            << record::format::carrier_shift} {
   for (std::byte* memory : areas) group_.areas.emplace_back(memory);
   finding_ = &group_.areas.front().finding();
   // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
@@ -64,12 +68,9 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   if (uncompared_ != 0) look_back();
   p.call = &call;
   p.algorithm = &algorithm;
-  p.descriptor = descriptor_of(call);
-  // Meetings may precede calls on device memory.
-  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
-    p.descriptor.kind |= CallDescriptor::on_device;
-  if (algorithm.is_symmetric != nullptr) p.descriptor.kind |= CallDescriptor::symmetric;
+  p.descriptor = descriptor_of(call, algorithm);
   p.call_number = ++calls_;
+  p.entry = nullptr;
   p.payload = algorithm.payload(group_, call);
   p.published = p.read = p.seen = 0;
   p.next = nullptr;
@@ -168,11 +169,9 @@ bool Engine::all_have_finished(std::uint64_t step) {
 // Compares the last step with the neighbours that have come to it. A neighbour that has not come
 // yet sees this member's header, which stays until this member has finished the next step.
 void Engine::look_back() {
-#if !defined(__x86_64__)
   // Orders the store of this member's header before the loads below, so that of two neighbours at
-  // least one sees the other. On x86 the lock of every call has done that.
+  // least one sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
   const std::uint64_t step = std::exchange(uncompared_, 0);
   const CallDescriptor& own = group_.areas[group_.self].header(step).call;
   for (const std::size_t distance : {std::size_t{1}, group_.size - 1}) {
@@ -188,6 +187,12 @@ void Engine::leave(std::string_view why) {
   std::memcpy(presence.why, why.data(), size);
   presence.why[size] = 0;
   presence.closed_after.store(calls_ + 1, std::memory_order_release);
+}
+
+bool Engine::have_all_left() const {
+  return std::ranges::all_of(group_.areas, [](const Area& area) {
+    return area.presence().closed_after.load(std::memory_order_acquire) != 0;
+  });
 }
 
 bool Engine::compare_at_close() {

@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "record/detail/recorded_call.hpp"
 #include "transport/shm/algorithm.hpp"
 
 namespace rankmesh::shm {
@@ -50,10 +51,11 @@ struct Progress {
   const Call* call;
   const Algorithm* algorithm;
   CallDescriptor descriptor;
-  std::uint64_t call_number;  ///< number of the call in its group, from 1
-  Payload payload;            ///< of the whole operation
-  std::int64_t piece;         ///< elements (of each block) per step
-  std::uint64_t first;        ///< number of the operation's first step
+  std::uint64_t call_number;     ///< number of the call in its group, from 1
+  record::format::Entry* entry;  ///< of the record, if run_small() has recorded the call; else null
+  Payload payload;               ///< of the whole operation
+  std::int64_t piece;            ///< elements (of each block) per step
+  std::uint64_t first;           ///< number of the operation's first step
   std::uint64_t steps;
   std::uint64_t published;  ///< steps that this member has published
   std::uint64_t read;       ///< steps that this member has finished
@@ -71,11 +73,17 @@ class Engine {
   /// @param self  the place of this member in `areas`.
   /// @param slot_bytes  bytes per slot of an area, a multiple of `line`.
   /// @param group  identifies the group in SymmetricWindow::groups.
+  /// @param recording  where run_small() records calls.
   Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
-         std::size_t slot_bytes, Limits limits, const void* group);
+         std::size_t slot_bytes, Limits limits, const void* group,
+         const detail::Recording& recording = {});
 
   /// Returns whether an algorithm exists for the operation with this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
+  /// Returns whether the call is carried out directly in the members' symmetric memory.
+  [[nodiscard]] bool uses_symmetric_memory(const Call& call) const {
+    return can(call) && choose(call).is_symmetric != nullptr;
+  }
   /// Begins an operation, which runs after those that began before it. The call, its buffers and
   /// `progress` must stay until the operation is complete. It publishes nothing yet: call
   /// advance().
@@ -138,6 +146,8 @@ class Engine {
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves before its time; else empty.
   void leave(std::string_view why);
+  /// Returns whether all members have called leave().
+  [[nodiscard]] bool have_all_left() const;
   /// Takes leave() back.
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);
@@ -169,6 +179,8 @@ class Engine {
   [[gnu::noinline]] void look_back();
 
   Group group_;
+  record::format::Header* record_;  // null if calls are not recorded
+  std::uint64_t recorded_group_;    // see detail::Recording
   Finding* finding_;
   std::uint64_t difference_ = 0;
   std::uint64_t uncompared_ = 0;  // The last step, if not all members were compared in it; or 0.

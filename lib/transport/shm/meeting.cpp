@@ -56,6 +56,7 @@ bool counts_agree(const Group& group, const Step& step) {
 extern constexpr Algorithm meeting{
     .name = "meeting",
     .operation = Operation::barrier,  // no operation of its own: it precedes any of them
+    .forms = CallDescriptor::meeting,
     .payload =
         [](const Group& group, const Call& call) {
           return Payload{detail::call_words(call, static_cast<std::int64_t>(group.size)),

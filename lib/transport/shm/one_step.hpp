@@ -24,19 +24,33 @@ template <const Algorithm& algorithm>
   if ((call.in.window != nullptr || call.out.window != nullptr) &&
       !engine.is_chosen(algorithm, call))
     return Outcome::not_begun;
+  // The caller of a meeting records the call itself.
+  record::format::Header* const record =
+      algorithm.first.agrees == nullptr ? engine.record_ : nullptr;
+  std::uint64_t next_entry = 0;
+  if (record != nullptr) {
+    next_entry = detail::next_of(*record);
+    if (detail::is_sampled(*record, next_entry)) [[unlikely]]
+      return Outcome::not_begun;  // the general path takes the times
+  }
   if (engine.uncompared_ != 0) [[unlikely]] {
     engine.look_back();
     if (engine.difference_ != 0) return Outcome::not_begun;
   }
-  const CallDescriptor descriptor = algorithm.first.agrees != nullptr
-                                        ? descriptor_of(call)  // a meeting serves every operation
-                                        : descriptor_of_plain(call, algorithm.operation);
-  ++engine.calls_;
+  const CallDescriptor descriptor =
+      algorithm.first.agrees != nullptr
+          ? descriptor_of(call, algorithm)  // a meeting serves every operation
+          : descriptor_of_plain(call, algorithm.operation);
+  const std::uint64_t call_number = ++engine.calls_;
+  record::format::Entry* entry = nullptr;
+  if (record != nullptr)
+    entry =
+        &detail::add_entry(*record, next_entry, descriptor, engine.recorded_group_ | call_number);
   engine.next_step_ = number + 1;
   const Phase& phase = algorithm.first;
   const Step step{call,  number, 0,
                   count, bytes,  Area::payload_offset(number, bytes, group.slot_bytes)};
-  engine.publish(phase, step, descriptor, engine.calls_);
+  engine.publish(phase, step, descriptor, call_number);
   std::size_t seen = 0;
   while (!engine.others_have_published(phase, step, descriptor, seen)) {
     if (--looks < 0 || engine.difference_ != 0) {
@@ -44,7 +58,8 @@ template <const Algorithm& algorithm>
       p = Progress{.call = &call,
                    .algorithm = &algorithm,
                    .descriptor = descriptor,
-                   .call_number = engine.calls_,
+                   .call_number = call_number,
+                   .entry = entry,
                    .payload = {count, unit},
                    .piece = count,
                    .first = number,
@@ -63,6 +78,7 @@ template <const Algorithm& algorithm>
     return Outcome::not_begun;
   }
   engine.finish(phase, step);
+  if (entry != nullptr) detail::end_entry(*entry);
   return Outcome::complete;
 }
 

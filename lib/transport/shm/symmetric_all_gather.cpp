@@ -8,6 +8,7 @@ namespace rankmesh::shm {
 extern constexpr Algorithm symmetric_all_gather{
     .name = "symmetric_all_gather",
     .operation = Operation::all_gather,
+    .forms = CallDescriptor::symmetric,
     .is_symmetric = [](const Call& call,
                        const void* group) { return lies_in_window(call.out.window, group); },
     .payload = payload_of_offsets,

@@ -38,6 +38,7 @@ void reduce_share_into_all_outputs(const Group& group, const Step& step) {
 extern constexpr Algorithm symmetric_all_reduce{
     .name = "symmetric_all_reduce",
     .operation = Operation::all_reduce,
+    .forms = CallDescriptor::symmetric,
     .is_symmetric =
         [](const Call& call, const void* group) {
           return lies_in_window(call.in.window, group) && lies_in_window(call.out.window, group);

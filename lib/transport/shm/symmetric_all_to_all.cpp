@@ -8,6 +8,7 @@ namespace rankmesh::shm {
 extern constexpr Algorithm symmetric_all_to_all{
     .name = "symmetric_all_to_all",
     .operation = Operation::all_to_all,
+    .forms = CallDescriptor::symmetric,
     .is_symmetric =
         [](const Call& call, const void* group) {
           return lies_in_window(call.in.window, group) && call.in.data != call.out.data;

@@ -7,6 +7,7 @@ namespace rankmesh::shm {
 extern constexpr Algorithm symmetric_reduce_scatter{
     .name = "symmetric_reduce_scatter",
     .operation = Operation::reduce_scatter,
+    .forms = CallDescriptor::symmetric,
     .is_symmetric = [](const Call& call,
                        const void* group) { return lies_in_window(call.in.window, group); },
     .payload = payload_of_offsets,

@@ -62,6 +62,7 @@ struct alignas(128) BoardSlot {
   std::atomic<std::int64_t> process{0};
   std::atomic<std::uint64_t> start_time{0};
   std::atomic<std::uint64_t> pid_namespace{0};
+  std::array<std::atomic<std::uint64_t>, 2> token{};  ///< See ProcessIdentity.
   alignas(64) PublishedCall call;
   alignas(64) PublishedText wait;    ///< Empty if the rank does not wait.
   PublishedText reason;              ///< Why an exception destroyed the mesh.

@@ -12,6 +12,7 @@
 #include "rankmesh/wait/agreement.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
+#include "record/detail/recorder.hpp"
 #include "wait_context.hpp"
 #include "watchdog.hpp"
 
@@ -30,12 +31,13 @@ class ControlPlane {
         context_{std::make_shared<WaitContext>(std::move(wait_context))},
         comm_{std::move(comm)} {
     monitor.set_context(context_);
+    monitor.answer_in_other_waits();
   }
 
   const RankNames names;
   const Deadline::Duration timeout;  ///< Of rankmesh's own waits.
   WaitMonitor monitor;
-  /// Differs between meshes, with the option `check`; otherwise 0.
+  /// Differs between meshes, and is the same on all ranks. open_mesh() sets it.
   std::uint64_t key_of_mesh = 0;
   std::int64_t queues = 0;  ///< Control queues made so far; they choose the queues' tags.
 
@@ -47,6 +49,9 @@ class ControlPlane {
   void log(LogLevel level, const std::string& message) const { (*context_->log)(level, message); }
   /// The node and the log, for other monitors of the mesh.
   [[nodiscard]] const std::shared_ptr<WaitContext>& context() const { return context_; }
+  /// Adds the record of this rank, or null.
+  void open_record(std::shared_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
+  [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// Adds the board of this rank's node, once the nodes are known, and starts to watch it.
   void open_board(std::shared_ptr<NodeBoard> board, bool has_watchdog) {
     context_->board = std::move(board);
@@ -59,13 +64,20 @@ class ControlPlane {
   }
   /// Tells the other ranks that this rank destroys its mesh. Does nothing after leave().
   void leave_by_destruction(bool is_by_exception) noexcept;
+  /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
+  /// before open_board() and after leave().
+  void leave_by_exception(const std::string& reason) noexcept;
   /// The board of this rank's node. open_mesh() sets it.
   [[nodiscard]] NodeBoard& board() const { return *context_->board; }
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards.
-  void close() { comm_.free(); }
+  void close() {
+    monitor.close();
+    comm_.free();
+  }
 
  private:
   std::shared_ptr<WaitContext> context_;
+  std::shared_ptr<Recorder> recorder_;
   std::unique_ptr<WatchedMesh> watched_;
   mpi::Communicator comm_;
 };

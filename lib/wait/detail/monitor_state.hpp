@@ -6,12 +6,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
+#include "send_and_forget.hpp"
 #include "wait_context.hpp"
 #include "wait_messages.hpp"
 
@@ -32,8 +32,28 @@ struct MonitorState {
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
   std::deque<Verdict> given_up{};  ///< What this rank has given up, in the words for the others.
-  std::string last_failure{};
 
+  /// On a shared communicator: the messages that this rank has sent, per member (empty if none),
+  /// and the number of those that it has received. See WaitMonitor::receive_leftovers().
+  std::vector<int> sent{};
+  int taken = 0;
+
+  /// Sends a message to a member, and does not wait for it.
+  template <class Message>
+  void send(int member, int tag, const Message& message) {
+    if (audience == WaitMonitor::Audience::shared) {
+      sent.resize(static_cast<std::size_t>(comm.size()));
+      ++sent[static_cast<std::size_t>(member)];
+    }
+    send_and_forget(comm, member, tag, message);
+  }
+  /// Receives a message if one has arrived.
+  template <class Message>
+  std::optional<Received<Message>> take(int tag) {
+    auto message = receive<Message>(comm, tag);
+    if (message) ++taken;
+    return message;
+  }
   /// Returns the rank's number in the mesh.
   [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
   /// Returns what the board says about a member; nothing if it is not on this node.
@@ -42,8 +62,9 @@ struct MonitorState {
   /// Answers the questions that have arrived.
   /// @param point  Where this rank waits.
   void answer(const WaitPoint& point);
-  /// Receives verdicts, and throws if one concerns this point.
-  void hear(const WaitPoint& point);
+  /// Receives verdicts, and throws if one concerns this point. Returns the verdict of a member of
+  /// the point that has left, or null: that member may have done its part before.
+  const Verdict* hear(const WaitPoint& point);
   /// Tells all other members that this rank has given up, and remembers it.
   /// @param why      The message for members that come later.
   /// @param finding  The message and the missing ranks for members that wait at the same point.
@@ -51,10 +72,11 @@ struct MonitorState {
             const std::vector<int>& present);
   /// Forgets that this rank has given up the point, because it waits there again.
   void come_back(const WaitPoint& point);
+  /// Throws the verdict as the end of the wait at this point.
+  [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
 
  private:
   void remember(const Received<Verdict>& received);
-  [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
 };
 
 }  // namespace rankmesh::detail

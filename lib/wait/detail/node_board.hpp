@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/detail/process_identity.hpp"
 #include "board_slot.hpp"
-#include "process_identity.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/export.hpp"
+#include "record/detail/recorder.hpp"
 
 namespace rankmesh::detail {
 
@@ -36,8 +37,7 @@ struct RankActivity {
   Kind kind = Kind::silent;
   std::uint64_t key = 0;  ///< Of the wait point, if it waits.
   std::string text{};
-  double seconds = 0;       ///< For how long it has been there; 0 if it is not known.
-  bool is_running = false;  ///< Whether the system says that it runs; only for `outside`.
+  double seconds = 0;  ///< For how long it has been there; 0 if it is not known.
 };
 
 /// What the ranks of a deadlock throw, and when.
@@ -63,8 +63,9 @@ class RANKMESH_API NodeBoard {
   /// @param descriptor  A file behind the memory, opened by this process. The board closes it. -1
   ///                    if there is none; then the rank has no lock.
   /// @param ranks       The ranks of the mesh that have slots, in ascending order.
+  /// @param recorder    Also gets what this rank publishes; may be null.
   NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor, std::vector<Rank> ranks,
-            Rank self);
+            Rank self, std::shared_ptr<Recorder> recorder = nullptr);
   ~NodeBoard();
   NodeBoard(const NodeBoard&) = delete;
   NodeBoard& operator=(const NodeBoard&) = delete;
@@ -139,6 +140,7 @@ class RANKMESH_API NodeBoard {
   ProcessIdentity identity_ = ProcessIdentity::own();
   PublishedCall* own_call_;
   std::size_t own_slot_;
+  std::shared_ptr<Recorder> recorder_;
   std::mutex mutex_;  // of the wait that is published, and of the labels
   std::uint64_t published_ = 0;
   std::uint64_t last_number_ = 0;

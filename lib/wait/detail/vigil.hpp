@@ -42,6 +42,7 @@ class Vigil {
   void begin();
   void ask(Seconds grace);
   void receive_answers();
+  void hear();
   [[nodiscard]] bool is_answered() const;
   void look_for_failures();
   void look_for_deadlock();
@@ -64,8 +65,9 @@ class Vigil {
   std::optional<Inquiry> inquiry_;
   std::vector<int> local_;  ///< Members on this node.
   std::size_t next_local_ = 0;
-  std::int64_t next_check_ = 0;  ///< For members that have failed.
-  std::optional<int> failed_;    ///< A member that has failed, at the last check.
+  std::int64_t next_check_ = 0;            ///< For members that have failed.
+  std::optional<int> failed_;              ///< A member that has failed, at the last check.
+  std::optional<Deadline> departure_end_;  ///< A member on another node has left; see hear().
   std::optional<DeadlockWatch> deadlock_watch_;
   std::int64_t next_deadlock_check_ = 0;
   std::optional<Deadlock> deadlock_;

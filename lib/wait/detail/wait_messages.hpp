@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -77,11 +77,6 @@ struct Verdict {
     return {missing, missing + std::min<std::int64_t>(missing_count, max_missing)};
   }
 };
-
-template <std::size_t size>
-void copy_text(char (&to)[size], const std::string& text) {
-  std::memcpy(to, text.data(), std::min(text.size(), size - 1));
-}
 
 inline Note note_of(const WaitPoint& point, std::uint64_t number) {
   Note note;

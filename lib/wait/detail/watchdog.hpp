@@ -21,7 +21,8 @@ struct WatchedBoard;
 /// The thread calls no function of MPI. It wakes up four times per second. It reports a rank of
 /// this process that is in one call of MPI for longer than the stall time, and the rank after this
 /// one on the node if its process has ended. All signals are blocked in the thread. A child process
-/// after fork() has no watchdog.
+/// after fork() has no watchdog. If the thread cannot start, the log gets a warning, and this
+/// object does nothing.
 class RANKMESH_API WatchedMesh {
  public:
   WatchedMesh(const WaitContext& context, const RankNames& names);
@@ -31,7 +32,7 @@ class RANKMESH_API WatchedMesh {
 
  private:
   pid_t process_;
-  std::shared_ptr<Watchdog> watchdog_;
+  std::shared_ptr<Watchdog> watchdog_;  ///< Null if its thread could not start.
   std::shared_ptr<WatchedBoard> board_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <ranges>
 #include <type_traits>
 
@@ -80,14 +81,18 @@ Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
-/// Returns the memory as a buffer of bytes.
+/// Returns the memory as a buffer of bytes. A range whose bytes would overflow becomes a buffer
+/// that is larger than any that a coordinator accepts.
 template <class M>
 auto bytes_of(M& values) {
   auto* data = std::ranges::data(values);
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  const auto count = static_cast<std::uint64_t>(std::ranges::size(values));
+  const bool overflows = count > static_cast<std::uint64_t>(largest) / sizeof(*data);
   using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>,
                                   const std::byte, std::byte>;
   return BasicBuffer<Byte>{reinterpret_cast<Byte*>(data),
-                           static_cast<std::int64_t>(std::ranges::size(values) * sizeof(*data))};
+                           overflows ? largest : static_cast<std::int64_t>(count * sizeof(*data))};
 }
 
 /// Returns the call of a user's reduction. The counts of its buffers are in bytes.

@@ -2,29 +2,26 @@
 // Which process a rank is, and what the system says about it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "process_stat.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 
 /// Identifies a process on its node. A process id alone does not: containers number their processes
-/// themselves, and ids are used again.
-struct ProcessIdentity {
+/// themselves, and ids are used again. Where /proc belongs to another process namespace, only the
+/// random numbers differ.
+struct RANKMESH_API ProcessIdentity {
   std::int64_t process = 0;
-  std::uint64_t start_time = 0;     ///< Field 22 of /proc/PID/stat.
-  std::uint64_t pid_namespace = 0;  ///< The inode of /proc/self/ns/pid; 0 if it is not known.
+  std::uint64_t start_time = 0;          ///< Field 22 of /proc/PID/stat.
+  std::uint64_t pid_namespace = 0;       ///< The inode of /proc/self/ns/pid; 0 if it is not known.
+  std::array<std::uint64_t, 2> token{};  ///< Random numbers of the process.
 
   /// Returns the identity of the calling process.
   static ProcessIdentity own();
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
-};
-
-/// What the system says about a process.
-enum class ProcessState : std::uint8_t {
-  unknown,   ///< It is in another process namespace, or /proc cannot be read.
-  running,   ///< It runs, or is ready to run.
-  sleeping,  ///< It sleeps, or waits for a device.
-  stopped,   ///< A signal or a debugger has stopped it.
-  ended,     ///< It has ended.
 };
 
 /// Returns the state of a process. Only a process of the caller's own process namespace whose id

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the launcher's environment says about the size of the job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// Reads an environment variable. The result is empty if the variable is not set.
+using VariableReader = std::function<std::optional<std::string>(const char* name)>;
+
+/// A launcher that does not fit the MPI library of the program. Such a launcher starts several
+/// processes, but each of them is alone in its MPI world.
+struct LauncherMismatch {
+  std::string message;  ///< What is wrong, with the variable that says so.
+  std::string hint;     ///< How to start the program instead.
+};
+
+/// Compares the size of the MPI world with what the launcher says in the environment. Returns a
+/// mismatch if the world has one rank although the launcher started several processes. Local.
+///
+/// The variables of launchers that start ranks directly (OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMIX_SIZE,
+/// PMIX_RANK) are examined first. SLURM_STEP_NUM_TASKS counts only if none of those
+/// gives a size: if mpirun starts its own daemons with srun, the ranks inherit this variable from
+/// the daemons.
+/// @param world_size   The number of ranks in MPI_COMM_WORLD.
+/// @param mpi_library  The text of MPI_Get_library_version(), from which the hint names a launcher;
+///                     may be empty.
+RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
+                                                               std::string_view mpi_library,
+                                                               const VariableReader& read);
+/// The same for the environment with which this process was started. Later changes do not count,
+/// because MPI_Init sets variables of a launcher in a process that it takes for a single one.
+RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
+                                                               std::string_view mpi_library);
+
+/// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
+/// 4.0.2".
+/// @param mpi_library  The text of MPI_Get_library_version().
+RANKMESH_API std::string short_mpi_name(std::string_view mpi_library);
+
+/// Returns whether a launcher started this process as one of the processes of a job. Local.
+RANKMESH_API bool is_launched();
+/// Returns the number that the launcher gave to this process, or nothing if there is no launcher.
+/// Local.
+RANKMESH_API std::optional<std::int64_t> launcher_rank();
+
+}  // namespace rankmesh

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a job did between two readings of their records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/record/record.hpp"
+
+namespace rankmesh::record {
+
+/// How often a rank was the last member to come to a collective.
+struct Lateness {
+  std::int64_t times = 0;
+  Time caused = 0;  ///< The time that the other members waited for the rank, added up.
+};
+
+/// What the ranks of one family did. The members of all its groups are added up.
+struct FamilyActivity {
+  std::string name;
+  std::int64_t ranks = 0;  ///< How many ranks have a group of this family.
+  double calls = 0;        ///< The calls that these ranks made.
+  double bytes = 0;        ///< The bytes of the largest buffer of each call, added up.
+  /// Whether a record lost calls because more than 4,096 were made. Then `calls` and `bytes` assume
+  /// that the lost calls were like those that are left.
+  bool is_extrapolated = false;
+  Time waited = 0;    ///< The time that the ranks were inside blocking calls, added up.
+  Time observed = 0;  ///< The time that the records cover, added up over the ranks.
+
+  std::map<std::size_t, Lateness> last;  ///< By the index of the record.
+  std::int64_t decided = 0;              ///< Collectives whose last member is known.
+  std::int64_t undecided = 0;  ///< Collectives in which members waited for one of several.
+
+  [[nodiscard]] double calls_per_second() const { return per_second(calls); }
+  [[nodiscard]] double bytes_per_second() const { return per_second(bytes); }
+  /// Returns the share of its time that a rank of the family waited, from 0 to 1.
+  [[nodiscard]] double waited_share() const {
+    return observed == 0 ? 0 : static_cast<double>(waited) / static_cast<double>(observed);
+  }
+  /// Returns the index of the record of the rank that was last most often; if several were equally
+  /// often last, of the one for which the others waited longest.
+  [[nodiscard]] RANKMESH_API std::optional<std::size_t> most_often_last() const;
+
+  /// The time between the two readings, added up over the ranks.
+  Time elapsed = 0;
+
+ private:
+  [[nodiscard]] double per_second(double figure) const {
+    return elapsed == 0 ? 0
+                        : figure * 1e9 / static_cast<double>(elapsed) * static_cast<double>(ranks);
+  }
+};
+
+/// What a job did between two readings of its records.
+struct JobActivity {
+  double seconds = 0;                    ///< Between the readings, the mean over the ranks.
+  std::vector<FamilyActivity> families;  ///< In the order of their names.
+};
+
+/// Returns what the ranks did between two readings. A rank counts if both readings have its record.
+///
+/// **Calls and bytes** are exact while a record has all calls of the interval.
+///
+/// **Waiting** is known for calls with times only: those that left the fast path, and those that
+/// MPI carries. A call without times did not wait, so what is missing is short. Times include the
+/// transfer of the data. Asynchronous calls and calls on devices do not block and are left out;
+/// the time inside Work::wait() is not recorded.
+///
+/// **The last member** of a collective is known in two cases, if the collective synchronises its
+/// members (see synchronises()) and all their records have it:
+/// - All members have a begin. The last one is the one with the latest begin, unless another begin
+///   is as late within the errors of both nodes' clocks.
+/// - All members but one waited. Then the one without times is the last.
+/// If several members did not wait, the last of these is not known. Without
+/// Record::has_all_times, the times of every 64th call of a rank are taken in any case, so they do
+/// not prove that the rank waited there. Such collectives count as undecided if a member waited.
+/// Collectives in which nobody waited do not count at all. Therefore the figures say who is last
+/// where it costs time, and not how often in all calls.
+///
+/// For C calls this takes O(C log C) time and O(C) memory.
+[[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,
+                                                        std::span<const Record> now);
+
+}  // namespace rankmesh::record

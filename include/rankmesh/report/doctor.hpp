@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Compares the facts of all ranks of a job and says what is wrong.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/report/document.hpp"
+#include "rankmesh/report/rank_facts.hpp"
+
+namespace rankmesh::report {
+
+enum class Severity : std::uint8_t {
+  error,    ///< The job fails, hangs or computes with the wrong ranks.
+  warning,  ///< The job may fail or be slow.
+  note,     ///< Worth knowing; nothing has to be done.
+};
+/// Returns "error", "warning" or "note".
+[[nodiscard]] RANKMESH_API std::string_view to_string(Severity severity);
+
+/// Something that a rule has found.
+struct Finding {
+  std::string id;  ///< The id of the rule.
+  Severity severity = Severity::warning;
+  std::vector<std::int64_t> ranks;  ///< In ascending order. Empty: the finding concerns the job.
+  std::string what;                 ///< What is wrong.
+  std::string why;                  ///< Why it matters.
+  std::string fix;                  ///< How to fix it.
+};
+
+/// What the rules examine.
+struct Examination {
+  std::span<const RankFacts> ranks;  ///< In the order of the ranks. There is at least one.
+  const MeshPlan* plan = nullptr;    ///< The mesh of the job, or null.
+};
+
+/// A rule of doctor.
+struct Rule {
+  std::string_view id;
+  Severity severity;
+  std::string_view what;  ///< What the rule looks for, as in docs/doctor.md.
+  std::vector<Finding> (*check)(const Rule& rule, const Examination& job);
+};
+/// Returns all rules, in the order in which their findings are reported.
+[[nodiscard]] RANKMESH_API std::span<const Rule> doctor_rules();
+
+/// Applies all rules. Errors come first, then warnings, then notes.
+[[nodiscard]] RANKMESH_API std::vector<Finding> examine(const Examination& job);
+
+/// Reports the findings and the nodes of the job, with the schema `rankmesh.doctor/1`. The table
+/// has a row for each finding.
+/// @param in_job  False if the facts are those of one process outside of a job; the report says so.
+[[nodiscard]] RANKMESH_API Document doctor(const Examination& job,
+                                           const std::vector<Finding>& findings, bool in_job);
+
+/// Returns whether the findings contain an error or a warning. Then meshinfo ends with status 1.
+[[nodiscard]] RANKMESH_API bool has_trouble(const std::vector<Finding>& findings);
+
+}  // namespace rankmesh::report

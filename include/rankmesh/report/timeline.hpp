@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Draws records as a timeline, with one row per rank.
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/record/record.hpp"
+
+namespace rankmesh::report {
+
+/// Writes the records of one mesh as JSON in the Trace Event Format, which https://ui.perfetto.dev
+/// and chrome://tracing open.
+///
+/// - Every node is a process and every rank is a thread, sorted by coordinates. Asynchronous calls
+///   overlap, so they have threads of their own below that of their rank.
+/// - Every call is a complete event, whose arguments are its number, group, members, count, bytes,
+///   type, carrier and state. A call that is not over ends when the record was read, and its name
+///   says so.
+/// - Calls whose times were not recorded lie between their neighbours; their argument `time` is
+///   `estimated`, and otherwise `recorded`.
+/// - Marks are instant events.
+/// - Flow events lead from the last member of a collective to the others, and from sends to
+///   receives. They end in an event inside the call, which begins when the wait was over.
+///
+/// Times are in microseconds since the first event; `otherData` has the date of the opening of the
+/// mesh. The times of the events of a thread ascend. For C calls this takes O(C log C) time and
+/// O(C) memory; the text is written event by event.
+/// @param records  of one mesh, preferably after record::align().
+RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::Record> records);
+
+/// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
+/// other program than a browser. The page shows the rows of the ranks with zoom and search, what
+/// each rank is in, and the calls of the other members of a selected call.
+///
+/// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
+/// and O(C) memory.
+/// @param records    of one mesh, preferably after record::align().
+/// @param diagnosis  sentences for the top of the page.
+RANKMESH_API void write_html(std::ostream& out, std::span<const record::Record> records,
+                             std::span<const std::string> diagnosis = {});
+
+}  // namespace rankmesh::report

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/base/launcher.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/settings.hpp"
+
+namespace rankmesh {
+namespace {
+
+constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
+constexpr const char* rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+constexpr const char* slurm_size = "SLURM_STEP_NUM_TASKS";
+constexpr const char* slurm_rank = "SLURM_PROCID";
+
+std::optional<std::int64_t> number(const VariableReader& read, const char* name) {
+  const auto text = read(name);
+  std::int64_t value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+// The number of processes that the launcher started, at least, and the variable that says so.
+struct Claim {
+  const char* variable = nullptr;
+  std::int64_t processes = 0;
+};
+
+// The smallest size that a launcher of ranks gives: a launcher inside another one inherits the
+// variables of the outer one, and its own number is the true one.
+std::optional<Claim> claim_of_rank_launcher(const VariableReader& read) {
+  std::optional<Claim> claim;
+  for (const char* name : size_variables)
+    if (const auto size = number(read, name); size && (!claim || *size < claim->processes))
+      claim = Claim{name, *size};
+  if (claim) return claim;
+  if (const auto rank = number(read, "PMIX_RANK"); rank && *rank > 0)
+    return Claim{"PMIX_RANK", *rank + 1};
+  return std::nullopt;
+}
+
+std::optional<Claim> claim_of(const VariableReader& read) {
+  if (const auto claim = claim_of_rank_launcher(read)) return claim;
+  if (const auto tasks = number(read, slurm_size)) return Claim{slurm_size, *tasks};
+  return std::nullopt;
+}
+
+std::string message_of(const Claim& claim) {
+  if (std::string_view{claim.variable} == "PMIX_RANK")
+    return fmt::format(
+        "the MPI world has 1 rank, although the launcher started more: PMIX_RANK={} is set",
+        claim.processes - 1);
+  return fmt::format("the MPI world has 1 rank, although the launcher started {}: {}={} is set",
+                     claim.processes, claim.variable, claim.processes);
+}
+
+std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
+  const std::string name = short_mpi_name(mpi_library);
+  const std::string own =
+      name.empty() ? std::string{"the mpirun of the MPI library that the program is linked with"}
+                   : fmt::format("the mpirun of {}, with which the program is linked", name);
+  if (!read(slurm_size) && !read(slurm_rank)) return "start the program with " + own;
+  const bool is_open_mpi = mpi_library.starts_with("Open MPI");
+  return fmt::format(
+      "start the program with srun --mpi=pmix{} (srun --mpi=list prints what this Slurm offers), "
+      "or with {}",
+      is_open_mpi || mpi_library.empty() ? "" : " or srun --mpi=pmi2", own);
+}
+
+// Reads the environment with which the process was started: Open MPI sets the variables of a
+// launcher itself if it initialises a process that is alone. Variables that are set to an empty
+// text count as not set.
+std::optional<std::string> own_variable(const char* name) {
+  static const std::string start = [] {
+    std::ifstream file{"/proc/self/environ", std::ios::binary};
+    return std::string{std::istreambuf_iterator<char>{file}, {}};
+  }();
+  if (start.empty()) return environment_variable(name);
+  const std::string key = std::string{name} + '=';
+  for (std::size_t at = 0; at < start.size(); at = start.find('\0', at) + 1) {
+    const std::string_view entry{start.c_str() + at};
+    if (entry.starts_with(key) && entry.size() > key.size())
+      return std::string{entry.substr(key.size())};
+    if (start.find('\0', at) == std::string::npos) break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string short_mpi_name(std::string_view mpi_library) {
+  constexpr std::string_view mpich = "MPICH Version:";
+  std::string_view text = mpi_library.substr(0, mpi_library.find_first_of(",\n"));
+  if (!text.starts_with(mpich)) return std::string{text};
+  text.remove_prefix(mpich.size());
+  const auto number = text.find_first_not_of(" \t");
+  return "MPICH " + std::string{number == std::string_view::npos ? "" : text.substr(number)};
+}
+
+std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
+                                                  std::string_view mpi_library,
+                                                  const VariableReader& read) {
+  if (world_size != 1) return std::nullopt;
+  const auto claim = claim_of(read);
+  if (!claim || claim->processes <= 1) return std::nullopt;
+  return LauncherMismatch{message_of(*claim), hint_for(read, mpi_library)};
+}
+
+std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
+                                                  std::string_view mpi_library) {
+  return launcher_mismatch(world_size, mpi_library, own_variable);
+}
+
+// SLURM_PROCID alone proves nothing, because batch scripts have it too. An interactive shell of
+// Slurm is a step of one task.
+bool is_launched() {
+  for (const char* name : rank_variables)
+    if (own_variable(name)) return true;
+  const auto tasks = number(own_variable, slurm_size);
+  return tasks && *tasks > 1 && own_variable(slurm_rank);
+}
+
+std::optional<std::int64_t> launcher_rank() {
+  if (!is_launched()) return std::nullopt;
+  for (const char* name : rank_variables)
+    if (const auto rank = number(own_variable, name)) return rank;
+  return number(own_variable, slurm_rank);
+}
+
+}  // namespace rankmesh

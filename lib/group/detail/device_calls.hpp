@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls on device memory whose end is recorded.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "rankmesh/transport/transport.hpp"
+#include "record/detail/recorded_call.hpp"
+
+namespace rankmesh::detail {
+
+/// Notes in the record of this rank when the device has finished a call. The host looks at later
+/// device calls and whenever it makes progress, so the time of the end is at most too late.
+class DeviceCalls {
+ public:
+  /// @param end  Is complete when the device has finished; null if the call was captured into a
+  ///             CUDA graph.
+  void follow(RecordedCall call, std::unique_ptr<Pending> end);
+  /// Looks at the calls in the order in which they were made. An error ends the call's entry as
+  /// failed; the program learns of it by its next call.
+  void look() noexcept;
+  /// Forgets the calls, before the device is released. Calls that have not ended count as failed.
+  void clear() noexcept { calls_.clear(); }
+
+ private:
+  std::deque<std::pair<RecordedCall, std::unique_ptr<Pending>>> calls_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/launcher_hint.hpp"
+
+#include <atomic>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/launcher.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::optional<LauncherMismatch> mismatch_of_world() {
+  int ranks = 0;
+  mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
+  if (ranks != 1) return std::nullopt;
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  mpi::check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  return launcher_mismatch(ranks, {library, static_cast<std::size_t>(length)});
+}
+
+}  // namespace
+
+MeshPlan plan_with_hint(const MeshSpec& spec, int ranks) {
+  try {
+    return spec.plan(ranks);
+  } catch (const SpecError& error) {
+    const auto mismatch = mismatch_of_world();
+    if (!mismatch) throw;
+    throw SpecError{fmt::format("{}; {}", error.message(), mismatch->message), mismatch->hint,
+                    error.position()};
+  }
+}
+
+void warn_of_launcher(const ControlPlane& control) {
+  const auto mismatch = mismatch_of_world();
+  if (!mismatch) return;
+  const std::string text = fmt::format("{}; {}", mismatch->message, mismatch->hint);
+  static std::atomic_flag is_reported;  // once, however many meshes the program opens
+  if (launcher_rank().value_or(0) == 0 && !is_reported.test_and_set())
+    control.context()->log->report(text);
+  else
+    control.log(LogLevel::warning, text);
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/open_record.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/detail/process_identity.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr int clock_tag = 1;  // nothing else is sent on the communicator at this time
+constexpr int round_trips = 16;
+
+std::string host_name() {
+  std::array<char, 128> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
+  return name.data();
+}
+
+// What to add to the clock of this node to get that of rank 0, and how wrong it may be.
+struct ClockDifference {
+  std::int64_t offset = 0;
+  std::int64_t error = 0;
+};
+
+ClockDifference ask_rank_0(MPI_Comm comm) {
+  ClockDifference best{.error = std::numeric_limits<std::int64_t>::max()};
+  for (int i = 0; i < round_trips; ++i) {
+    const std::int64_t before = monotonic_nanoseconds();
+    std::int64_t theirs = 0;
+    mpi::check(MPI_Sendrecv(&before, 1, MPI_INT64_T, 0, clock_tag, &theirs, 1, MPI_INT64_T, 0,
+                            clock_tag, comm, MPI_STATUS_IGNORE),
+               "MPI_Sendrecv");
+    const std::int64_t half = (monotonic_nanoseconds() - before + 1) / 2;
+    if (half < best.error) best = {theirs - (before + half), half};
+  }
+  return best;
+}
+
+void answer(MPI_Comm comm, int leader) {
+  for (int i = 0; i < round_trips; ++i) {
+    std::int64_t time = 0;
+    mpi::check(MPI_Recv(&time, 1, MPI_INT64_T, leader, clock_tag, comm, MPI_STATUS_IGNORE),
+               "MPI_Recv");
+    time = monotonic_nanoseconds();
+    mpi::check(MPI_Send(&time, 1, MPI_INT64_T, leader, clock_tag, comm), "MPI_Send");
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPlan& plan,
+                                      const std::string& description, const Settings& settings) {
+  if (settings.record == "off") return nullptr;
+  const ProcessIdentity process = ProcessIdentity::own();
+  const Recorder::Facts facts{.mesh_key = control.key_of_mesh,
+                              .world_size = plan.world_size(),
+                              .rank = control.rank(),
+                              .mesh = description,
+                              .coordinates = plan.describe(control.rank()),
+                              .host = host_name(),
+                              .process_start = process.start_time,
+                              .process_namespace = process.pid_namespace};
+  try {
+    return std::make_shared<Recorder>(facts, settings.record,
+                                      settings.record_times.value_or(false));
+  } catch (const Error& error) {
+    control.log(LogLevel::warning, fmt::format("rank {} keeps no record of its calls: {}",
+                                               control.rank().value(), error.message()));
+    return nullptr;
+  }
+}
+
+void relate_clocks(const ControlPlane& control, const Placement& placement, const mpi::Node& node) {
+  const std::shared_ptr<Recorder>& recorder = control.recorder();
+  const std::int32_t own_node = placement.node(control.rank());
+  ClockDifference difference;
+  if (placement.node_count() > 1) {
+    MPI_Comm comm = control.comm().native();
+    if (control.rank() == Rank{0})
+      for (std::int64_t r = 1; r < placement.world_size(); ++r) {
+        if (placement.local_rank(r) == 0) answer(comm, static_cast<int>(r));
+      }
+    else if (placement.local_rank(control.rank()) == 0)
+      difference = ask_rank_0(comm);
+    std::int64_t values[2] = {difference.offset, difference.error};
+    mpi::check(MPI_Bcast(values, 2, MPI_INT64_T, 0, node.comm.view().native()), "MPI_Bcast");
+    difference = {values[0], values[1]};
+  }
+  if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
+}
+
+Recordings recordings_of(const ControlPlane& control, const GroupDescription& group,
+                         bool has_devices) {
+  const auto add = [&](const std::string& identity) {
+    return Recorder::recording_of(control.recorder(), identity, group.names, group.ranks);
+  };
+  Recordings recordings{.host = add(group.identity)};
+  if (has_devices) recordings.device = add(group.identity + "|device");
+  return recordings;
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/findings.hpp"
+#include "detail/sentences.hpp"
+
+namespace rankmesh::record::detail {
+namespace {
+
+constexpr std::size_t most_steps = 16;  // of a chain
+
+// Ranks that wait for nobody and do the same.
+struct Roots {
+  std::vector<std::size_t> nodes;
+  WaitGraph::Waiters waiters;
+};
+
+// Why a rank is in a call for which it waits for nobody; else empty.
+std::string_view reason_text(const Evidence& evidence, std::size_t node) {
+  const Call* const call = blocked_call(evidence, node);
+  if (evidence.graph.nodes[node].differs) return "; this call differs from those of other members";
+  if (call == nullptr || evidence.graph.is_halted(node)) return "";
+  return is_point_to_point(call->descriptor.operation())
+             ? "; the other end of this message has been called too"
+             : "; nobody is missing in this call";
+}
+
+// What a rank does that waits for nobody.
+std::string root_text(const Evidence& evidence, std::size_t node) {
+  return doing(evidence.job.record(node), blocked_call(evidence, node)) +
+         std::string{reason_text(evidence, node)};
+}
+
+// The nodes for which others wait, and which themselves wait for nobody.
+std::vector<std::size_t> all_roots(const Evidence& evidence, const std::vector<Circle>& in_circle) {
+  const WaitGraph& graph = evidence.graph;
+  std::vector<bool> is_needed(graph.nodes.size());
+  std::vector<bool> is_known(graph.points.size());
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const NodeState& state = graph.nodes[node];
+    if (state.point == none || state.is_old || is_known[state.point]) continue;
+    is_known[state.point] = true;
+    for (const auto* const list :
+         {&graph.points[state.point].needed(), &graph.points[state.point].halted})
+      for (const std::size_t needed : *list) is_needed[needed] = true;
+  }
+  std::vector<std::size_t> roots;
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    if (!is_needed[node] || in_circle[node] != Circle::no) continue;
+    const NodeState& state = graph.nodes[node];
+    const bool waits_for_nobody =
+        state.point == none || state.is_old ||
+        (graph.points[state.point].no_records.empty() && graph.needed_by(node).empty());
+    if (waits_for_nobody || graph.is_halted(node)) roots.push_back(node);
+  }
+  return roots;
+}
+
+Finding::Severity severity_of(const Evidence& evidence, std::size_t root) {
+  using enum Finding::Severity;
+  const Record& record = evidence.job.record(root);
+  if (record.presence != Presence::open) return error;
+  if (evidence.graph.is_halted(root)) return record.process == Process::ended ? error : warning;
+  return evidence.graph.nodes[root].differs ? error : note;
+}
+
+bool needs_all(const Evidence& evidence, std::size_t node) {
+  const NodeState& state = evidence.graph.nodes[node];
+  return state.is_certain || !evidence.graph.points[state.point].halted.empty();
+}
+
+// `ranks 0 and 1 wait for rank 2 in tp.barrier(), call 4`, for each call in which ranks wait for
+// the roots without other ranks between them. Sets `direct` to their number.
+std::string direct_text(const Evidence& evidence, const Roots& roots, std::size_t& direct) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::size_t>> by_call;
+  for (direct = 0; direct < roots.waiters.nodes.size(); ++direct) {
+    if (!std::ranges::binary_search(roots.nodes, roots.waiters.next[direct])) break;
+    const std::string text = wait_text(evidence, roots.waiters.nodes[direct]);
+    const auto [at, is_new] = by_call.try_emplace(text);
+    if (is_new) order.push_back(text);
+    at->second.push_back(roots.waiters.nodes[direct]);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& text : order) {
+    std::vector<std::size_t>& nodes = by_call.at(text);
+    std::ranges::sort(nodes);
+    parts.push_back(fmt::format("{} {} for {} in {}", name_ranks(evidence.job, nodes),
+                                !needs_all(evidence, nodes.front()) ? "may wait"
+                                : nodes.size() == 1                 ? "waits"
+                                                                    : "wait",
+                                name_ranks(evidence.job, roots.nodes), text));
+    if (parts.size() == 3 && order.size() > 3) {
+      parts.push_back(fmt::format("other ranks wait for them in {} other calls", order.size() - 3));
+      break;
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// The chain from the rank that is farthest away from the roots.
+std::vector<Step> longest_chain(const Evidence& evidence, const Roots& roots) {
+  const Job& job = evidence.job;
+  std::map<std::size_t, std::size_t> next;
+  for (std::size_t i = 0; i < roots.waiters.nodes.size(); ++i)
+    next[roots.waiters.nodes[i]] = roots.waiters.next[i];
+  std::vector<Step> steps;
+  std::size_t node = roots.waiters.nodes.back();
+  for (; next.contains(node); node = next.at(node)) {
+    if (steps.size() < most_steps)
+      steps.push_back({ranks_of(job, {&node, 1}), wait_text(evidence, node),
+                       ranks_of(job, {&next.at(node), 1})});
+  }
+  steps.push_back({ranks_of(job, {&node, 1}), root_text(evidence, node), {}});
+  return steps;
+}
+
+std::string indirect_text(const Evidence& evidence, const Roots& roots, std::size_t direct) {
+  std::vector<std::size_t> nodes{roots.waiters.nodes.begin() + static_cast<std::ptrdiff_t>(direct),
+                                 roots.waiters.nodes.end()};
+  if (nodes.empty()) return "";
+  const std::size_t first = nodes.front();
+  const std::size_t next = roots.waiters.next[direct];
+  const std::string example =
+      fmt::format("{} {} for {} in {}", name_ranks(evidence.job, {&first, 1}),
+                  needs_all(evidence, first) ? "waits" : "may wait",
+                  name_ranks(evidence.job, {&next, 1}), wait_text(evidence, first));
+  if (nodes.size() == 1) return fmt::format(" In turn, {}.", example);
+  std::ranges::sort(nodes);
+  return fmt::format(" In turn, {} wait for those that wait, for example {}.",
+                     name_ranks(evidence.job, nodes), example);
+}
+
+// For ranks that have closed the mesh: how many calls they have made in the group in which others
+// wait for them.
+std::string numbers_text(const Evidence& evidence, const Roots& roots) {
+  const std::size_t waiter = roots.waiters.nodes.front();
+  const std::size_t root = roots.waiters.next.front();
+  const Call* const call = blocked_call(evidence, waiter);
+  if (call == nullptr || call->number == 0) return "";
+  const Member* const member = evidence.job.member(evidence.job.group_of(waiter, *call), root);
+  if (member == nullptr || !member->last()) return "";
+  return fmt::format(" {} made {} in this group of {}, {} has made {}.",
+                     capital(name_ranks(evidence.job, {&root, 1})),
+                     count_text(*member->last(), "call"),
+                     group_name(evidence.job.record(waiter), *call),
+                     name_ranks(evidence.job, {&waiter, 1}), call->number);
+}
+
+Finding chain_finding(const Evidence& evidence, Roots& roots) {
+  const Job& job = evidence.job;
+  const Record& record = job.record(roots.nodes.front());
+  const bool is_closed = record.presence == Presence::closed;
+  Finding finding{.kind = is_closed ? Finding::Kind::missing_call : Finding::Kind::waits,
+                  .severity = severity_of(evidence, roots.nodes.front())};
+  std::size_t direct = 0;
+  finding.text = capital(direct_text(evidence, roots, direct));
+  const bool is_in_call = evidence.graph.nodes[roots.nodes.front()].activity != Activity::outside;
+  finding.text += fmt::format(
+      "; {} {}{}{}{}.", name_ranks(job, roots.nodes),
+      doing(record, blocked_call(evidence, roots.nodes.front()), roots.nodes.size() > 1),
+      since_text(job, roots.nodes, is_in_call), mark_text(job, roots.nodes),
+      reason_text(evidence, roots.nodes.front()));
+  if (is_closed) finding.text += numbers_text(evidence, roots);
+  finding.text += indirect_text(evidence, roots, direct);
+  finding.steps = longest_chain(evidence, roots);
+  std::vector<std::size_t> waiting = roots.waiters.nodes;
+  std::ranges::sort(waiting);
+  finding.ranks = ranks_of(job, roots.nodes);
+  finding.waiting = ranks_of(job, waiting);
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> chains_of_waits(const Evidence& evidence,
+                                     const std::vector<Circle>& in_circle) {
+  std::map<std::string, Roots> by_text;
+  for (const std::size_t node : all_roots(evidence, in_circle))
+    by_text[root_text(evidence, node)].nodes.push_back(node);
+  std::vector<Roots*> order;
+  for (auto& [text, roots] : by_text) order.push_back(&roots);
+  std::ranges::sort(order, [&](const Roots* a, const Roots* b) {
+    return std::pair{severity_of(evidence, a->nodes.front()), a->nodes.front()} <
+           std::pair{severity_of(evidence, b->nodes.front()), b->nodes.front()};
+  });
+  std::vector<Finding> findings;
+  for (Roots* const roots : order) {
+    // The rest is only counted.
+    if (findings.size() >= most_findings) {
+      findings.emplace_back();
+      continue;
+    }
+    roots->waiters = evidence.graph.waiters_of(roots->nodes);
+    // Roots that wait for each other because all of them are halted need nobody else.
+    if (!roots->waiters.nodes.empty()) findings.push_back(chain_finding(evidence, *roots));
+  }
+  return findings;
+}
+
+}  // namespace rankmesh::record::detail

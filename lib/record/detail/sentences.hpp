@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parts of the sentences of a diagnosis.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/detail/job.hpp"
+
+namespace rankmesh::record::detail {
+
+/// Returns the ranks of nodes in ascending order, each once.
+[[nodiscard]] RankSet ranks_of(const Job& job, std::span<const std::size_t> nodes);
+
+/// Returns ranks with their coordinates, or without them if there are many: `rank 3
+/// (dp=1,tp=1)`, `ranks 3 (dp=1,tp=1) and 4 (dp=2,tp=0)`, `ranks 0-7,9 (9 ranks)`.
+[[nodiscard]] std::string name_ranks(const Job& job, std::span<const std::size_t> nodes);
+
+/// Returns the name of the group of a call, for example `tp`.
+[[nodiscard]] std::string group_name(const Record& record, const Call& call);
+
+/// Returns the call as record::to_string() does, also if the record does not have its group.
+[[nodiscard]] std::string call_text(const Record& record, const Call& call);
+
+/// Returns what a rank does, without its name, for example `runs outside rankmesh since
+/// tp.barrier(), call 4`. It contains no times, so that equal texts can be grouped.
+/// @param blocked    the call that the rank is in, or null.
+/// @param is_plural  the text follows the names of several ranks.
+[[nodiscard]] std::string doing(const Record& record, const Call* blocked, bool is_plural = false);
+
+/// Returns the time that belongs to doing(), for example `, which ended 12.3 s ago`. Empty if the
+/// times of some nodes are not known.
+[[nodiscard]] std::string since_text(const Job& job, std::span<const std::size_t> nodes,
+                                     bool is_in_call);
+
+/// Returns the last mark of the nodes, for example `; the last mark is "step 12"`. Empty if it is
+/// not the same on all of them.
+[[nodiscard]] std::string mark_text(const Job& job, std::span<const std::size_t> nodes);
+
+/// Returns the text with a capital letter at its start.
+[[nodiscard]] std::string capital(std::string text);
+
+/// Returns a number with its noun: `1 rank` or `12 ranks`.
+[[nodiscard]] std::string count_text(std::size_t count, std::string_view what);
+
+}  // namespace rankmesh::record::detail

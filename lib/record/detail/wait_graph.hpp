@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who waits for whom.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rankmesh/record/diagnosis.hpp"
+#include "record/detail/job.hpp"
+#include "record/detail/messages.hpp"
+
+namespace rankmesh::record::detail {
+
+/// The ranks that must act before those that wait at this point can go on. All ranks that wait in
+/// the same call for the same members share a point.
+struct WaitPoint {
+  std::vector<std::size_t> certain;   ///< All of these nodes are needed.
+  std::vector<std::size_t> possible;  ///< At least one of them is probably needed.
+  std::vector<std::size_t> halted;    ///< Nodes that have made the call but cannot carry it out.
+  std::vector<Rank> no_records;       ///< Ranks that may be needed, but have no record.
+  /// Whether at least one node of `possible` is needed by a rank that waits for a long time.
+  bool is_complete = true;
+  /// After this time the records do not say any more what the needed ranks did.
+  Time valid_until = std::numeric_limits<Time>::min();
+
+  [[nodiscard]] const std::vector<std::size_t>& needed() const {
+    return certain.empty() ? possible : certain;
+  }
+  /// Returns whether nothing is known for which a rank could wait here.
+  [[nodiscard]] bool is_empty() const {
+    return needed().empty() && halted.empty() && no_records.empty();
+  }
+};
+
+/// What a node does.
+struct NodeState {
+  Activity activity = Activity::outside;
+  std::size_t call = none;   ///< As RankActivity::call.
+  std::size_t point = none;  ///< Index in WaitGraph::points, or `none` if it waits for nobody.
+  bool is_certain = false;   ///< It needs all nodes of WaitPoint::needed().
+  bool is_old = false;       ///< The wait began after the records of the others had been read.
+  bool differs = false;      ///< Its call differs from those of other members.
+};
+
+class WaitGraph {
+ public:
+  /// @param differing  for each group of the job, the number of the first collective in which
+  /// members differ, or 0.
+  WaitGraph(const Job& job, const Messages& messages, const std::vector<std::uint64_t>& differing);
+
+  std::vector<NodeState> nodes;
+  std::vector<WaitPoint> points;
+
+  /// Returns the nodes for which a node waits, also those that are halted, in ascending order.
+  [[nodiscard]] std::vector<std::size_t> needed_by(std::size_t node) const;
+  /// Returns whether the process of a node is stopped, or has ended, while others go on.
+  [[nodiscard]] bool is_halted(std::size_t node) const;
+  /// Returns the sets of nodes of which each waits for each other one, directly or not.
+  /// @param only_certain  follow certain waits only.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> circles(bool only_certain) const;
+  /// Returns the shortest circle of waits through a node, in their order.
+  [[nodiscard]] std::vector<std::size_t> circle_through(std::size_t node, bool only_certain) const;
+
+  struct Waiters {
+    std::vector<std::size_t> nodes;  ///< Nearest first.
+    std::vector<std::size_t> next;   ///< Of each of `nodes`: the node for which it waits.
+  };
+  /// Returns the nodes that wait for some of the given nodes, directly or through others. Old waits
+  /// are left out.
+  [[nodiscard]] Waiters waiters_of(const std::vector<std::size_t>& needed) const;
+
+ private:
+  enum class Role : std::uint8_t { needs_all, may_need_all, needs_root };
+  void find_state(std::size_t node);
+  void find_point(std::size_t node);
+  void judge(std::size_t node);
+  std::size_t point_of_collective(std::size_t node, const Call& call);
+  std::size_t point_of_message(std::size_t node, std::size_t call);
+  std::size_t point_of_close(const std::string& text);
+  WaitPoint collective_point(std::size_t group, std::uint64_t number, Role role,
+                             std::uint64_t root) const;
+  void add_member(WaitPoint& point, const Member& member, std::uint64_t number,
+                  bool is_needed) const;
+  void add_idle_members(WaitPoint& point, std::size_t group, std::uint64_t number) const;
+  void finish(WaitPoint& point) const;
+
+  const Job& job_;
+  const Messages& messages_;
+  bool are_all_halted_ = false;  // every process is stopped or has ended
+  std::map<std::tuple<std::size_t, std::uint64_t, Role, std::uint64_t>, std::size_t> collectives_;
+  std::map<std::string, std::size_t> closes_;
+  std::vector<std::vector<std::size_t>> waiting_at_;  // of each point: its nodes, without old waits
+  std::vector<std::vector<std::size_t>> points_for_;  // of each node: the points that need it
+};
+
+}  // namespace rankmesh::record::detail

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/record/diagnosis.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/findings.hpp"
+#include "detail/sentences.hpp"
+
+namespace rankmesh::record {
+namespace detail {
+
+const Call* blocked_call(const Evidence& evidence, std::size_t node) {
+  const NodeState& state = evidence.graph.nodes[node];
+  const bool is_blocked = state.activity == Activity::call || state.activity == Activity::wait;
+  return is_blocked && state.call != none ? &evidence.job.record(node).calls[state.call] : nullptr;
+}
+
+std::string wait_text(const Evidence& evidence, std::size_t node) {
+  const Record& record = evidence.job.record(node);
+  if (const Call* const call = blocked_call(evidence, node)) return call_text(record, *call);
+  if (evidence.graph.nodes[node].activity == Activity::wait) return record.wait->text;
+  return doing(record, nullptr);
+}
+
+void shorten(std::vector<Finding>& findings) {
+  if (findings.size() <= most_findings) return;
+  const std::size_t more = findings.size() - most_findings;
+  findings.resize(most_findings);
+  findings.back().text +=
+      fmt::format(" There {} of this kind.", more == 1 ? std::string{"is 1 more finding"}
+                                                       : fmt::format("are {} more findings", more));
+}
+
+std::vector<Finding> missing_records(const Evidence& evidence) {
+  const Job& job = evidence.job;
+  if (job.missing().empty()) return {};
+  Finding finding{.kind = Finding::Kind::no_record, .severity = Finding::Severity::note};
+  finding.ranks = job.missing();
+  finding.text =
+      fmt::format("There is no record of {} {}.", job.missing().size() == 1 ? "rank" : "ranks",
+                  job.missing().to_string(60));
+  std::map<std::string, std::vector<std::size_t>> by_call;
+  std::vector<std::size_t> waiting;
+  for (std::size_t node = 0; node < job.size(); ++node) {
+    const NodeState& state = evidence.graph.nodes[node];
+    if (state.point == none) continue;
+    const WaitPoint& point = evidence.graph.points[state.point];
+    if (point.no_records.empty() || !point.needed().empty() || !point.halted.empty()) continue;
+    by_call[wait_text(evidence, node)].push_back(node);
+    waiting.push_back(node);
+  }
+  finding.waiting = ranks_of(job, waiting);
+  std::size_t printed = 0;
+  for (const auto& [text, nodes] : by_call) {
+    if (++printed > 4) break;
+    const auto& no_records =
+        evidence.graph.points[evidence.graph.nodes[nodes.front()].point].no_records;
+    finding.text +=
+        fmt::format(" {} {} in {} and may wait for {}.", capital(name_ranks(job, nodes)),
+                    nodes.size() == 1 ? "is" : "are", text,
+                    no_records.size() == 1 && job.missing().size() == 1
+                        ? std::string{"it"}
+                        : fmt::format("{} of them", no_records.size()));
+  }
+  return {finding};
+}
+
+namespace {
+
+RankActivity activity_of(const Evidence& evidence, std::size_t node) {
+  const NodeState& state = evidence.graph.nodes[node];
+  const Record& record = evidence.job.record(node);
+  RankActivity activity{
+      .record = evidence.job.record_index(node), .rank = record.rank, .activity = state.activity};
+  if (state.call != none) activity.call = state.call;
+  const Call* const call = state.call == none ? nullptr : &record.calls[state.call];
+  switch (state.activity) {
+    case Activity::call:
+      activity.text = "in " + call_text(record, *call);
+      activity.since = call->begin;
+      break;
+    case Activity::wait:
+      activity.text = "in " + record.wait->text;
+      activity.since = record.wait->since;
+      break;
+    case Activity::outside:
+      activity.text = record.calls.empty() ? "outside rankmesh, no call was made"
+                                           : "outside rankmesh since " + call_text(record, *call);
+      if (call != nullptr) activity.since = call->end;
+      break;
+    default:
+      activity.text = doing(record, nullptr);
+  }
+  if (state.point == none || state.is_old) return activity;
+  const WaitPoint& point = evidence.graph.points[state.point];
+  activity.is_certain = state.is_certain || !point.halted.empty();
+  const std::vector<std::size_t> needed = evidence.graph.needed_by(node);
+  activity.waits_for =
+      needed.empty() ? RankSet::of(point.no_records) : ranks_of(evidence.job, needed);
+  return activity;
+}
+
+// Counts what the ranks do, where no rank waits for another one.
+Finding progress_finding(const Evidence& evidence) {
+  Finding finding;
+  std::map<std::string, std::size_t> counts;
+  for (const NodeState& state : evidence.graph.nodes) {
+    switch (state.activity) {
+      case Activity::call:
+      case Activity::wait:
+        ++counts["in rankmesh, in a call for which nobody is missing"];
+        break;
+      case Activity::outside:
+        ++counts["outside rankmesh"];
+        break;
+      case Activity::closed:
+        ++counts["finished: the mesh is closed"];
+        break;
+      case Activity::destroyed:
+      case Activity::failed:
+        ++counts["finished: the mesh is destroyed"];
+        break;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [text, count] : counts)
+    parts.push_back(
+        fmt::format("{} {} {}", count_text(count, "rank"), count == 1 ? "is" : "are", text));
+  finding.text = fmt::format("No rank waits for another rank: {}.", fmt::join(parts, "; "));
+  return finding;
+}
+
+}  // namespace
+}  // namespace detail
+
+bool Diagnosis::has_error() const {
+  return std::ranges::any_of(
+      findings, [](const Finding& f) { return f.severity == Finding::Severity::error; });
+}
+
+Diagnosis diagnose(std::span<const Record> records) {
+  Diagnosis diagnosis;
+  const detail::Job job{records};
+  if (job.size() == 0) return diagnosis;
+  const detail::Messages messages{job};
+  const std::vector<detail::Difference> differences = detail::differences_of(job);
+  std::vector<std::uint64_t> differing(job.groups().size());
+  for (const detail::Difference& difference : differences)
+    differing[difference.group] = difference.number;
+  const detail::WaitGraph graph{job, messages, differing};
+  const detail::Evidence evidence{job, messages, graph};
+  for (std::size_t node = 0; node < job.size(); ++node)
+    diagnosis.ranks.push_back(detail::activity_of(evidence, node));
+  diagnosis.missing = job.missing();
+
+  std::vector<detail::Circle> in_circle(job.size());
+  const auto add = [&](std::vector<Finding> findings) {
+    detail::shorten(findings);
+    std::ranges::move(findings, std::back_inserter(diagnosis.findings));
+  };
+  add(detail::different_calls(job, differences));
+  add(detail::circles_of_waits(evidence, in_circle));
+  add(detail::crossed_device_calls(job));
+  add(detail::message_findings(evidence, in_circle));
+  add(detail::chains_of_waits(evidence, in_circle));
+  add(detail::unequal_ends(job));
+  if (diagnosis.findings.empty()) diagnosis.findings.push_back(detail::progress_finding(evidence));
+  add(detail::missing_records(evidence));
+  std::ranges::stable_sort(diagnosis.findings, {}, &Finding::severity);
+  return diagnosis;
+}
+
+std::string_view to_string(Finding::Kind kind) {
+  constexpr std::string_view names[] = {"different_calls", "missing_call", "circle",  "message",
+                                        "waits",           "no_record",    "progress"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Finding::Severity severity) {
+  constexpr std::string_view names[] = {"error", "warning", "note"};
+  return names[static_cast<std::size_t>(severity)];
+}
+
+std::string_view to_string(Activity activity) {
+  constexpr std::string_view names[] = {"call", "wait", "outside", "closed", "destroyed", "failed"};
+  return names[static_cast<std::size_t>(activity)];
+}
+
+std::string_view to_string(Process process) {
+  constexpr std::string_view names[] = {"unknown", "running", "sleeping", "stopped", "ended"};
+  return names[static_cast<std::size_t>(process)];
+}
+
+}  // namespace rankmesh::record

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/findings.hpp"
+#include "detail/sentences.hpp"
+
+namespace rankmesh::record::detail {
+namespace {
+
+std::string name_one(const Job& job, std::size_t node) { return name_ranks(job, {&node, 1}); }
+
+Step end_step(const Job& job, std::size_t node, const std::string& text) {
+  return {ranks_of(job, {&node, 1}), text, {}};
+}
+
+bool has_equal_size(const CallDescriptor& a, const CallDescriptor& b) {
+  return a.count == b.count && a.type() == b.type();
+}
+
+// The first message whose ends have different sizes.
+std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const Stream& stream) {
+  const std::size_t both = std::min(stream.sends.size(), stream.receives.size());
+  for (std::size_t i = 0; i < both; ++i) {
+    const Call& send = job.record(key.sender).calls[stream.sends[i]];
+    const Call& receive = job.record(key.receiver).calls[stream.receives[i]];
+    if (has_equal_size(send.descriptor, receive.descriptor)) continue;
+    const std::string sends = call_text(job.record(key.sender), send);
+    const std::string receives = call_text(job.record(key.receiver), receive);
+    Finding finding{.kind = Finding::Kind::message, .severity = Finding::Severity::error};
+    finding.steps = {end_step(job, key.sender, sends), end_step(job, key.receiver, receives)};
+    finding.text =
+        fmt::format("Message {} from {} to {} has different sizes at its ends: {} and {}.", i + 1,
+                    name_one(job, key.sender), name_one(job, key.receiver), sends, receives);
+    return finding;
+  }
+  return std::nullopt;
+}
+
+// Messages of which one end is missing, and will not be called any more.
+std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Stream& stream) {
+  const bool is_send = stream.sends.size() > stream.receives.size();
+  if (stream.sends.size() == stream.receives.size()) return std::nullopt;
+  const std::size_t node = is_send ? key.sender : key.receiver;
+  const std::size_t other = is_send ? key.receiver : key.sender;
+  if (!is_gone(job.record(other))) return std::nullopt;
+  const auto& calls = is_send ? stream.sends : stream.receives;
+  const std::size_t first = std::min(stream.sends.size(), stream.receives.size());
+  const Call& call = job.record(node).calls[calls[first]];
+  // A rank that was killed did not choose to leave its messages out.
+  using enum Finding::Severity;
+  Finding finding{.kind = Finding::Kind::message,
+                  .severity = call.is_over() || call.is_async ? warning : error};
+  const std::string text = call_text(job.record(node), call);
+  const std::string does = doing(job.record(other), nullptr);
+  finding.steps = {end_step(job, node, text), end_step(job, other, does)};
+  const std::size_t count = calls.size() - first;
+  const std::string what =
+      is_send ? "sent " + count_text(count, "message") + " to " + name_one(job, other)
+              : "called " + count_text(count, "receive") + " from " + name_one(job, other);
+  finding.text = capital(fmt::format(
+      "{} {} that {} no matching {}: {}; {} {}.", name_one(job, node), what,
+      count == 1 ? "has" : "have", is_send ? "receive" : "send", text, name_one(job, other), does));
+  return finding;
+}
+
+// What the other rank is in.
+std::string instead(const Evidence& evidence, const MessageEnd& end) {
+  const Job& job = evidence.job;
+  const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
+  const Call* const call = blocked_call(evidence, other);
+  return call == nullptr ? "" : fmt::format("; it is in {}", call_text(job.record(other), *call));
+}
+
+// A message of other calls between the same ranks that has no receive: its tag or group may be
+// wrong.
+std::string unreceived(const Evidence& evidence, const MessageEnd& end) {
+  if (end.is_send) return "";
+  const Record& record = evidence.job.record(end.key.sender);
+  for (std::size_t i = record.calls.size(); i-- > 0;) {
+    if (!is_point_to_point(record.calls[i].descriptor.operation())) continue;
+    for (const MessageEnd& sent : Messages::ends_of(evidence.job, end.key.sender, record.calls[i]))
+      if (sent.is_send && sent.key.receiver == end.key.receiver && sent.key != end.key &&
+          evidence.messages.match_of(evidence.job, sent, i) == Messages::Match::not_made)
+        return fmt::format(" The sender has called {}, which has no receive.",
+                           call_text(record, record.calls[i]));
+  }
+  return "";
+}
+
+// A message in which a rank waits for ever.
+std::optional<Finding> stuck_message(const Evidence& evidence, std::size_t node,
+                                     const MessageEnd& end, Circle circle) {
+  const Job& job = evidence.job;
+  const NodeState& state = evidence.graph.nodes[node];
+  const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
+  if (other == none ||
+      evidence.messages.match_of(job, end, state.call) != Messages::Match::not_made)
+    return std::nullopt;
+  const std::string hint = unreceived(evidence, end);
+  if (circle == Circle::no && hint.empty()) return std::nullopt;
+  using enum Finding::Severity;
+  Finding finding{.kind = Finding::Kind::message,
+                  .severity = circle == Circle::certain ? error : warning};
+  const Call& call = job.record(node).calls[state.call];
+  const std::string text = call_text(job.record(node), call);
+  finding.steps = {end_step(job, node, text), end_step(job, other, wait_text(evidence, other))};
+  finding.text = capital(fmt::format(
+      "{} is in {}, but {} has not called the matching {}{}.{}", name_one(job, node), text,
+      name_one(job, other), end.is_send ? "receive" : "send", instead(evidence, end), hint));
+  return finding;
+}
+
+// Adds one message for each pair of ranks: a receive rather than a send, because its text says
+// more.
+void add_stuck_messages(
+    const Evidence& evidence, const std::vector<Circle>& in_circle,
+    const std::function<void(std::size_t, std::size_t, std::optional<Finding>)>& add) {
+  const Job& job = evidence.job;
+  std::set<std::pair<std::size_t, std::size_t>> pairs;
+  for (const bool is_send : {false, true}) {
+    for (std::size_t node = 0; node < job.size(); ++node) {
+      const NodeState& state = evidence.graph.nodes[node];
+      if (state.point == none || state.call == none || state.is_old) continue;
+      const Call& call = job.record(node).calls[state.call];
+      if (!is_point_to_point(call.descriptor.operation())) continue;
+      for (const MessageEnd& end : Messages::ends_of(job, node, call)) {
+        const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
+        if (end.is_send != is_send || other == none || is_gone(job.record(other))) continue;
+        auto finding = stuck_message(evidence, node, end, in_circle[node]);
+        if (finding && pairs.insert(std::minmax(node, other)).second)
+          add(node, other, std::move(finding));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> message_findings(const Evidence& evidence,
+                                      const std::vector<Circle>& in_circle) {
+  const Job& job = evidence.job;
+  std::vector<std::pair<std::size_t, Finding>> found;  // with the rank that calls first
+  const auto add = [&](std::size_t node, std::size_t other, std::optional<Finding> finding) {
+    if (!finding) return;
+    finding->ranks = ranks_of(job, std::vector{std::min(node, other), std::max(node, other)});
+    found.emplace_back(node, std::move(*finding));
+  };
+  for (const auto& [key, stream] : evidence.messages.streams()) {
+    if (key.sender == none || key.receiver == none || !job.is_complete(key.sender) ||
+        !job.is_complete(key.receiver))
+      continue;
+    add(key.sender, key.receiver, size_finding(job, key, stream));
+    add(key.sender, key.receiver, left_over(job, key, stream));
+  }
+  add_stuck_messages(evidence, in_circle, add);
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.text) < std::tie(b.first, b.second.text);
+  });
+  std::vector<Finding> findings;
+  for (auto& [node, finding] : found) findings.push_back(std::move(finding));
+  return findings;
+}
+
+}  // namespace rankmesh::record::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The groups of a record, which are lines of JSON, and its texts.
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "detail/image.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::record::detail {
+namespace {
+
+using nlohmann::json;
+
+// A call has 16 bits for the name of its group.
+constexpr std::size_t most_names = 1 << 16;
+// Ranks in all groups whose ranks have no regular strides.
+constexpr std::int64_t most_listed_ranks = 1 << 22;
+
+// Returns the length of the UTF-8 sequence at the start of the text; 0 if there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                           : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Longer forms than necessary, surrogates, and values above U+10FFFF.
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
+      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90))
+    return 0;
+  return length;
+}
+
+// Control characters could move the cursor of a terminal, or turn its output around.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < ' ' || first == 0x7f;
+  const auto second = static_cast<unsigned char>(character[1]);
+  return character.size() == 2 && first == 0xc2 && second < 0xa0;
+}
+
+// Returns the value of 16 hexadecimal digits.
+std::optional<std::uint64_t> identity_of(const std::string& digits) {
+  std::uint64_t identity = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, identity, 16);
+  if (digits.size() != 16 || error != std::errc{} || stop != end) return std::nullopt;
+  return identity;
+}
+
+// @param most  the number of ranks that a list of several items may have.
+RankSet parse_ranks(const std::string& text, std::int64_t most) {
+  try {
+    return RankSet::parse(text, most);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Returns nothing if the line does not describe a group of a world of this size.
+// @param most_listed  the number of ranks that may be stored one by one; becomes less.
+std::optional<Group> parse_group(std::string_view line, std::int64_t world_size,
+                                 std::int64_t& most_listed) {
+  const json object = json::parse(line, nullptr, false);
+  if (!object.is_object()) return std::nullopt;
+  const auto text = [&](const char* key) -> const std::string* {
+    const auto at = object.find(key);
+    return at == object.end() ? nullptr : at->get_ptr<const std::string*>();
+  };
+  const std::string* const identity = text("identity");
+  const std::string* const ranks = text("ranks");
+  const auto names = object.find("names");
+  const auto size = object.find("size");
+  if (identity == nullptr || ranks == nullptr || names == object.end() || !names->is_array() ||
+      names->size() > most_names || size == object.end() || !size->is_number_unsigned())
+    return std::nullopt;
+  Group group;
+  const auto number = identity_of(*identity);
+  if (!number || size->get<std::uint64_t>() > static_cast<std::uint64_t>(world_size))
+    return std::nullopt;
+  group.identity = *number;
+  group.size = size->get<std::int64_t>();
+  for (const json& name : *names) {
+    if (!name.is_string()) return std::nullopt;
+    group.names.push_back(printable(name.get_ref<const std::string&>()));
+  }
+  if (ranks->empty()) return group;
+  group.ranks = parse_ranks(*ranks, most_listed);
+  if (group.ranks.size() != group.size || group.ranks.highest() >= Rank{world_size})
+    return std::nullopt;
+  if (group.ranks.table() != nullptr) most_listed -= group.size;
+  return group;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    if (length == 0)
+      result += "\xef\xbf\xbd";
+    else if (is_control(text.substr(0, length)))
+      result += ' ';
+    else
+      result += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+std::vector<Group> read_groups(const Image& image, const std::string& name) {
+  std::vector<Group> groups;
+  std::string_view lines = image.groups();
+  std::int64_t most_listed = most_listed_ranks;
+  while (!lines.empty()) {
+    const std::size_t end = lines.find('\n');
+    auto group = end == std::string_view::npos
+                     ? std::nullopt
+                     : parse_group(lines.substr(0, end), image.header().world_size, most_listed);
+    if (!group) refuse_altered(name, fmt::format("its group {} is not valid", groups.size()));
+    groups.push_back(*std::move(group));
+    lines.remove_prefix(end + 1);
+  }
+  return groups;
+}
+
+}  // namespace rankmesh::record::detail

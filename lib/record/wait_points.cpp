@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <utility>
+
+#include "detail/sentences.hpp"
+#include "detail/wait_graph.hpp"
+
+namespace rankmesh::record::detail {
+namespace {
+
+// A call that has lasted for so long does not end by itself, for example because a buffer took its
+// message.
+constexpr Time long_wait = 1'000'000'000;
+
+bool is_open(const Call& call) { return !call.is_over() && !call.is_captured; }
+
+// Whether `text` contains `part`, and no digit follows.
+bool has_number(const std::string& text, const std::string& part) {
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    const std::size_t end = at + part.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+  }
+  return false;
+}
+
+// Whether the rank waits for all others in Mesh::close().
+bool is_in_close(const Record& record) {
+  return record.wait && (record.wait->text.find("close()") != std::string::npos ||
+                         record.wait->text.find("close of the mesh") != std::string::npos);
+}
+
+// Whether the rank has given up its part of the calls that it has made.
+bool has_left(const Record& record) {
+  return record.presence == Presence::failed || record.presence == Presence::destroyed;
+}
+
+// The oldest asynchronous call that the rank's wait names, as an index in Record::calls.
+std::size_t awaited_call(const Record& record) {
+  for (std::size_t i = 0; i < record.calls.size(); ++i) {
+    const Call& call = record.calls[i];
+    if (!call.is_async || !is_open(call) || call.group >= record.groups.size()) continue;
+    const std::string text = call_text(record, call);
+    const std::string start = text.substr(0, text.find('('));
+    const bool has_start = record.wait->text.find(start) != std::string::npos;
+    const bool has_own_number =
+        call.number == 0 || has_number(record.wait->text, ", call " + std::to_string(call.number));
+    if (has_start && has_own_number) return i;
+  }
+  return none;
+}
+
+}  // namespace
+
+WaitGraph::WaitGraph(const Job& job, const Messages& messages,
+                     const std::vector<std::uint64_t>& differing)
+    : nodes(job.size()), job_{job}, messages_{messages} {
+  are_all_halted_ = true;
+  for (std::size_t node = 0; node < job.size(); ++node) {
+    const Process process = job.record(node).process;
+    if (process != Process::stopped && process != Process::ended) are_all_halted_ = false;
+  }
+  for (std::size_t node = 0; node < nodes.size(); ++node) find_state(node);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    find_point(node);
+    const NodeState& state = nodes[node];
+    if (state.activity == Activity::outside || state.call == none) continue;
+    const Call& call = job.record(node).calls[state.call];
+    const std::size_t group = job.group_of(node, call);
+    nodes[node].differs = group != none && call.number != 0 && differing[group] == call.number;
+  }
+  points_for_.resize(nodes.size());
+  waiting_at_.resize(points.size());
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    finish(points[p]);
+    for (const auto* const list : {&points[p].needed(), &std::as_const(points[p]).halted})
+      for (const std::size_t node : *list) points_for_[node].push_back(p);
+  }
+  for (std::size_t node = 0; node < nodes.size(); ++node) judge(node);
+}
+
+void WaitGraph::find_state(std::size_t node) {
+  NodeState& state = nodes[node];
+  const Record& record = job_.record(node);
+  const std::vector<Call>& calls = record.calls;
+  if (!calls.empty()) state.call = calls.size() - 1;
+  if (record.presence == Presence::failed)
+    state.activity = Activity::failed;
+  else if (record.presence == Presence::closed)
+    state.activity = Activity::closed;
+  else if (record.presence == Presence::destroyed)
+    state.activity = Activity::destroyed;
+  if (record.presence != Presence::open) return;
+  for (std::size_t i = calls.size(); i-- > 0;) {
+    if (calls[i].is_async || !is_open(calls[i])) continue;
+    state.activity = Activity::call;
+    state.call = i;
+    return;
+  }
+  if (!record.wait) return;
+  state.activity = Activity::wait;
+  state.call = awaited_call(record);
+}
+
+void WaitGraph::find_point(std::size_t node) {
+  NodeState& state = nodes[node];
+  const Record& record = job_.record(node);
+  if (state.activity != Activity::call && state.activity != Activity::wait) return;
+  // Where all processes have ended, the question is what they were in before.
+  if (record.process == Process::ended && !are_all_halted_) return;
+  if (state.call == none) {
+    if (is_in_close(record)) state.point = point_of_close(record.wait->text);
+    return;
+  }
+  const Call& call = record.calls[state.call];
+  state.point = is_point_to_point(call.descriptor.operation()) ? point_of_message(node, state.call)
+                                                               : point_of_collective(node, call);
+}
+
+std::size_t WaitGraph::point_of_collective(std::size_t node, const Call& call) {
+  const std::size_t group = job_.group_of(node, call);
+  const Member* const own = job_.member(group, node);
+  if (own == nullptr || call.number == 0) return none;
+  const CallDescriptor& descriptor = call.descriptor;
+  const bool is_root =
+      own->index >= 0 && static_cast<std::uint64_t>(own->index) == descriptor.root();
+  Role role = Role::needs_all;
+  std::uint64_t root = 0;
+  switch (descriptor.operation()) {
+    case Operation::broadcast:
+    case Operation::scatter:
+      role = is_root ? Role::may_need_all : Role::needs_root;
+      root = descriptor.root();
+      break;
+    case Operation::reduce:
+    case Operation::gather:
+      if (!is_root) role = Role::may_need_all;
+      break;
+    default:
+      break;
+  }
+  const bool has_data = descriptor.count != 0 || descriptor.operation() == Operation::barrier;
+  // Members do not need empty blocks.
+  if (role == Role::needs_all && (!has_data || descriptor.has(CallDescriptor::blocks)))
+    role = Role::may_need_all;
+  if (role == Role::needs_root && (!has_data || own->index < 0)) role = Role::may_need_all;
+  const auto [at, is_new] =
+      collectives_.try_emplace({group, call.number, role, root}, points.size());
+  if (is_new) points.push_back(collective_point(group, call.number, role, root));
+  return at->second;
+}
+
+void WaitGraph::add_member(WaitPoint& point, const Member& member, std::uint64_t number,
+                           bool is_needed) const {
+  const std::optional<std::uint64_t> last = member.last();
+  if (!last) {
+    point.possible.push_back(member.node);
+    point.is_complete = false;
+  } else if (*last < number) {
+    (is_needed ? point.certain : point.possible).push_back(member.node);
+  } else if (const Call* const call = job_.call(member, number)) {
+    if (call->state == State::failed)
+      point.possible.push_back(member.node);
+    else if (is_open(*call) && (is_halted(member.node) || has_left(job_.record(member.node))))
+      point.halted.push_back(member.node);
+  }
+}
+
+// All members have made the call. Those that have made it without waiting for its end may have to
+// come back to rankmesh first.
+void WaitGraph::add_idle_members(WaitPoint& point, std::size_t group, std::uint64_t number) const {
+  for (const Member& member : job_.groups()[group].members) {
+    const Call* const call = job_.call(member, number);
+    if (call == nullptr || !call->is_async || !is_open(*call)) continue;
+    if (call->carrier == Carrier::nccl || nodes[member.node].activity != Activity::outside)
+      continue;
+    point.possible.push_back(member.node);
+    point.is_complete = false;
+  }
+}
+
+WaitPoint WaitGraph::collective_point(std::size_t group, std::uint64_t number, Role role,
+                                      std::uint64_t root) const {
+  WaitPoint point;
+  const JobGroup& members = job_.groups()[group];
+  for (const Member& member : members.members)
+    if (role != Role::needs_root ||
+        (member.index >= 0 && static_cast<std::uint64_t>(member.index) == root))
+      add_member(point, member, number, role != Role::may_need_all);
+  if (role == Role::needs_root) {
+    if (const auto rank = job_.rank_of_member(group, root); rank && job_.find(*rank) == none)
+      point.no_records.push_back(*rank);
+  } else {
+    point.no_records = members.no_records;
+  }
+  if (point.is_empty()) add_idle_members(point, group, number);
+  return point;
+}
+
+std::size_t WaitGraph::point_of_message(std::size_t node, std::size_t call) {
+  WaitPoint point;
+  for (const MessageEnd& end : Messages::ends_of(job_, node, job_.record(node).calls[call])) {
+    const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
+    if (other == none) {
+      point.no_records.push_back(end.other);
+      continue;
+    }
+    const Messages::Match match = messages_.match_of(job_, end, call);
+    if (match == Messages::Match::made) {
+      const Call* const theirs = messages_.other_call(job_, end, call);
+      if (theirs != nullptr && theirs->state == State::failed)
+        point.possible.push_back(other);
+      else if (theirs != nullptr && is_open(*theirs) &&
+               (is_halted(other) || has_left(job_.record(other))))
+        point.halted.push_back(other);
+    } else if (match == Messages::Match::not_made && !end.is_send) {
+      point.certain.push_back(other);
+    } else {
+      point.possible.push_back(other);
+      if (match == Messages::Match::unknown) point.is_complete = false;
+    }
+  }
+  points.push_back(std::move(point));
+  return points.size() - 1;
+}
+
+std::size_t WaitGraph::point_of_close(const std::string& text) {
+  const auto [at, is_new] = closes_.try_emplace(text, points.size());
+  if (!is_new) return at->second;
+  WaitPoint point;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const Record& record = job_.record(node);
+    const bool is_closing = record.presence == Presence::closed ||
+                            (nodes[node].activity == Activity::wait && record.wait->text == text);
+    if (!is_closing) point.certain.push_back(node);
+  }
+  job_.missing().for_each([&](Rank rank) { point.no_records.push_back(rank); });
+  points.push_back(std::move(point));
+  return at->second;
+}
+
+void WaitGraph::finish(WaitPoint& point) const {
+  for (auto* const list : {&point.certain, &point.possible, &point.halted}) {
+    std::ranges::sort(*list);
+    const auto repeated = std::ranges::unique(*list);
+    list->erase(repeated.begin(), repeated.end());
+  }
+  for (const auto* const list : {&point.needed(), &std::as_const(point).halted}) {
+    for (const std::size_t node : *list) {
+      const Record& record = job_.record(node);
+      point.valid_until = std::max(
+          point.valid_until, is_gone(record) ? std::numeric_limits<Time>::max() : record.read_at);
+    }
+  }
+}
+
+void WaitGraph::judge(std::size_t node) {
+  NodeState& state = nodes[node];
+  if (state.point == none) return;
+  const WaitPoint& point = points[state.point];
+  // A call that differs from those of other members needs no other reason.
+  if (point.is_empty() || (state.differs && point.certain.empty() && point.halted.empty())) {
+    state.point = none;
+    return;
+  }
+  const Record& record = job_.record(node);
+  std::optional<Time> since;
+  if (state.call != none) since = record.calls[state.call].begin;
+  if (record.wait && state.activity == Activity::wait) since = record.wait->since;
+  const bool is_long = since && record.read_at - *since >= long_wait;
+  state.is_certain =
+      !point.certain.empty() ||
+      (is_long && point.is_complete && point.possible.size() == 1 && point.no_records.empty());
+  const bool has_nodes = !point.needed().empty() || !point.halted.empty();
+  state.is_old = since && has_nodes && *since > point.valid_until;
+  if (!state.is_old) waiting_at_[state.point].push_back(node);
+}
+
+}  // namespace rankmesh::record::detail

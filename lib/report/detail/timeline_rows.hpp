@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The rows of a timeline: every call of a rank as a bar with a begin and an end.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/record/matching.hpp"
+
+namespace rankmesh::report::detail {
+
+/// A call on the time axis.
+struct Bar {
+  /// The value of `call` of a bar that stands for Record::wait.
+  static constexpr std::size_t wait = std::numeric_limits<std::size_t>::max();
+
+  std::size_t call = 0;  ///< Index in Record::calls, or `wait`.
+  record::Time begin = 0;
+  record::Time end = 0;
+  bool is_begin_estimated = false;
+  bool is_end_estimated = false;
+  /// Bars of one lane do not overlap. Blocking calls are in lane 0, asynchronous ones in others.
+  std::size_t lane = 0;
+};
+
+/// Returns the bars of a rank, in ascending order of their begins.
+///
+/// The record of a call may lack times. Such a call lies between its neighbours with times, spread
+/// evenly; it is drawn with a length of at most 10 us, because it did not wait. If other members of
+/// a collective waited and the rank did not, the rank came last, so its call lies where the first
+/// of the others left. A call that is not over ends when the record was read. Calls of NCCL in one
+/// group run one after the other, so a bar of these begins no earlier than the end of the previous
+/// one.
+std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
+                         const record::Matching& matching);
+
+/// Returns the order of the rows: the indices of the records, sorted by node, then by coordinates
+/// as numbers, then by rank.
+std::vector<std::size_t> order_of_rows(std::span<const record::Record> records);
+
+/// Returns the number of lanes of a row, at least 1.
+std::size_t lanes_of(std::span<const Bar> bars);
+
+/// An arrow from a point of one call to a point of another.
+struct Arrow {
+  record::CallIndex from, to;
+};
+
+/// Returns the arrows of the job. In a collective, they lead from the last member to begin to the
+/// others; from the root if only the root is awaited; and to the root if only the root waits. A
+/// message has an arrow from its send to its receive.
+/// @param bars  of each record, see bars_of().
+std::vector<Arrow> arrows_of(std::span<const record::Record> records,
+                             const std::vector<std::vector<Bar>>& bars,
+                             const record::Matching& matching);
+
+/// Returns what the rank is in now: the call that it has not finished, or what else it waits for;
+/// empty if it is in no call.
+std::string activity_of(const record::Record& record);
+
+}  // namespace rankmesh::report::detail

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rules of doctor about limits of the process, shared memory and permissions.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/doctor.hpp"
+
+namespace rankmesh::report::detail {
+namespace {
+
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+
+struct NamedLimit {
+  const char* name;
+  const char* option;  // of ulimit
+  std::int64_t LimitFacts::*value;
+  bool is_size;
+};
+constexpr NamedLimit limits[] = {
+    {"locked memory", "-l", &LimitFacts::locked_memory, true},
+    {"number of descriptors", "-n", &LimitFacts::descriptors, false},
+    {"address space", "-v", &LimitFacts::address_space, true},
+};
+
+std::string limit_text(const NamedLimit& limit, std::int64_t value) {
+  return limit.is_size || value < 0 ? size_text(value) : fmt::format("{}", value);
+}
+
+}  // namespace
+
+Findings check_limits_differ(const Rule& rule, const Examination& job) {
+  Findings findings;
+  for (const NamedLimit& limit : limits) {
+    const auto values = variants(
+        job, [&](const RankFacts& facts) { return limit_text(limit, facts.limits.*limit.value); });
+    if (values.size() < 2) continue;
+    findings.push_back(finding(
+        rule, outliers(values),
+        fmt::format("the limit of the {} differs: {}", limit.name, to_string(values)),
+        "the ranks with the lower limit fail first, at a size that works elsewhere",
+        fmt::format("set the same limit on all nodes: ulimit {} in the job script, "
+                    "/etc/security/limits.conf, or LimitNOFILE and LimitMEMLOCK of the daemon "
+                    "that starts the ranks",
+                    limit.option)));
+  }
+  return findings;
+}
+
+Findings check_locked_memory(const Rule& rule, const Examination& job) {
+  constexpr std::int64_t least = 1024 * mebibyte;
+  auto ranks = ranks_with(job, [](const RankFacts& facts) {
+    return !facts.rdma_devices.empty() && facts.limits.locked_memory >= 0 &&
+           facts.limits.locked_memory < least;
+  });
+  if (ranks.empty()) return {};
+  const auto lowest = std::ranges::min(job.ranks, {}, [](const RankFacts& facts) {
+    return std::uint64_t(facts.limits.locked_memory);
+  });
+  return {finding(rule, std::move(ranks),
+                  fmt::format("only {} of memory can be locked, but there are RDMA devices",
+                              size_text(lowest.limits.locked_memory)),
+                  "RDMA locks the memory that it sends from; MPI and NCCL then fail with 'cannot "
+                  "allocate memory', or fall back to TCP",
+                  "ulimit -l unlimited in the job script, memlock in /etc/security/limits.conf, or "
+                  "LimitMEMLOCK=infinity for the daemon that starts the ranks")};
+}
+
+// TCP needs a descriptor for each rank on another node; RDMA does not.
+Findings check_descriptors(const Rule& rule, const Examination& job) {
+  constexpr std::int64_t least = 256;
+  const auto ranks_of_job = static_cast<std::int64_t>(job.ranks.size());
+  const auto needed = [&](const RankFacts& facts) {
+    return facts.rdma_devices.empty() ? std::max(least, 64 + ranks_of_job) : least;
+  };
+  RankList low;
+  std::int64_t limit = 0, wanted = 0;
+  for (const RankFacts& facts : job.ranks) {
+    if (facts.limits.descriptors < 0 || facts.limits.descriptors >= needed(facts)) continue;
+    if (low.empty() || facts.limits.descriptors < limit) limit = facts.limits.descriptors;
+    wanted = std::max(wanted, needed(facts));
+    low.push_back(facts.rank);
+  }
+  if (low.empty()) return {};
+  return {finding(
+      rule, std::move(low),
+      fmt::format("a process may have {} descriptors, but this job needs about {}", limit, wanted),
+      "each connection and each shared segment takes a descriptor; MPI and NCCL fail "
+      "with 'too many open files', often only when the groups are created",
+      fmt::format("ulimit -n {} in the job script, or a higher nofile in "
+                  "/etc/security/limits.conf",
+                  std::max<std::int64_t>(4096, 2 * wanted)))};
+}
+
+Findings check_address_space(const Rule& rule, const Examination& job) {
+  auto ranks =
+      ranks_with(job, [](const RankFacts& facts) { return facts.limits.address_space >= 0; });
+  if (ranks.empty()) return {};
+  const auto& first = job.ranks[static_cast<std::size_t>(
+      std::ranges::find_if(job.ranks,
+                           [](const RankFacts& f) { return f.limits.address_space >= 0; }) -
+      job.ranks.begin())];
+  return {finding(
+      rule, std::move(ranks),
+      fmt::format("the address space is limited to {}", size_text(first.limits.address_space)),
+      "CUDA, MPI and shared memory reserve more addresses than they use memory; they "
+      "fail although memory is free",
+      "ulimit -v unlimited in the job script; limit the memory by the batch system "
+      "instead")};
+}
+
+Findings check_shared_memory(const Rule& rule, const Examination& job) {
+  constexpr std::int64_t per_rank = 16 * mebibyte;
+  Findings findings;
+  for (const auto& [node, members] : by_node(job)) {
+    const RankFacts& first = *members.front();
+    const auto ranks = static_cast<std::int64_t>(members.size());
+    if (first.shared_memory_free >= per_rank * ranks) continue;
+    RankList list;
+    for (const RankFacts* facts : members) list.push_back(facts->rank);
+    const std::string what =
+        first.shared_memory_size < 0
+            ? fmt::format("host {} has no /dev/shm", first.host)
+            : fmt::format("/dev/shm of host {} has {} free of {}, for {} rank{}", first.host,
+                          size_text(first.shared_memory_free), size_text(first.shared_memory_size),
+                          ranks, ranks == 1 ? "" : "s");
+    findings.push_back(
+        finding(rule, std::move(list), what,
+                "MPI and NCCL keep the buffers between ranks of a node there; a process that "
+                "writes beyond the end of the memory is killed by SIGBUS",
+                fmt::format("remove old files from /dev/shm, or make it larger: docker run "
+                            "--shm-size={}g (or --ipc=host), or mount -o remount,size=... /dev/shm",
+                            std::max<std::int64_t>(1, ranks / 8))));
+  }
+  return findings;
+}
+
+// Scope 1 (children only) is the default of several distributions; MPI copes with it.
+Findings check_ptrace_scope(const Rule& rule, const Examination& job) {
+  auto ranks = ranks_with(job, [](const RankFacts& facts) { return facts.ptrace_scope >= 2; });
+  if (ranks.empty()) return {};
+  return {finding(rule, std::move(ranks), "kernel.yama.ptrace_scope is 2 or 3",
+                  "debuggers cannot attach to a rank that hangs, and MPI copies messages inside a "
+                  "node twice because it cannot read the memory of another process",
+                  "sysctl kernel.yama.ptrace_scope=1, if the administrator agrees")};
+}
+
+}  // namespace rankmesh::report::detail

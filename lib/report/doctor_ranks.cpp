@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the rules of doctor share: values that differ, nodes, and texts.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/doctor.hpp"
+
+namespace rankmesh::report::detail {
+
+std::vector<Variant> variants(const Examination& job,
+                              const std::function<std::string(const RankFacts&)>& value) {
+  std::map<std::string, RankList> ranks;
+  for (const RankFacts& facts : job.ranks) ranks[value(facts)].push_back(facts.rank);
+  std::vector<Variant> result;
+  for (auto& [text, list] : ranks) result.push_back({text, std::move(list)});
+  // Of two values that are equally frequent, that of the lowest rank counts as the usual one.
+  std::ranges::sort(result, [](const Variant& a, const Variant& b) {
+    if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
+    return a.ranks.front() > b.ranks.front();
+  });
+  return result;
+}
+
+RankList outliers(const std::vector<Variant>& all) {
+  RankList ranks;
+  for (std::size_t i = 0; i + 1 < all.size(); ++i)
+    ranks.insert(ranks.end(), all[i].ranks.begin(), all[i].ranks.end());
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+std::string to_string(const std::vector<Variant>& all) {
+  constexpr std::size_t most_variants = 4;
+  constexpr std::size_t most_characters = 200;
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == most_variants) return text + fmt::format("; and {} others", all.size() - i);
+    std::string value = all[i].value;
+    if (value.size() > most_characters) value = value.substr(0, most_characters) + "...";
+    text += fmt::format("{}{}: {}", i == 0 ? "" : "; ", ranks_text(all[i].ranks), value);
+  }
+  return text;
+}
+
+RankList ranks_with(const Examination& job,
+                    const std::function<bool(const RankFacts&)>& condition) {
+  RankList ranks;
+  for (const RankFacts& facts : job.ranks)
+    if (condition(facts)) ranks.push_back(facts.rank);
+  return ranks;
+}
+
+std::map<std::int32_t, std::vector<const RankFacts*>> by_node(const Examination& job) {
+  std::map<std::int32_t, std::vector<const RankFacts*>> nodes;
+  for (const RankFacts& facts : job.ranks) nodes[facts.node].push_back(&facts);
+  return nodes;
+}
+
+std::size_t node_count(const Examination& job) {
+  std::set<std::int32_t> nodes;
+  for (const RankFacts& facts : job.ranks) nodes.insert(facts.node);
+  return nodes.size();
+}
+
+std::string ranks_text(const RankList& ranks) {
+  std::vector<Rank> list;
+  for (const std::int64_t rank : ranks) list.emplace_back(rank);
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", RankSet::of(list).to_string(100));
+}
+
+std::optional<std::string> variable(const RankFacts& facts, const std::string& name) {
+  const auto found = facts.variables.find(name);
+  if (found == facts.variables.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<std::string> items(const std::string& list) {
+  std::vector<std::string> result(1);
+  for (const char c : list) {
+    if (c == ',')
+      result.emplace_back();
+    else
+      result.back() += c;
+  }
+  std::erase(result, "");
+  return result;
+}
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 0) return "unlimited";
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (size >= 1024 && unit + 1 < std::size(units)) {
+    size /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", size, units[unit]);
+}
+
+Finding finding(const Rule& rule, RankList ranks, std::string what, std::string why,
+                std::string fix) {
+  return {.id = std::string{rule.id},
+          .severity = rule.severity,
+          .ranks = std::move(ranks),
+          .what = std::move(what),
+          .why = std::move(why),
+          .fix = std::move(fix)};
+}
+
+}  // namespace rankmesh::report::detail

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Trace Event Format.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "detail/record_names.hpp"
+#include "detail/timeline_rows.hpp"
+#include "rankmesh/report/timeline.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+using Event = nlohmann::json;
+using record::Call;
+using record::CallIndex;
+using record::Record;
+using record::Time;
+
+/// An end of a flow event inside a bar.
+struct FlowEnd {
+  std::size_t id = 0;
+  bool is_start = false;
+  Time time = 0;
+};
+
+class EventWriter {
+ public:
+  EventWriter(std::ostream& out, std::span<const Record> records)
+      : out_{out}, records_{records}, matching_{records} {
+    for (std::size_t r = 0; r < records.size(); ++r)
+      bars_.push_back(detail::bars_of(records, r, matching_));
+    find_origin();
+    place_threads();
+    place_flows();
+  }
+
+  void write() {
+    out_ << R"({"displayTimeUnit":"ns","otherData":)" << text_of(other_data())
+         << ",\"traceEvents\":[";
+    name_processes();
+    for (const std::size_t r : detail::order_of_rows(records_)) {
+      name_threads(r);
+      for (std::size_t lane = 0; lane < detail::lanes_of(bars_[r]); ++lane) write_lane(r, lane);
+    }
+    out_ << "\n]}\n";
+  }
+
+ private:
+  static std::string text_of(const Event& value) {
+    return value.dump(-1, ' ', false, Event::error_handler_t::replace);
+  }
+
+  void emit(const Event& event) {
+    out_ << (is_first_ ? "\n" : ",\n") << text_of(event);
+    is_first_ = false;
+  }
+
+  [[nodiscard]] double microseconds(Time time) const { return as_microseconds(time - origin_); }
+
+  /// Perfetto multiplies by 1,000 and cuts the fraction. The result of that is exact, because calls
+  /// that overlap by a nanosecond would not nest.
+  static double as_microseconds(Time nanoseconds) {
+    double result = static_cast<double>(nanoseconds) / 1e3;
+    while (static_cast<Time>(result * 1e3) < nanoseconds)
+      result = std::nextafter(result, std::numeric_limits<double>::infinity());
+    return result;
+  }
+
+  [[nodiscard]] Event other_data() const {
+    Event data{{"writer", "rankmesh"}};
+    if (records_.empty()) return data;
+    const Record& first = records_.front();
+    data["mesh"] = first.mesh;
+    data["world_size"] = first.world_size;
+    data["opened_at_ns_since_1970"] = first.opened_at;
+    data["first_event_ns_of_clock"] = origin_;
+    return data;
+  }
+
+  void find_origin() {
+    std::optional<Time> first;
+    const auto take = [&](Time time) { first = std::min(first.value_or(time), time); };
+    for (const auto& bars : bars_)
+      if (!bars.empty()) take(bars.front().begin);
+    for (const Record& record : records_)
+      for (const record::Mark& mark : record.marks) take(mark.time);
+    origin_ = first.value_or(0);
+  }
+
+  /// Threads and processes share one sequence of numbers: Perfetto takes a thread with the number
+  /// of its process for its main thread.
+  void place_threads() {
+    std::int64_t next = 1;
+    first_thread_.resize(records_.size());
+    for (const std::size_t r : detail::order_of_rows(records_)) {
+      first_thread_[r] = next;
+      next += static_cast<std::int64_t>(detail::lanes_of(bars_[r]));
+    }
+    first_process_ = next;
+  }
+
+  [[nodiscard]] std::int64_t process_of(const Record& record) const {
+    return first_process_ + record.node;
+  }
+
+  /// An arrow leaves its call when the call begins. It reaches the other call a nanosecond later,
+  /// or when that one begins later still: viewers sort events by time, and need the start first.
+  /// Arrows that would lead back in time are left out.
+  void place_flows() {
+    std::vector<std::vector<const detail::Bar*>> bar_of;
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      bar_of.emplace_back(records_[r].calls.size(), nullptr);
+      for (const detail::Bar& bar : bars_[r])
+        if (bar.call != detail::Bar::wait) bar_of[r][bar.call] = &bar;
+      flows_.emplace_back(records_[r].calls.size());
+    }
+    std::size_t id = 0;
+    for (const detail::Arrow& arrow : detail::arrows_of(records_, bars_, matching_)) {
+      const detail::Bar& from = *bar_of[arrow.from.record][arrow.from.call];
+      const detail::Bar& to = *bar_of[arrow.to.record][arrow.to.call];
+      const Time arrival = std::max(from.begin + 1, to.begin);
+      if (arrival >= to.end && arrival > to.begin) continue;
+      ++id;
+      flows_[arrow.from.record][arrow.from.call].push_back({id, true, from.begin});
+      flows_[arrow.to.record][arrow.to.call].push_back({id, false, arrival});
+    }
+  }
+
+  void name_processes() {
+    std::vector<std::int32_t> named;
+    for (const Record& record : records_) {
+      if (std::ranges::find(named, record.node) != named.end()) continue;
+      named.push_back(record.node);
+      const auto pid = process_of(record);
+      const std::string name = fmt::format("node {} ({})", record.node, record.host);
+      emit({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}});
+      emit({{"ph", "M"},
+            {"name", "process_sort_index"},
+            {"pid", pid},
+            {"args", {{"sort_index", record.node}}}});
+    }
+  }
+
+  void name_threads(std::size_t r) {
+    const Record& record = records_[r];
+    for (std::size_t lane = 0; lane < detail::lanes_of(bars_[r]); ++lane) {
+      const std::int64_t tid = first_thread_[r] + static_cast<std::int64_t>(lane);
+      std::string name = fmt::format("rank {}", record::name_of(record));
+      if (lane > 0) name += fmt::format(", asynchronous {}", lane);
+      const Event place{{"ph", "M"}, {"pid", process_of(record)}, {"tid", tid}};
+      Event event = place;
+      event.update({{"name", "thread_name"}, {"args", {{"name", name}}}});
+      emit(event);
+      event = place;
+      event.update({{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
+      emit(event);
+    }
+  }
+
+  /// Writes the events of a thread in the order of their times.
+  void write_lane(std::size_t r, std::size_t lane) {
+    const Record& record = records_[r];
+    const Event place{{"pid", process_of(record)},
+                      {"tid", first_thread_[r] + static_cast<std::int64_t>(lane)}};
+    std::vector<record::Mark> marks = lane == 0 ? record.marks : std::vector<record::Mark>{};
+    std::ranges::stable_sort(marks, {}, &record::Mark::time);
+    auto mark = marks.begin();
+    const auto write_marks_before = [&](std::optional<Time> time) {
+      for (; mark != marks.end() && (!time || mark->time < *time); ++mark) write_mark(*mark, place);
+    };
+    for (const detail::Bar& bar : bars_[r]) {
+      if (bar.lane != lane) continue;
+      write_marks_before(bar.begin);
+      write_bar(record, bar, place);
+      if (bar.call == detail::Bar::wait) continue;
+      auto& ends = flows_[r][bar.call];
+      std::ranges::stable_sort(ends, {}, &FlowEnd::time);
+      bool is_divided = false;
+      for (const FlowEnd& end : ends) {
+        write_marks_before(end.time);
+        if (!end.is_start && end.time > bar.begin && !is_divided) {
+          write_rest(record.calls[bar.call], end.time, bar.end, place);
+          is_divided = true;
+        }
+        write_flow(end, place);
+      }
+    }
+    write_marks_before(std::nullopt);
+  }
+
+  void write_mark(const record::Mark& mark, const Event& place) {
+    Event event = place;
+    event.update({{"ph", "i"},
+                  {"s", "t"},
+                  {"cat", "mark"},
+                  {"name", mark.text},
+                  {"ts", microseconds(mark.time)}});
+    emit(event);
+  }
+
+  void write_flow(const FlowEnd& end, const Event& place) {
+    Event event = place;
+    event.update({{"ph", end.is_start ? "s" : "f"},
+                  {"cat", "flow"},
+                  {"name", "leads to"},
+                  {"id", end.id},
+                  {"ts", microseconds(end.time)}});
+    if (!end.is_start) event["bp"] = "e";  // the slice around the time, not the next one
+    emit(event);
+  }
+
+  /// Perfetto turns an arrow around if the call that it leads to began first. The part of that call
+  /// after the wait is therefore an event inside it, which also shows how long the wait was.
+  void write_rest(const Call& call, Time begin, Time end, const Event& place) {
+    const char* name = "last member has come";
+    switch (call.descriptor.operation()) {
+      case Operation::broadcast:
+      case Operation::scatter:
+        name = "root has come";
+        break;
+      case Operation::recv:
+      case Operation::send_recv:
+        name = "message is sent";
+        break;
+      case Operation::barrier:
+      case Operation::reduce:
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::gather:
+      case Operation::all_to_all:
+      case Operation::send:
+        break;
+    }
+    Event event = place;
+    event.update({{"ph", "X"},
+                  {"cat", "after the wait"},
+                  {"name", name},
+                  {"ts", microseconds(begin)},
+                  {"dur", as_microseconds(end - begin)}});
+    emit(event);
+  }
+
+  void write_bar(const Record& record, const detail::Bar& bar, const Event& place) {
+    Event event = place;
+    event.update({{"ph", "X"},
+                  {"ts", microseconds(bar.begin)},
+                  {"dur", as_microseconds(bar.end - bar.begin)}});
+    if (bar.call == detail::Bar::wait) {
+      event.update({{"cat", "wait"},
+                    {"name", record.wait->text + " (not over)"},
+                    {"cname", "terrible"},
+                    {"args", {{"state", "waiting"}, {"time", "recorded"}}}});
+      return emit(event);
+    }
+    const Call& call = record.calls[bar.call];
+    std::string name = fmt::format("{}.{}", record::family_of(record, call),
+                                   to_string(call.descriptor.operation()));
+    if (call.state == record::State::issued) name += " (not over)";
+    if (call.state == record::State::inside)
+      name +=
+          call.carrier == record::Carrier::nccl ? " (not over, in NCCL)" : " (not over, in MPI)";
+    if (call.state == record::State::failed) name += " (failed)";
+    // The reserved colours of chrome://tracing; Perfetto chooses colours by name.
+    if (!call.is_over()) event["cname"] = "terrible";
+    if (call.state == record::State::failed) event["cname"] = "bad";
+    event["cat"] = std::string{to_string(call.descriptor.operation())};
+    event["name"] = std::move(name);
+    event["args"] = arguments_of(record, call, bar);
+    emit(event);
+  }
+
+  static Event arguments_of(const Record& record, const Call& call, const detail::Bar& bar) {
+    Event args;
+    if (call.group < record.groups.size()) {
+      const record::Group& group = record.groups[call.group];
+      args["call"] = record::to_string(record, call);
+      args["group_id"] = fmt::format("{:x}", group.identity);
+      args["group_size"] = group.size;
+      if (!group.ranks.empty()) args["members"] = group.ranks.to_string(200);
+    }
+    args["group"] = record::family_of(record, call);
+    if (call.number != 0) args["number"] = call.number;
+    args["count"] = call.descriptor.count;
+    args["bytes"] = record::bytes_of(record, call);
+    if (call.descriptor.operation() != Operation::barrier)
+      args["type"] = std::string{to_string(call.descriptor.type())};
+    args["carrier"] = std::string{detail::word_of(call.carrier)};
+    args["state"] = std::string{detail::word_of(call.state)};
+    if (call.is_async) args["asynchronous"] = true;
+    if (call.is_captured) args["captured"] = true;
+    args["time"] = bar.is_begin_estimated ? "estimated" : "recorded";
+    if (bar.is_end_estimated && !bar.is_begin_estimated) args["end"] = "estimated";
+    return args;
+  }
+
+  std::ostream& out_;
+  std::span<const Record> records_;
+  record::Matching matching_;
+  std::vector<std::vector<detail::Bar>> bars_;            ///< of each record
+  std::vector<std::vector<std::vector<FlowEnd>>> flows_;  ///< of each call of each record
+  std::vector<std::int64_t> first_thread_;                ///< of each record
+  std::int64_t first_process_ = 1;
+  Time origin_ = 0;
+  bool is_first_ = true;
+};
+
+}  // namespace
+
+void write_trace_events(std::ostream& out, std::span<const Record> records) {
+  EventWriter{out, records}.write();
+}
+
+}  // namespace rankmesh::report

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The timeline as a page. lib/report/page/model.js reads the data that are written here.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "detail/page.hpp"
+#include "detail/record_names.hpp"
+#include "detail/timeline_rows.hpp"
+#include "rankmesh/report/timeline.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+using PageData = nlohmann::json;
+using record::Record;
+using record::Time;
+
+/// Bits of a bar; the two lowest bits are the state, counted from 0, and bits 6 and 7 the carrier.
+enum BarFlag : unsigned {
+  begin_estimated = 4,
+  end_estimated = 8,
+  asynchronous = 16,
+  captured = 32,
+  wait_flag = 256,
+};
+
+/// Returns JSON that may stand inside a script element: no `<` can end the element.
+std::string script_json(const PageData& data) {
+  const std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<')
+      result += "\\u003c";
+    else
+      result += c;
+  }
+  return result;
+}
+
+class PageWriter {
+ public:
+  PageWriter(std::ostream& out, std::span<const Record> records)
+      : out_{out}, records_{records}, matching_{records} {
+    for (std::size_t r = 0; r < records.size(); ++r)
+      bars_.push_back(detail::bars_of(records, r, matching_));
+    find_first_time();
+  }
+
+  void write(std::span<const std::string> diagnosis) {
+    out_ << detail::page_head << "{\"ranks\":[";
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      if (r > 0) out_ << ",\n";
+      out_ << script_json(rank_data(r));
+    }
+    out_ << "],\n\"messages\":[";
+    write_messages();
+    PageData groups = PageData::array();
+    for (const auto& [size, members] : group_table_) groups.push_back({size, members});
+    PageData texts = PageData::array();
+    for (const auto& [family, operation, text, bytes] : text_table_)
+      texts.push_back({family, operation, text, bytes});
+    PageData sentences = PageData::array();
+    for (const std::string& sentence : diagnosis) sentences.push_back(sentence);
+    const Record none;
+    const Record& first = records_.empty() ? none : records_.front();
+    out_ << "],\n\"groups\":" << script_json(groups) << ",\n\"texts\":" << script_json(texts)
+         << ",\n\"mesh\":" << script_json(first.mesh) << ",\"world_size\":" << first.world_size
+         << ",\"opened_at\":" << first.opened_at << ",\"diagnosis\":" << script_json(sentences)
+         << "}" << detail::page_tail;
+  }
+
+ private:
+  using Text = std::tuple<std::string, std::string, std::string, std::int64_t>;
+  using GroupKey = std::pair<std::uint64_t, std::uint64_t>;
+
+  /// The columns of the bars of a rank: arrays are shorter than objects.
+  struct Columns {
+    std::vector<std::size_t> text, lane;
+    std::vector<std::int64_t> group, number, begin, length;
+    std::vector<unsigned> flags, root;
+  };
+
+  void find_first_time() {
+    std::optional<Time> first;
+    for (const auto& bars : bars_)
+      if (!bars.empty()) first = std::min(first.value_or(bars.front().begin), bars.front().begin);
+    first_time_ = first.value_or(0);
+  }
+
+  PageData rank_data(std::size_t r) {
+    const Record& record = records_[r];
+    Columns columns;
+    Time before = first_time_;
+    for (const detail::Bar& bar : bars_[r]) {
+      columns.begin.push_back(bar.begin - before);
+      columns.length.push_back(bar.end - bar.begin);
+      columns.lane.push_back(bar.lane);
+      before = bar.begin;
+      add_bar(record, bar, columns);
+    }
+    PageData marks = PageData::array();
+    for (const record::Mark& mark : record.marks)
+      marks.push_back({mark.time - first_time_, mark.text});
+    const auto kept = record.calls.size() + record.marks.size();
+    return {{"rank", record.rank.value()},
+            {"coordinates", record.coordinates},
+            {"host", record.host},
+            {"node", record.node},
+            {"pid", record.process_id},
+            {"process", detail::word_of(record.process)},
+            {"presence", detail::word_of(record.presence)},
+            {"reason", record.reason},
+            {"activity", detail::activity_of(record)},
+            {"lost", record.calls_made > kept ? record.calls_made - kept : 0},
+            {"first", 0},
+            {"marks", std::move(marks)},
+            {"text", std::move(columns.text)},
+            {"lane", std::move(columns.lane)},
+            {"group", std::move(columns.group)},
+            {"number", std::move(columns.number)},
+            {"begin", std::move(columns.begin)},
+            {"length", std::move(columns.length)},
+            {"flags", std::move(columns.flags)},
+            {"root", std::move(columns.root)}};
+  }
+
+  void add_bar(const Record& record, const detail::Bar& bar, Columns& columns) {
+    if (bar.call == detail::Bar::wait) {
+      columns.text.push_back(number_of({"", "wait", record.wait->text, 0}));
+      columns.group.push_back(-1);
+      columns.number.push_back(0);
+      columns.flags.push_back(wait_flag);
+      columns.root.push_back(0);
+      return;
+    }
+    const record::Call& call = record.calls[bar.call];
+    const std::string& family = record::family_of(record, call);
+    columns.text.push_back(
+        number_of({family, std::string{to_string(call.descriptor.operation())},
+                   to_string(call.descriptor, family), record::bytes_of(record, call)}));
+    columns.group.push_back(group_number(record, call));
+    columns.number.push_back(columns.group.back() < 0 ? 0 : static_cast<std::int64_t>(call.number));
+    unsigned flags = static_cast<unsigned>(call.state) - 1;
+    if (bar.is_begin_estimated) flags |= begin_estimated;
+    if (bar.is_end_estimated) flags |= end_estimated;
+    if (call.is_async) flags |= asynchronous;
+    if (call.is_captured) flags |= captured;
+    columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 6);
+    columns.root.push_back(is_root(record, call) ? 1 : 0);
+  }
+
+  static bool is_root(const Record& record, const record::Call& call) {
+    if (call.number == 0 || call.group >= record.groups.size()) return false;
+    return record.groups[call.group].ranks.find(record.rank) ==
+           static_cast<std::int64_t>(call.descriptor.root());
+  }
+
+  std::size_t number_of(const Text& text) {
+    const auto [place, is_new] = text_numbers_.try_emplace(text, text_table_.size());
+    if (is_new) text_table_.push_back(text);
+    return place->second;
+  }
+
+  std::int64_t group_number(const Record& record, const record::Call& call) {
+    if (call.group >= record.groups.size()) return -1;
+    const record::Group& group = record.groups[call.group];
+    const auto [place, is_new] =
+        group_numbers_.try_emplace({record.mesh_key, group.identity}, group_table_.size());
+    if (is_new)
+      group_table_.emplace_back(group.size,
+                                group.ranks.empty() ? std::string{} : group.ranks.to_string(200));
+    return static_cast<std::int64_t>(place->second);
+  }
+
+  void write_messages() {
+    std::vector<std::vector<std::size_t>> bar_of;
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      bar_of.emplace_back(records_[r].calls.size());
+      for (std::size_t b = 0; b < bars_[r].size(); ++b)
+        if (bars_[r][b].call != detail::Bar::wait) bar_of[r][bars_[r][b].call] = b;
+    }
+    bool is_first = true;
+    for (const auto& [from, to, is_certain] : matching_.messages()) {
+      out_ << (is_first ? "" : ",") << '[' << from.record << ',' << bar_of[from.record][from.call]
+           << ',' << to.record << ',' << bar_of[to.record][to.call] << ']';
+      is_first = false;
+    }
+  }
+
+  std::ostream& out_;
+  std::span<const Record> records_;
+  record::Matching matching_;
+  std::vector<std::vector<detail::Bar>> bars_;  ///< of each record
+  Time first_time_ = 0;
+  std::vector<Text> text_table_;
+  std::map<Text, std::size_t> text_numbers_;
+  std::vector<std::pair<std::int64_t, std::string>> group_table_;
+  std::map<GroupKey, std::size_t> group_numbers_;
+};
+
+}  // namespace
+
+void write_html(std::ostream& out, std::span<const Record> records,
+                std::span<const std::string> diagnosis) {
+  PageWriter{out, records}.write(diagnosis);
+}
+
+}  // namespace rankmesh::report

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/timeline_rows.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+namespace rankmesh::report::detail {
+namespace {
+
+using record::Call;
+using record::CallIndex;
+using record::Record;
+using record::Time;
+
+/// Returns the numbers in `dp=0,tp=11`, so that 11 comes after 2.
+std::vector<std::int64_t> numbers_in(const std::string& coordinates) {
+  std::vector<std::int64_t> result;
+  const char* const end = coordinates.data() + coordinates.size();
+  for (const char* at = coordinates.data(); at < end; ++at) {
+    if (*at != '=') continue;
+    std::int64_t number = 0;
+    std::from_chars(at + 1, end, number);
+    result.push_back(number);
+  }
+  return result;
+}
+
+/// The begin of every call as it is drawn.
+class Begins {
+ public:
+  Begins(std::span<const Record> records, const std::vector<std::vector<Bar>>& bars) {
+    for (std::size_t r = 0; r < records.size(); ++r) {
+      begins_.emplace_back(records[r].calls.size());
+      for (const Bar& bar : bars[r])
+        if (bar.call != Bar::wait) begins_[r][bar.call] = bar.begin;
+    }
+  }
+  [[nodiscard]] Time of(CallIndex index) const { return begins_[index.record][index.call]; }
+
+ private:
+  std::vector<std::vector<Time>> begins_;
+};
+
+enum class Awaited : std::uint8_t { all, root, by_root };
+
+Awaited awaited_in(Operation operation) {
+  switch (operation) {
+    case Operation::broadcast:
+    case Operation::scatter:
+      return Awaited::root;
+    case Operation::reduce:
+    case Operation::gather:
+      return Awaited::by_root;
+    case Operation::barrier:
+    case Operation::all_reduce:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::all_to_all:
+    case Operation::send:
+    case Operation::recv:
+    case Operation::send_recv:
+      break;
+  }
+  return Awaited::all;
+}
+
+void add_arrows_of_meeting(std::span<const Record> records, const record::Meeting& meeting,
+                           const Begins& begins, std::vector<Arrow>& arrows) {
+  if (meeting.calls.size() < 2 || !meeting.agrees) return;
+  const auto call_of = [&](CallIndex index) -> const Call& {
+    return records[index.record].calls[index.call];
+  };
+  const Call& first = call_of(meeting.calls.front());
+  const Awaited awaited = awaited_in(first.descriptor.operation());
+  const auto is_root = [&](CallIndex index) {
+    const Record& record = records[index.record];
+    return record.groups[call_of(index).group].ranks.find(record.rank) ==
+           static_cast<std::int64_t>(first.descriptor.root());
+  };
+  const auto last =
+      std::ranges::max(meeting.calls, {}, [&](CallIndex index) { return begins.of(index); });
+  const auto root = std::ranges::find_if(meeting.calls, is_root);
+  if (awaited != Awaited::all && root == meeting.calls.end()) return;
+  if (awaited == Awaited::all && !meeting.has_all_members) return;
+  const CallIndex from = awaited == Awaited::root ? *root : last;
+  for (const CallIndex& to : meeting.calls)
+    if (to != from && (awaited != Awaited::by_root || to == *root)) arrows.push_back({from, to});
+}
+
+}  // namespace
+
+std::vector<std::size_t> order_of_rows(std::span<const Record> records) {
+  std::vector<std::tuple<std::int32_t, std::vector<std::int64_t>, Rank, std::size_t>> keys;
+  for (std::size_t r = 0; r < records.size(); ++r)
+    keys.emplace_back(records[r].node, numbers_in(records[r].coordinates), records[r].rank, r);
+  std::ranges::sort(keys);
+  std::vector<std::size_t> order;
+  for (const auto& key : keys) order.push_back(std::get<3>(key));
+  return order;
+}
+
+std::size_t lanes_of(std::span<const Bar> bars) {
+  std::size_t lanes = 1;
+  for (const Bar& bar : bars) lanes = std::max(lanes, bar.lane + 1);
+  return lanes;
+}
+
+std::vector<Arrow> arrows_of(std::span<const Record> records,
+                             const std::vector<std::vector<Bar>>& bars,
+                             const record::Matching& matching) {
+  const Begins begins{records, bars};
+  std::vector<Arrow> arrows;
+  for (const record::Meeting& meeting : matching.meetings())
+    add_arrows_of_meeting(records, meeting, begins, arrows);
+  for (const record::Message& message : matching.messages())
+    arrows.push_back({message.send, message.receive});
+  return arrows;
+}
+
+std::string activity_of(const Record& record) {
+  if (record.wait) return record.wait->text;
+  const Call* newest = nullptr;
+  for (const Call& call : record.calls) {
+    // A call that blocks is what the rank is in, whatever else is in flight.
+    if (call.is_over() || call.is_captured || call.group >= record.groups.size()) continue;
+    if (newest == nullptr || !call.is_async || newest->is_async) newest = &call;
+  }
+  return newest == nullptr ? std::string{} : record::to_string(record, *newest);
+}
+
+}  // namespace rankmesh::report::detail

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/trace.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace rankmesh::report {
+namespace {
+
+using record::Diagnosis;
+using record::Finding;
+using record::RankActivity;
+using record::Record;
+using Records = std::span<const Record>;
+
+constexpr std::size_t most_single_ranks = 16;
+constexpr std::size_t most_lines = 100;
+constexpr std::size_t line_width = 100;
+
+std::optional<record::Time> age_of(const Record& record, const RankActivity& rank) {
+  return rank.since ? std::optional{record.read_at - *rank.since} : std::nullopt;
+}
+
+std::string ages_text(const std::vector<record::Time>& ages) {
+  if (ages.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(ages);
+  const std::string from = record::duration_text(least), to = record::duration_text(most);
+  return from == to ? to : from + " - " + to;
+}
+
+Table table_of_ranks(Records records, const Diagnosis& diagnosis) {
+  using enum Table::Align;
+  Table table{.columns = {{"rank", right},
+                          {"coordinates"},
+                          {"host"},
+                          {"process", right},
+                          {"state"},
+                          {"what it is in"},
+                          {"for", right}}};
+  for (const RankActivity& rank : diagnosis.ranks) {
+    const Record& record = records[rank.record];
+    const auto age = age_of(record, rank);
+    table.rows.push_back({rank.rank.value(), record.coordinates, record.host, record.process_id,
+                          to_string(record.process), rank.text,
+                          age ? record::duration_text(*age) : std::string{}});
+  }
+  return table;
+}
+
+// Ranks that do the same.
+struct Line {
+  std::vector<Rank> ranks;
+  std::set<std::string> hosts;
+  std::vector<record::Time> ages;
+  record::Process process{};
+  std::string text;
+};
+
+// One line for all ranks that do the same.
+Table table_of_lines(Records records, const Diagnosis& diagnosis) {
+  std::vector<Line> lines;
+  std::map<std::tuple<record::Process, std::string>, std::size_t> by_text;
+  for (const RankActivity& rank : diagnosis.ranks) {
+    const Record& record = records[rank.record];
+    const auto [at, is_new] = by_text.try_emplace({record.process, rank.text}, lines.size());
+    if (is_new) lines.push_back({.process = record.process, .text = rank.text});
+    Line& line = lines[at->second];
+    line.ranks.push_back(rank.rank);
+    line.hosts.insert(record.host);
+    if (const auto age = age_of(record, rank)) line.ages.push_back(*age);
+  }
+  using enum Table::Align;
+  Table table{.columns = {{.title = "ranks", .most = 40},
+                          {"number", right},
+                          {"host"},
+                          {"state"},
+                          {"what they are in"},
+                          {"for", right}}};
+  for (const Line& line : lines)
+    table.rows.push_back(
+        {Ranks{RankSet::of(line.ranks)}, line.ranks.size(),
+         line.hosts.size() == 1 ? *line.hosts.begin() : fmt::format("{} hosts", line.hosts.size()),
+         to_string(line.process), line.text, ages_text(line.ages)});
+  return table;
+}
+
+// A paragraph of lines that are not too long. The second and later lines are indented.
+std::string paragraph(const std::string& text) {
+  std::string result, line = "  ";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (line.size() + word.size() > line_width && line.find_first_not_of(' ') != line.npos) {
+      result += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line = "    ";
+    }
+    line += word + " ";
+    at = end + 1;
+  }
+  return result + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
+  if (!document.text.empty()) document.add("\n");
+  const Record& first = records.front();
+  std::set<std::string> hosts;
+  for (const RankActivity& rank : diagnosis.ranks) hosts.insert(records[rank.record].host);
+  document.add_bold(fmt::format("mesh {}", first.mesh));
+  document.add(fmt::format("   {} of {} rank{} on {} host{}\n\n", diagnosis.ranks.size(),
+                           first.world_size, first.world_size == 1 ? "" : "s", hosts.size(),
+                           hosts.size() == 1 ? "" : "s"));
+  const bool is_grouped = diagnosis.ranks.size() > most_single_ranks;
+  Table table =
+      is_grouped ? table_of_lines(records, diagnosis) : table_of_ranks(records, diagnosis);
+  const std::size_t rows = table.rows.size();
+  if (rows > most_lines) table.rows.resize(most_lines);
+  document.text.emplace_back(std::move(table));
+  if (rows > most_lines)
+    document.add(
+        fmt::format("  {} more lines are left out; JSON and CSV have them\n", rows - most_lines));
+  document.add("\n");
+  for (const Finding& finding : diagnosis.findings)
+    document.add(paragraph(fmt::format("{}: {}", to_string(finding.severity), finding.text)));
+}
+
+Value finding_value(const Finding& finding) {
+  Value value{{"kind", to_string(finding.kind)},
+              {"severity", to_string(finding.severity)},
+              {"text", finding.text},
+              {"ranks", Ranks{finding.ranks}},
+              {"waiting", Ranks{finding.waiting}},
+              {"steps", Value::List{}}};
+  for (const record::Step& step : finding.steps)
+    value["steps"].push_back(Value{
+        {"ranks", Ranks{step.ranks}}, {"text", step.text}, {"waits_for", Ranks{step.waits_for}}});
+  return value;
+}
+
+Value rank_value(const Record& record, const RankActivity& rank) {
+  const auto age = age_of(record, rank);
+  Value value{{"rank", rank.rank.value()},
+              {"coordinates", record.coordinates},
+              {"host", record.host},
+              {"process_id", record.process_id},
+              {"process", to_string(record.process)},
+              {"activity", to_string(rank.activity)},
+              {"text", rank.text},
+              {"seconds", nullptr},
+              {"waits_for", Ranks{rank.waits_for}},
+              {"is_certain", rank.is_certain},
+              {"last_call", nullptr},
+              {"last_mark", nullptr}};
+  if (age) value["seconds"] = static_cast<double>(*age) / 1e9;
+  if (!record.calls.empty() && record.calls.back().group < record.groups.size())
+    value["last_call"] = record::to_string(record, record.calls.back());
+  if (!record.marks.empty()) value["last_mark"] = record.marks.back().text;
+  return value;
+}
+
+Value mesh_value(Records records, const Diagnosis& diagnosis) {
+  const Record& first = records.front();
+  Value value{{"key", fmt::format("{:016x}", first.mesh_key)},
+              {"mesh", first.mesh},
+              {"world_size", first.world_size},
+              {"missing", Ranks{diagnosis.missing}},
+              {"has_error", diagnosis.has_error()},
+              {"ranks", Value::List{}},
+              {"findings", Value::List{}}};
+  for (const RankActivity& rank : diagnosis.ranks)
+    value["ranks"].push_back(rank_value(records[rank.record], rank));
+  for (const Finding& finding : diagnosis.findings)
+    value["findings"].push_back(finding_value(finding));
+  return value;
+}
+
+void add_rows(Records records, const Diagnosis& diagnosis, Table& table) {
+  for (const RankActivity& rank : diagnosis.ranks) {
+    const Record& record = records[rank.record];
+    const auto age = age_of(record, rank);
+    table.rows.push_back({record.mesh, fmt::format("{:016x}", record.mesh_key), rank.rank.value(),
+                          record.coordinates, record.host, record.process_id,
+                          to_string(record.process), to_string(rank.activity), rank.text,
+                          age ? Value{static_cast<double>(*age) / 1e9} : Value{},
+                          Ranks{rank.waits_for}});
+  }
+}
+
+void add_mesh(Records records, const Diagnosis& diagnosis, Document& document) {
+  add_text(records, diagnosis, document);
+  document.fields["meshes"].push_back(mesh_value(records, diagnosis));
+  add_rows(records, diagnosis, document.table);
+}
+
+Document empty_trace() {
+  return {.schema = "rankmesh.trace/1",
+          .fields = {{"meshes", Value::List{}}},
+          .table = {.columns = {{"mesh"},
+                                {"key"},
+                                {"rank"},
+                                {"coordinates"},
+                                {"host"},
+                                {"process_id"},
+                                {"process"},
+                                {"activity"},
+                                {"text"},
+                                {"seconds"},
+                                {"waits_for"}}}};
+}
+
+}  // namespace
+
+Document trace(const std::vector<Record>& records, const Diagnosis& diagnosis) {
+  Document document = empty_trace();
+  if (!records.empty()) add_mesh(records, diagnosis, document);
+  return document;
+}
+
+Document trace(std::vector<Record> records) {
+  // Meshes in the order in which they were opened.
+  std::map<std::uint64_t, std::int64_t> opened_at;
+  for (const Record& record : records) {
+    const auto [at, is_new] = opened_at.try_emplace(record.mesh_key, record.opened_at);
+    if (!is_new) at->second = std::min(at->second, record.opened_at);
+  }
+  const auto key = [&](const Record& record) {
+    return std::pair{opened_at.at(record.mesh_key), record.mesh_key};
+  };
+  std::ranges::stable_sort(records, {}, key);
+  Document document = empty_trace();
+  for (auto begin = records.begin(); begin != records.end();) {
+    const auto end = std::find_if(begin, records.end(),
+                                  [&](const Record& r) { return r.mesh_key != begin->mesh_key; });
+    const Records mesh{begin, end};
+    add_mesh(mesh, record::diagnose(mesh), document);
+    begin = end;
+  }
+  return document;
+}
+
+}  // namespace rankmesh::report

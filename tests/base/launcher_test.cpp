@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/base/launcher.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+#include "support/checks.hpp"
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<rankmesh::LauncherMismatch> mismatch(
+    const Variables& variables, std::int64_t world_size = 1,
+    std::string_view library = "Open MPI v4.1.4, x") {
+  return rankmesh::launcher_mismatch(world_size, library,
+                                     [&](const char* name) -> std::optional<std::string> {
+                                       const auto found = variables.find(name);
+                                       if (found == variables.end()) return std::nullopt;
+                                       return found->second;
+                                     });
+}
+
+}  // namespace
+
+TEST_CASE("a launcher of several processes and a world of one rank do not fit") {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    CAPTURE(name);
+    const auto found = mismatch({{name, "4"}});
+    REQUIRE(found);
+    CHECK_CONTAINS(found->message, std::string{name} + "=4");
+    CHECK_CONTAINS(found->hint, "the mpirun of Open MPI v4.1.4");
+    CHECK(!mismatch({{name, "1"}}));
+    CHECK(!mismatch({{name, "4"}}, 4));
+    CHECK(!mismatch({{name, ""}}));
+    CHECK(!mismatch({{name, "many"}}));
+  }
+}
+
+TEST_CASE("a rank above 0 proves that the launcher started several processes") {
+  const auto found = mismatch({{"PMIX_RANK", "2"}});
+  REQUIRE(found);
+  CHECK_CONTAINS(found->message, "PMIX_RANK=2");
+  CHECK(!mismatch({{"PMIX_RANK", "0"}}));
+}
+
+TEST_CASE("under Slurm the hint names srun --mpi=pmix, and pmi2 for MPICH") {
+  const Variables slurm{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}};
+  CHECK_CONTAINS(mismatch(slurm)->hint, "srun --mpi=pmix (");
+  CHECK_CONTAINS(mismatch(slurm, 1, "MPICH Version:\t4.0.2\nx")->hint, "or srun --mpi=pmi2");
+  CHECK_CONTAINS(mismatch(slurm, 1, "MPICH Version:\t4.0.2\nx")->hint,
+                 "the mpirun of MPICH 4.0.2,");
+  CHECK_CONTAINS(mismatch(slurm, 1, "")->hint, "the MPI library that the program is linked with");
+}
+
+TEST_CASE("variables that the ranks inherit from an outer launcher prove nothing") {
+  // mpirun starts its daemons with srun, one on each of 4 nodes, and one rank in all.
+  CHECK(!mismatch({{"SLURM_STEP_NUM_TASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
+  CHECK(!mismatch({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}}));
+  CHECK(!mismatch({}));
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Recorder has written, read() reads.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/record/find.hpp"
+#include "rankmesh/record/read.hpp"
+#include "record/recorded_rank.hpp"
+#include "support/checks.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::call_of;
+using rankmesh_test::facts_of_rank_1;
+using rankmesh_test::RecordedRank;
+
+namespace {
+
+// Returns the path of the record that this process has open.
+std::string own_record(std::uint64_t mesh_key) {
+  for (const record::Source& source : record::sources_of_process(::getpid()))
+    if (source.mesh_key == mesh_key) return source.path;
+  return "";
+}
+
+record::Record read_own(std::uint64_t mesh_key = 0x1234) {
+  const std::string path = own_record(mesh_key);
+  return record::read(record::copy_observed({path, ::getpid(), mesh_key}), path);
+}
+
+}  // namespace
+
+TEST_CASE("a record says what its rank does") {
+  RecordedRank rank;
+  rank.recorder->set_clock(3, 5'000'000'000, 12'345);
+  rank.make(rank.tp, call_of(Operation::all_reduce), 1);
+  rank.recorder->mark("step 12");
+  const auto inside = rank.begin(rank.dp, call_of(Operation::barrier, 0), 7, record::State::inside);
+  rank.recorder->publish_wait("Mesh::close");
+
+  const record::Record found = read_own();
+  CHECK(found.mesh_key == 0x1234);
+  CHECK(found.mesh == "dp=2,tp=2");
+  CHECK(found.world_size == 4);
+  CHECK(found.rank == Rank{1});
+  CHECK(found.coordinates == "dp=0,tp=1");
+  CHECK(found.host == "node-a");
+  CHECK(found.node == 3);
+  CHECK(found.clock_error == 12'345);
+  CHECK(found.process_id == ::getpid());
+  CHECK(found.presence == record::Presence::open);
+  CHECK(found.process == record::Process::running);
+  CHECK(found.has_all_times);
+  CHECK(found.calls_made == 3);
+
+  REQUIRE(found.groups.size() == 2);
+  CHECK(found.groups[0].names == std::vector<std::string>{"tp"});
+  CHECK(found.groups[1].ranks == RankSet::of(std::vector{Rank{1}, Rank{3}}));
+  CHECK(found.groups[1].size == 2);
+  CHECK(found.groups[0].identity != found.groups[1].identity);
+
+  REQUIRE(found.calls.size() == 2);
+  const record::Call& first = found.calls[0];
+  CHECK(first.state == record::State::ended);
+  CHECK(first.sequence == 1);
+  CHECK(first.number == 1);
+  CHECK(first.carrier == record::Carrier::shared_memory);
+  CHECK(record::to_string(found, first) == "tp.all_reduce(4 x float32, sum), call 1");
+  const record::Call& last = found.calls[1];
+  CHECK(last.state == record::State::inside);
+  CHECK(last.group == 1);
+  CHECK_FALSE(last.end.has_value());
+  CHECK(record::to_string(found, last) == "dp.barrier(), call 7");
+
+  REQUIRE(found.marks.size() == 1);
+  CHECK(found.marks[0].text == "step 12");
+  CHECK(found.marks[0].sequence == 2);
+  REQUIRE(found.wait.has_value());
+  CHECK(found.wait->text == "Mesh::close");
+
+  // The order of events, on the clock of node 0.
+  REQUIRE(first.begin.has_value());
+  REQUIRE(first.end.has_value());
+  REQUIRE(last.begin.has_value());
+  CHECK(*first.begin <= *first.end);
+  CHECK(*first.end <= found.marks[0].time);
+  CHECK(found.marks[0].time <= *last.begin);
+  CHECK(*last.begin <= found.read_at);
+  const std::int64_t now = rankmesh::detail::monotonic_nanoseconds() + 5'000'000'000;
+  CHECK(found.read_at <= now);
+  CHECK(now - *first.begin < 60'000'000'000);
+}
+
+TEST_CASE("a failed call and the end of a mesh are recorded") {
+  const rankmesh_test::TemporaryFolder folder;
+  {
+    const RecordedRank rank{facts_of_rank_1(), folder.path()};
+    static_cast<void>(rank.begin(rank.tp, call_of(Operation::all_reduce), 1));  // not ended
+    rank.recorder->leave(record::Presence::failed, "out\nof \x1b[31mmemory\xff");
+  }
+  const auto found = record::read_all(record::sources_in(folder.path()));
+  REQUIRE(found.records.size() == 1);
+  CHECK(found.remarks.empty());
+  CHECK(found.records[0].presence == record::Presence::failed);
+  CHECK(found.records[0].reason == "out of  [31mmemory\xef\xbf\xbd");
+  REQUIRE(found.records[0].calls.size() == 1);
+  CHECK(found.records[0].calls[0].state == record::State::failed);
+  CHECK(found.records[0].process == record::Process::unknown);  // of another host
+}
+
+TEST_CASE("a record has the last calls") {
+  const RecordedRank rank{facts_of_rank_1(), "", false};
+  for (std::uint64_t i = 1; i <= 10'000; ++i) rank.make(rank.tp, call_of(Operation::barrier, 0), i);
+  const record::Record found = read_own();
+  CHECK(found.calls_made == 10'000);
+  REQUIRE(found.calls.size() == 4096);
+  for (std::size_t i = 0; i < found.calls.size(); ++i) {
+    REQUIRE(found.calls[i].sequence == 5905 + i);
+    REQUIRE(found.calls[i].number == 5905 + i);
+  }
+}
+
+TEST_CASE("a call of a group without a place has a group of its own") {
+  const RecordedRank rank;
+  RecordedRank::Recording unknown = rank.tp;
+  unknown.group = record::format::unknown_group << record::format::group_shift;
+  rank.make(unknown, call_of(Operation::barrier, 0), 5);
+  rank.make(unknown, call_of(Operation::barrier, 0), 6);
+  const record::Record found = read_own();
+  REQUIRE(found.calls.size() == 2);
+  CHECK(found.groups.size() == 3);
+  CHECK(found.calls[0].group == 2);
+  CHECK(record::to_string(found, found.calls[1]) == "(unknown group).barrier(), call 6");
+}
+
+TEST_CASE("a copy never mixes two calls") {
+  const RecordedRank rank{facts_of_rank_1(), "", false};
+  std::atomic<bool> stops{false};
+  std::thread writer{[&] {
+    for (std::uint64_t i = 1; !stops; ++i) {
+      // Every word of the entry has the same number.
+      CallDescriptor call = call_of(i % 2 == 0 ? Operation::barrier : Operation::all_gather,
+                                    static_cast<std::int64_t>(i));
+      call.detail = i & 0xffff;
+      rank.make(rank.tp, call, i);
+      if (i % 1000 == 0) rank.recorder->publish_wait(std::string(i / 1000 % 200 + 1, 'x'));
+    }
+  }};
+  const std::string path = own_record(0x1234);
+  std::size_t calls = 0;
+  for (int i = 0; i < 50; ++i) {
+    const record::Record found = record::read(record::copy(path), path);
+    calls += found.calls.size();
+    for (const record::Call& call : found.calls) {
+      REQUIRE(call.number == call.sequence);
+      REQUIRE(static_cast<std::uint64_t>(call.descriptor.count) == call.sequence);
+      REQUIRE(call.descriptor.detail == (call.sequence & 0xffff));
+      REQUIRE((call.descriptor.operation() == Operation::barrier) == (call.sequence % 2 == 0));
+    }
+  }
+  stops = true;
+  writer.join();
+  CHECK(calls > 0);
+}
+
+TEST_CASE("a file outlives a process that is killed") {
+  const rankmesh_test::TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto facts = facts_of_rank_1();
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    facts.host = host;
+    const auto identity = rankmesh::detail::ProcessIdentity::own();
+    facts.process_start = identity.start_time;
+    facts.process_namespace = identity.pid_namespace;
+    const RecordedRank rank{facts, folder.path()};
+    const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  const auto found = record::read_all(record::sources_in(folder.path()));
+  REQUIRE(found.records.size() == 1);
+  CHECK(found.records[0].process_id == child);
+  CHECK(found.records[0].process == record::Process::ended);
+  CHECK(found.records[0].presence == record::Presence::open);
+  REQUIRE(found.records[0].calls.size() == 1);
+  CHECK(found.records[0].calls[0].state == record::State::issued);
+}
+
+TEST_CASE("a stopped process is seen as stopped, and its record can be read") {
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RecordedRank rank;
+    const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
+    static_cast<void>(::write(ready[1], "x", 1) + 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ::waitpid(child, &status, WUNTRACED);
+  const auto stopped = record::read_all(record::sources_of_process(child));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  for (const int end : ready) ::close(end);
+  REQUIRE(stopped.records.size() == 1);
+  CHECK(stopped.records[0].process == record::Process::stopped);
+  REQUIRE(stopped.records[0].calls.size() == 1);
+  CHECK(stopped.records[0].calls[0].begin.has_value());
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The watchdog of a process, and other processes that the test forks.
+#include "wait/detail/watchdog.hpp"
+
+#include <doctest/doctest.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "board_processes.hpp"
+#include "support/checks.hpp"
+
+using namespace rankmesh;
+using detail::BoardEntry;
+using detail::NodeBoard;
+using detail::Presence;
+using rankmesh_test::Kind;
+using rankmesh_test::Memory;
+using rankmesh_test::Messages;
+using rankmesh_test::Peer;
+
+namespace {
+
+std::atomic<bool> has_no_threads = false;
+
+}  // namespace
+
+// Replaces the function of the system also for rankmesh.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*start)(void*), void* argument) noexcept {
+  if (has_no_threads) return EAGAIN;
+  using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto original = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return original(thread, attributes, start, argument);
+}
+
+TEST_CASE("the watchdog reports a call that takes long, once, and at doubled intervals") {
+  const Memory memory;
+  const auto board =
+      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  NodeBoard peer = memory.board(Rank{5});
+  peer.publish(1, "dp.barrier, call 2");
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{0.3}};
+  {
+    const detail::WatchedMesh watched{context, {}};
+    const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+    std::this_thread::sleep_for(std::chrono::milliseconds{1300});
+  }
+  const std::vector<std::string> texts = messages.texts();
+  REQUIRE(texts.size() ==
+          2);  // after 0.3 s and 0.6 s, at the next ticks; the next is due after 1.2 s of the call
+  CHECK_CONTAINS(texts[0], "rank 3 (no mesh) is in tp.all_reduce, call 7 for ");
+  CHECK_CONTAINS(texts[0], "others on this node: rank 5 (no mesh) waits in dp.barrier, call 2");
+}
+
+TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
+  const Memory memory;
+  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  Peer peer{memory};
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{30}};
+  const detail::WatchedMesh watched{context, {}};
+  peer.signal(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds{1000});
+  const std::vector<std::string> texts = messages.texts();
+  REQUIRE(texts.size() == 1);
+  CHECK_CONTAINS(
+      texts[0],
+      "the process of rank 5 (no mesh) has ended, and the rank had not closed the mesh; rank 3");
+}
+
+TEST_CASE("the watchdog does not report a rank that has told why it ends") {
+  const Memory memory;
+  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  bool is_thrown_out = false;
+  SUBCASE("by an exception") { is_thrown_out = true; }
+  SUBCASE("by its last words") {}
+  Peer peer{memory, 0, [&](NodeBoard& of_peer) {
+              if (is_thrown_out)
+                of_peer.leave(Presence::failed, "no disk");
+              else
+                (void)of_peer.claim_end_report(Rank{5});  // as before its last words
+            }};
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{30}};
+  const detail::WatchedMesh watched{context, {}};
+  peer.signal(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  CHECK(messages.texts().empty());
+  CHECK(board->has_failed(Rank{5}));
+}
+
+TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
+  const Memory memory;
+  auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
+                                           std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(LogSink{}, LogChoice::off),
+      .stall = Deadline::Duration{30}};
+  auto watched = std::make_unique<detail::WatchedMesh>(context, RankNames{});
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(5);
+      watched.reset();
+      _exit(0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  // The parent is still on the board.
+  CHECK(memory.board(Rank{5}).look(Rank{3})->kind == Kind::outside);
+}
+
+TEST_CASE("without another thread there is a warning, no watchdog, and the signals are as before") {
+  const Memory memory;
+  const auto board =
+      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  Messages messages;
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
+      .stall = Deadline::Duration{30}};
+  has_no_threads = true;
+  CHECK_NOTHROW(detail::WatchedMesh(context, {}));
+  has_no_threads = false;
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  CHECK(sigismember(&blocked, SIGTERM) == 0);
+  const std::vector<std::string> texts = messages.texts();
+  REQUIRE(texts.size() == 1);
+  CHECK_CONTAINS(texts[0], "calls that MPI carries are not watched: ");
+}
+
+TEST_CASE("a sink that throws does not end the watchdog") {
+  const Memory memory;
+  const auto board =
+      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  std::atomic<int> reports = 0;
+  const LogSink sink = [&](LogLevel, std::string_view) {
+    ++reports;
+    throw std::runtime_error{"no disk"};
+  };
+  const detail::WaitContext context{
+      .board = board,
+      .log = std::make_shared<const detail::Log>(sink, LogChoice::reports),
+      .stall = Deadline::Duration{0.1}};
+  const detail::WatchedMesh watched{context, {}};
+  const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+  std::this_thread::sleep_for(std::chrono::milliseconds{900});
+  CHECK(reports >= 2);  // it goes on after the first one
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "doctor.hpp"
+
+#include <memory>
+
+#include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/launcher.hpp"
+#include "rankmesh/report/doctor.hpp"
+
+namespace meshinfo {
+namespace {
+
+using rankmesh::report::Examination;
+
+struct DoctorOptions {
+  MeshArguments mesh;
+  OutputOptions output;
+  double timeout = 60;
+};
+
+// A world of one rank under a launcher of several cannot be compared with the mesh. The finding
+// about the launcher says more than the error that the mesh does not fit.
+std::optional<rankmesh::MeshPlan> plan_of(const DoctorOptions& options,
+                                          const GatheredFacts& facts) {
+  if (options.mesh.mesh.empty() || !facts.in_job || facts.ranks.empty()) return std::nullopt;
+  const auto& first = facts.ranks.front();
+  if (rankmesh::launcher_mismatch(first.world_size, first.mpi_library)) return std::nullopt;
+  return options.mesh.spec().plan(first.world_size);
+}
+
+int doctor(const DoctorOptions& options, Job& job) {
+  const GatheredFacts facts = job.gather(options.timeout);
+  int status = ok;
+  // Under a launcher that does not fit, each process is rank 0 of a world of its own.
+  if (!facts.ranks.empty()) {
+    const auto plan = plan_of(options, facts);
+    const Examination examination{facts.ranks, plan ? &*plan : nullptr};
+    const auto findings = rankmesh::report::examine(examination);
+    if (rankmesh::report::has_trouble(findings)) status = check_failed;
+    if (job.prints())
+      print(rankmesh::report::doctor(examination, findings, facts.in_job), options.output);
+  }
+  return job.agree(status);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Program& program) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "in a job: compare all ranks and say what is wrong, and how to fix it");
+  options->mesh.add_to(*command);
+  options->output.add_to(*command);
+  command->add_option("--timeout", options->timeout,
+                      "seconds after which a step that hangs ends doctor (60; 0: never)");
+  command->callback([options, &program] { program.status = doctor(*options, program.job); });
+}
+
+}  // namespace meshinfo

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "trace.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "launcher.hpp"
+#include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/report/trace.hpp"
+
+namespace meshinfo {
+
+using rankmesh::UsageError;
+using rankmesh::record::Finding;
+namespace record = rankmesh::record;
+
+void report_remark(const std::string& remark) {
+  std::fputs(fmt::format("meshinfo: {}\n", remark).c_str(), stderr);
+}
+
+std::vector<record::Source> sources_of(const std::string& target) {
+  const bool is_number = !target.empty() && target.size() <= 10 &&
+                         std::ranges::all_of(target, [](char c) { return c >= '0' && c <= '9'; });
+  if (is_number) return record::sources_of_process(std::stoll(target));
+  if (!target.empty()) return record::sources_in(target);
+  auto sources = record::sources_of_user();
+  if (sources.empty())
+    throw UsageError{"no process of this user on this node has a record",
+                     "run meshinfo on a node of the job, as the user of the job, while its Mesh is "
+                     "open; or give the folder that RANKMESH_RECORD names"};
+  return sources;
+}
+
+Records read_records(const TraceOptions& options) {
+  record::Records found = record::read_all(sources_of(options.target));
+  for (const std::string& remark : found.remarks) report_remark(remark);
+  if (options.mesh.empty()) return std::move(found.records);
+  std::erase_if(found.records, [&](const record::Record& record) {
+    return record.mesh != options.mesh && fmt::format("{:016x}", record.mesh_key) != options.mesh;
+  });
+  if (found.records.empty())
+    throw UsageError{fmt::format("no record belongs to the mesh '{}'", options.mesh),
+                     "leave --mesh out to see all meshes"};
+  return std::move(found.records);
+}
+
+namespace {
+
+std::vector<Records> by_mesh(const Records& records) {
+  std::vector<Records> meshes;
+  for (const record::Record& record : records) {
+    if (meshes.empty() || meshes.back().front().mesh_key != record.mesh_key) meshes.emplace_back();
+    meshes.back().push_back(record);
+  }
+  return meshes;
+}
+
+bool is_trouble(const Finding& finding) { return finding.severity != Finding::Severity::note; }
+
+// Prints the trace, and writes the timeline if the options have one.
+int print_trace(const TraceOptions& options) {
+  OutputOptions output = options.output;
+  const std::string timeline = is_timeline(output.path) ? output.path : "";
+  if (!timeline.empty()) output.path.clear();
+  static_cast<void>(output.chosen_format());  // a wrong ending is refused before the work
+  const Records records = read_records(options);
+  bool has_trouble = false;
+  std::vector<record::Diagnosis> diagnoses;
+  for (const Records& mesh : by_mesh(records)) {
+    diagnoses.push_back(record::diagnose(mesh));
+    if (std::ranges::any_of(diagnoses.back().findings, is_trouble)) has_trouble = true;
+  }
+  if (!timeline.empty()) write_timeline(records, diagnoses.front(), timeline);
+  print(diagnoses.size() == 1 ? rankmesh::report::trace(records, diagnoses.front())
+                              : rankmesh::report::trace(records),
+        output);
+  return has_trouble ? check_failed : ok;
+}
+
+int run_trace(TraceOptions options) {
+  if (options.interval && (!options.collect.empty() || !options.output.path.empty()))
+    throw UsageError{"--follow prints to the standard output only",
+                     "leave --collect and -o out, or leave --follow out"};
+  if (!options.collect.empty()) {
+    if (!collect(options)) return ok;
+    options.target = options.collect;
+  } else if (!is_printing_rank()) {
+    return ok;
+  }
+  if (!options.interval) return print_trace(options);
+  follow(options);
+  return ok;
+}
+
+// The number after --follow may be left out.
+void add_follow(CLI::App& command, TraceOptions& options) {
+  const auto read = [&options](const CLI::results_t& texts) {
+    const std::string text = texts.empty() || texts.front() == "true" ? "" : texts.front();
+    double seconds = 1;
+    if (!text.empty() &&
+        (!CLI::detail::lexical_cast(text, seconds) || !(seconds >= 0.1) || seconds > 86400))
+      throw UsageError{fmt::format("--follow takes seconds from 0.1 to 86400, got '{}'", text),
+                       "write the process id or the folder before --follow"};
+    options.interval = seconds;
+    return true;
+  };
+  command.add_option("--follow", read, "show what the job does, every second or every SECONDS")
+      ->type_name("[SECONDS]")
+      ->expected(0, 1);
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Program& program) {
+  auto options = std::make_shared<TraceOptions>();
+  CLI::App* command = app.add_subcommand(
+      "trace", "a running or ended job: what each rank is in, and why the job hangs");
+  command->add_option("PID|DIR", options->target,
+                      "a rank of the job or its launcher, or a folder of records (default: all "
+                      "jobs of this user on this node)");
+  command->add_option("--mesh", options->mesh, "only the meshes with this description or key");
+  add_follow(*command, *options);
+  command->add_option(
+      "--collect", options->collect,
+      "copy the records of all nodes into this folder first; start with mpirun, one "
+      "process per node");
+  command->add_flag_callback(
+      "--json", [options] { options->output.format = "json"; }, "the same as --format json");
+  command->add_flag_callback(
+      "--csv", [options] { options->output.format = "csv"; }, "the same as --format csv");
+  options->output.add_to(*command);
+  command->get_option("--output")
+      ->description(
+          "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
+          "FILE.html get a timeline, and the trace is printed too");
+  command->callback([options, &program] { program.status = run_trace(*options); });
+}
+
+}  // namespace meshinfo

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// trace --follow: what a job does, again and again.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <ctime>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/report/follow.hpp"
+#include "rankmesh/report/format.hpp"
+#include "trace.hpp"
+
+namespace meshinfo {
+namespace {
+
+namespace record = rankmesh::record;
+
+// Ranks relate their clocks several times per second, in seconds.
+constexpr double longest_silence = 2;
+
+volatile std::sig_atomic_t is_interrupted = 0;
+
+// Waits for some seconds, or until the user presses Ctrl-C.
+void wait_for(double seconds) {
+  timespec left{};
+  left.tv_sec = static_cast<std::time_t>(seconds);
+  left.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+  while (is_interrupted == 0 && ::nanosleep(&left, &left) != 0) {
+  }
+}
+
+std::size_t screen_height() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 8) return 24;
+  return size.ws_row;
+}
+
+// Whether the rank can still make calls. A process on another node may be alive.
+bool goes_on(const record::Record& record) {
+  return record.presence == record::Presence::open && record.process != record::Process::ended;
+}
+
+// Whether a record was read at another time than before. Copies are read at the same time for ever,
+// and so are the records of processes that have ended on other nodes.
+bool have_changed(const Records& before, const Records& now) {
+  return !std::ranges::equal(before, now, {}, &record::Record::read_at, &record::Record::read_at);
+}
+
+// Returns nothing if the job has ended, and its records with it.
+Records read_again(const TraceOptions& options) {
+  try {
+    return read_records(options);
+  } catch (const rankmesh::UsageError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+void follow(const TraceOptions& options) {
+  const bool is_text = options.output.chosen_format() == rankmesh::report::Format::text;
+  const bool redraws = is_text && ::isatty(STDOUT_FILENO) == 1;
+  Output output{""};
+  Records before = read_records(options);
+  std::signal(SIGINT, [](int) { is_interrupted = 1; });
+  double unchanged = 0;
+  for (bool is_first = true;; is_first = false) {
+    wait_for(*options.interval);
+    if (is_interrupted != 0) return;
+    Records now = read_again(options);
+    unchanged = have_changed(before, now) ? 0 : unchanged + *options.interval;
+    if (std::ranges::none_of(now, goes_on) || unchanged >= longest_silence) break;
+    if (redraws)
+      output.write("\x1b[H\x1b[J");  // to the corner, and clear the rest
+    else if (is_text && !is_first)
+      output.write("\n");
+    print(rankmesh::report::follow(before, now, redraws ? screen_height() - 1 : SIZE_MAX),
+          options.output, output);
+    before = std::move(now);
+  }
+  if (is_text)
+    output.write(unchanged > 0 ? "The records do not change any more.\n" : "The job has ended.\n");
+  output.finish();
+}
+
+}  // namespace meshinfo
