@@ -110,7 +110,7 @@ TEST_CASE("impossible values are refused, with their name") {
       {"a world of no ranks", offsetof(Header, world_size), 0, "'world_size'"},
       {"a rank outside the world", offsetof(Header, rank), 4, "'rank'"},
       {"no process", offsetof(Header, process_id), 0, "'process_id'"},
-      {"a position in parts", offsetof(Header, next), 257, "'next'"},
+      {"a position in parts", offsetof(Header, next), 258, "'next'"},
       {"an entry of another place", word_of(1000, offsetof(Entry, sequence)),
        sequence + 4099 * 64 + 3, "its entry 1000"},
       {"an entry of the future", word_of(1000, offsetof(Entry, sequence)),
