@@ -48,8 +48,11 @@ void QueueVigil::listen() {
   for (const Rank rank : awaited_()) point.members.push_back(static_cast<int>(rank.value()));
   try {
     control_.monitor.require_not_given_up(point);
-  } catch (const Error&) {
-    departure_ = std::current_exception();
+  } catch (const PeerError& error) {
+    departure_ = std::make_exception_ptr(
+        PeerError{fmt::format("{} cannot end; {} (found by rank {})", activity_(), error.message(),
+                              control_.rank().value()),
+                  "check why that rank ended", error.missing()});
   }
 }
 
