@@ -11,8 +11,10 @@ std::string elements(const CallDescriptor& call, const std::string& counts) {
   const std::int64_t bytes = is_user ? call.rows_or_bytes() : 1;
   const std::string number =
       counts.empty() ? fmt::format("{}", bytes == 0 ? 0 : call.count / bytes) : counts;
-  return is_user ? fmt::format("{} x {} bytes", number, bytes)
-                 : fmt::format("{} x {}", number, to_string(call.type()));
+  const bool has_type = !is_user || (call.type() != DataType::uint8 &&
+                                     bytes == static_cast<std::int64_t>(size_of(call.type())));
+  return !has_type ? fmt::format("{} x {} bytes", number, bytes)
+                   : fmt::format("{} x {}", number, to_string(call.type()));
 }
 
 std::string ends_of_message(const CallDescriptor& call) {

@@ -11,6 +11,7 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/rank_activities.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -72,10 +73,13 @@ std::string ControlQueue::State::activity() const {
 std::vector<Rank> ControlQueue::State::awaited() const {
   if (!is_writer) return {group->ranks().at(writer.value())};
   std::vector<Rank> ranks;
-  const auto slots = static_cast<std::uint64_t>(options.slots);
-  for (std::size_t r = 0; r < local_of.size(); ++r)
-    if (ring->read_by(r) + slots <= next_chunk) ranks.push_back(group->ranks().at(local_of[r]));
+  for (const std::int64_t r : late_readers()) ranks.push_back(group->ranks().at(r));
   return ranks;
+}
+
+std::string ControlQueue::State::what_does(std::int64_t rank_in_group) const {
+  const auto does = runtime().control->board().look(group->ranks().at(rank_in_group));
+  return does ? predicate(*does, false) : std::string{};
 }
 
 void ControlQueue::State::require_usable() const {

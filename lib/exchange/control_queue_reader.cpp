@@ -12,9 +12,11 @@
 namespace rankmesh::exchange {
 
 void ControlQueue::State::throw_no_message(const Deadline& deadline) const {
+  const std::string does = what_does(writer.value());
   throw TimeoutError{fmt::format("message {} of the control queue of '{}' did not arrive within "
-                                 "{} s: its writer is rank {}",
-                                 messages, group->name(), deadline.seconds(), name(writer.value())),
+                                 "{} s: its writer is rank {}{}{}",
+                                 messages, group->name(), deadline.seconds(), name(writer.value()),
+                                 does.empty() ? "" : ", which ", does),
                      "check whether the writer has stopped or is slow",
                      {group->ranks().at(writer.value())}};
 }

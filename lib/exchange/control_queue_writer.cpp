@@ -7,24 +7,35 @@
 
 namespace rankmesh::exchange {
 
-void ControlQueue::State::throw_late(const Deadline& deadline) const {
-  std::vector<std::string> names;
-  std::vector<Rank> ranks;
-  const auto add = [&](std::int64_t rank_in_group, std::uint64_t behind) {
-    names.push_back(fmt::format("{} is {} behind", name(rank_in_group), behind));
-    ranks.push_back(group->ranks().at(rank_in_group));
-  };
-  const auto slots = static_cast<std::uint64_t>(options.slots);
+std::uint64_t ControlQueue::State::chunks_behind(std::int64_t rank_in_group) const {
   for (std::size_t r = 0; r < local_of.size(); ++r)
-    if (const std::uint64_t read = ring->read_by(r); read + slots <= next_chunk)
-      add(local_of[r], next_chunk - read);
+    if (local_of[r] == rank_in_group) return next_chunk - ring->read_by(r);
   for (std::size_t r = 0; r < remote.readers().size(); ++r)
-    if (const std::uint64_t behind = remote.behind(r); behind >= slots)
-      add(remote.readers()[r], behind);
+    if (remote.readers()[r] == rank_in_group) return remote.behind(r);
+  return 0;
+}
+
+// Returns the readers for which the writer waits.
+std::vector<std::int64_t> ControlQueue::State::late_readers() const {
+  std::vector<std::int64_t> late;
+  for (const auto* readers : {&local_of, &remote.readers()})
+    for (const std::int64_t r : *readers)
+      if (chunks_behind(r) >= static_cast<std::uint64_t>(options.slots)) late.push_back(r);
+  return late;
+}
+
+void ControlQueue::State::throw_late(const Deadline& deadline) const {
+  std::vector<std::string> texts;
+  std::vector<Rank> ranks;
+  for (const std::int64_t r : late_readers()) {
+    const std::string does = what_does(r);
+    texts.push_back(fmt::format("rank {} is {} chunks behind{}{}", name(r), chunks_behind(r),
+                                does.empty() ? "" : " and ", does));
+    ranks.push_back(group->ranks().at(r));
+  }
   throw TimeoutError{
-      fmt::format("message {} of the control queue of '{}' found no free slot "
-                  "within {} s: rank {} chunks",
-                  messages, group->name(), deadline.seconds(), fmt::join(names, " chunks, rank ")),
+      fmt::format("message {} of the control queue of '{}' found no free slot within {} s: {}",
+                  messages, group->name(), deadline.seconds(), fmt::join(texts, "; ")),
       "check whether the late readers have stopped or are slow; more slots allow the writer to be "
       "further ahead",
       std::move(ranks)};

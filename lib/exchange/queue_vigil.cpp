@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/queue_vigil.hpp"
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ constexpr std::uint64_t no_point = 0;                 // the key of no wait of a
 
 }  // namespace
 
-QueueVigil::QueueVigil(const rankmesh::detail::ControlPlane& control,
+QueueVigil::QueueVigil(rankmesh::detail::ControlPlane& control,
                        std::function<std::string()> activity,
                        std::function<std::vector<Rank>()> awaited)
     : control_{control}, activity_{std::move(activity)}, awaited_{std::move(awaited)} {}
@@ -37,6 +38,22 @@ void QueueVigil::look() {
   const auto found = failed();
   if (found && found == failed_) fail(*found);
   failed_ = found;
+  if (departure_ != nullptr) std::rethrow_exception(departure_);
+  listen();
+}
+
+// Ranks on other nodes send a message when they leave.
+void QueueVigil::listen() {
+  WaitPoint point{.key = no_point, .activity = activity_()};
+  for (const Rank rank : awaited_()) point.members.push_back(static_cast<int>(rank.value()));
+  try {
+    control_.monitor.require_not_given_up(point);
+  } catch (const PeerError& error) {
+    departure_ = std::make_exception_ptr(
+        PeerError{fmt::format("{} cannot end; {} (found by rank {})", activity_(), error.message(),
+                              control_.rank().value()),
+                  "check why that rank ended", error.missing()});
+  }
 }
 
 std::optional<Rank> QueueVigil::failed() const {

@@ -2,6 +2,7 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/call_descriptor.hpp"
+#include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/wrong_length.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -51,9 +54,20 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
                        fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag));
 }
 
+// Returns the name of the function that the program calls.
+std::string function_of(const Call& call) {
+  return std::string{to_string(call.operation)} + (call.has_blocks() ? "_v" : "");
+}
+
 }  // namespace
 
-void CallLock::refuse(const MeshRuntime& runtime) {
+void CallLock::wait_for_guests(MeshRuntime& runtime) {
+  const auto is_free = [&] { return !runtime.busy.test_and_set(std::memory_order_acquire); };
+  while (runtime.guests.load() != 0) {
+    if (is_free()) return;
+    std::this_thread::yield();
+  }
+  if (is_free()) return;  // the guest has left meanwhile
   throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
                                runtime.facts.rank.value()),
                    "issue all operations from one thread, or guard the mesh with a mutex"};
@@ -146,12 +160,11 @@ void CallDispatcher::wait_for_stream(StreamRef stream) {
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
   if (runtime_->is_closed || !connection_->comm())
-    throw ClosedError{
-        fmt::format("{}.{} is called after close()", name_, to_string(call.operation)),
-        "close the mesh after its last operation"};
+    throw ClosedError{fmt::format("{}.{} is called after close()", name_, function_of(call)),
+                      "close the mesh after its last operation"};
   if (!connection_->is_usable())
-    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_,
-                                  to_string(call.operation), connection_->why_unusable()),
+    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_, function_of(call),
+                                  connection_->why_unusable()),
                       "end the program, or open a new mesh on the ranks that are left"};
   if (on_device) (void)device(to_string(call.operation));
   check_call(call, name_, self_, size_);
@@ -201,7 +214,16 @@ auto CallDispatcher::keeping_failure(Action&& action) {
 }
 
 void CallDispatcher::run_checked(const Call& call) {
-  keeping_failure([&] { route(call); });
+  keeping_failure([&] {
+    try {
+      route(call);
+    } catch (const FailedReduction& error) {
+      connection_->mark_broken(error);
+      runtime_->control->monitor.give_up(collective_point(call, connection_->last_call()),
+                                         error.message());
+      throw;
+    }
+  });
 }
 
 void CallDispatcher::route(const Call& call) {
@@ -210,7 +232,7 @@ void CallDispatcher::route(const Call& call) {
   if (on_device) return run_on_device(call);
   if (runtime_->batch.is_open())
     throw UsageError{
-        fmt::format("{}.{} on host memory inside an NcclGroup", name_, to_string(call.operation)),
+        fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
         "end the group first: its operations have not been issued, and a peer may wait for them; "
         "the form with _async joins the group"};
   if (size_ > 1 && LoweredCall::is_needed(call)) [[unlikely]]
@@ -224,14 +246,15 @@ void CallDispatcher::run_on_host(const Call& call) {
   // A group of one rank waits for no other rank, and a polled transport waits itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
-  if (runtime_->slow_path.any()) {
+  if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
     // match a non-blocking collective with a blocking one, so before collectives the polled
-    // operations are completed. All ranks complete them in the same order, the order of issue,
-    // so they cannot deadlock.
+    // operations of all meshes are completed. Each wait advances all of them, so they cannot
+    // deadlock.
     if (is_point_to_point(call.operation)) return run_polled(call);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
+    OpenRuntimes::instance().finish_polled();
   }
   transport.run(call, *this);
 }
@@ -258,17 +281,18 @@ void CallDispatcher::run_polled(const Call& call) {
 
 void CallDispatcher::finish(const Call& call, std::uint64_t number,
                             std::unique_ptr<Pending> pending) {
-  WaitPoint point;
   try {
     breaking_group([&] {
       for (int i = 0; i < polls; ++i)
         if (pending->test()) return;
-      point = point_of(call, number);
+      WaitPoint point = point_of(call, number);
       point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
-      poll(point, [&] { return pending->test(); });
+      poll(std::move(point), [&] { return pending->test(); });
     });
+  } catch (const WrongLength& error) {
+    error.throw_in(point_of(call, number).activity);  // the operation is complete
   } catch (const UsageError&) {
-    throw;  // a message of another length, or a function that threw: the operation is complete
+    throw;  // a function of the program threw: the operation is complete
   } catch (...) {
     // MPI may still use the memory of an operation that has failed, so the operation is leaked.
     if (pending->is_in_mpi()) mpi::record_abandoned(point_of(call, number).activity);
@@ -281,11 +305,12 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::fun
                           const std::function<std::vector<std::int64_t>()>& awaited) {
   WaitPoint point = point_of(call, number);
   if (awaited) point.needed = connection_->needed(awaited, 0);
-  breaking_group([&] { poll(point, done); });
+  breaking_group([&] { poll(std::move(point), done); });
 }
 
 // Polls until `done` returns true. Meanwhile other operations make progress.
-void CallDispatcher::poll(const WaitPoint& point, const std::function<bool()>& done) {
+void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
+  if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
   runtime_->control->monitor.wait(
       [&] {
         if (done()) return true;
@@ -370,9 +395,8 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   check(call, on_device);
   const bool is_batched = runtime_->batch.is_open();
   if (on_device && is_batched)
-    throw UsageError{
-        fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-        "use the form without _async: operations of a batch are always asynchronous"};
+    throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
+                     "use the form without _async: operations of a batch are always asynchronous"};
   auto operation = std::make_shared<AsyncOperation>();
   const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
   operation->connection = connection_;
@@ -401,6 +425,12 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 WaitPoint CallDispatcher::point_of_message(const Call& call) const {
   const GroupDescription& group = connection_->group;
   return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
+}
+
+std::string CallDispatcher::activity_of(const Call& call) const {
+  return is_point_to_point(call.operation)
+             ? point_of_message(call).activity
+             : collective_point(call, connection_->last_call()).activity;
 }
 
 WaitPoint CallDispatcher::wait_point(const Call& call) {

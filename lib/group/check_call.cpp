@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <functional>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -154,6 +157,7 @@ class Checker {
     switch (c.operation) {
       case Operation::all_gather: {
         const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
+        separate(*c.out_blocks);
         counts(c.in.count, count, "in", "as many elements as this rank's block");
         return overlap(c.in, place);
       }
@@ -165,6 +169,7 @@ class Checker {
         member(c.root, "root");
         const auto [place, count] =
             own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
+        if (at_root) separate(*c.out_blocks);
         counts(c.in.count, count, "in", "as many elements as this rank's block");
         return at_root ? overlap(c.in, place) : void();
       }
@@ -178,6 +183,7 @@ class Checker {
         const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
         counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
                "as many elements in this rank's block as in");
+        separate(*c.out_blocks);
         return overlap(c.in, -1);
       }
       case Operation::barrier:
@@ -207,12 +213,41 @@ class Checker {
                          displacements.size()),
              fmt::format("pass {} of each, one per member", size_));
     for (std::size_t k = 0; k < block_counts.size(); ++k)
-      if (block_counts[k] < 0 || displacements[k] < 0 ||
-          displacements[k] > elements - block_counts[k])
+      if (block_counts[k] < 0 || displacements[k] < 0)
+        refuse(fmt::format("block {} of {} has {} elements and the displacement {}", k, name,
+                           block_counts[k], displacements[k]),
+               "counts and displacements must be 0 or more");
+      else if (displacements[k] > elements - block_counts[k])
         refuse(fmt::format("block {} of {} lies outside its {} elements", k, name, elements),
                "correct its count or displacement");
     const auto own = static_cast<std::size_t>(self_.value());
     return {displacements[own], block_counts[own]};
+  }
+
+  // Checks that no element of `out` belongs to two blocks: its value would be that of either block.
+  void separate(const Blocks& blocks) const {
+    const auto& block_counts = blocks.counts();
+    const auto& displacements = blocks.displacements();
+    std::int64_t end = 0;
+    const auto follows = [&](std::size_t k) {
+      if (block_counts[k] == 0) return true;
+      const bool is_behind = displacements[k] >= end;
+      end = displacements[k] + block_counts[k];
+      return is_behind;
+    };
+    std::vector<std::size_t> order(block_counts.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (std::ranges::all_of(order, follows)) return;  // most programs list the blocks in order
+    std::ranges::sort(order, {}, [&](std::size_t k) { return displacements[k]; });
+    end = 0;
+    std::size_t previous = 0;
+    for (const std::size_t k : order) {
+      if (!follows(k))
+        refuse(fmt::format("blocks {} and {} of out overlap", std::min(previous, k),
+                           std::max(previous, k)),
+               "correct their counts or displacements");
+      if (block_counts[k] != 0) previous = k;
+    }
   }
 
   void rows() const {
@@ -232,9 +267,10 @@ class Checker {
   [[nodiscard]] std::int64_t own(std::int64_t place) const { return call_.rows == 1 ? place : -1; }
 
   [[noreturn]] void refuse(std::string_view problem, std::string_view hint) const {
-    throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", group_,
-                                 to_string(call_.operation), self_.value(), size_, problem),
-                     std::string{hint}};
+    throw UsageError{
+        fmt::format("{}.{}{} on rank {} of {} in the group: {}", group_, to_string(call_.operation),
+                    call_.has_blocks() ? "_v" : "", self_.value(), size_, problem),
+        std::string{hint}};
   }
 
   void member(RankInGroup rank, std::string_view role) const {
@@ -254,7 +290,7 @@ class Checker {
     tag();
     if (rank == self_)
       refuse(fmt::format("the {} is the caller itself", role),
-             "use send_recv to send to the caller itself");
+             "use send_recv for a message from a member to itself");
   }
 
   void counts(std::int64_t is, std::int64_t wanted, std::string_view name,

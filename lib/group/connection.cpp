@@ -36,10 +36,13 @@ void Connection::leave(std::string_view why) {
   for (const auto& transport : host_.list) transport->leave(why);
 }
 
-std::uint64_t Connection::next_call() {
-  for (const auto& transport : host_.list) last_call_ = std::max(last_call_, transport->calls());
-  return ++last_call_;
+std::uint64_t Connection::last_call() const {
+  std::uint64_t last = last_call_;
+  for (const auto& transport : host_.list) last = std::max(last, transport->calls());
+  return last;
 }
+
+std::uint64_t Connection::next_call() { return last_call_ = last_call() + 1; }
 
 std::function<std::vector<int>()> Connection::needed(
     std::function<std::vector<std::int64_t>()> awaited, std::int64_t own) const {

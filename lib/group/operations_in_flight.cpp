@@ -7,9 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "detail/open_runtimes.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/wrong_length.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -30,7 +33,11 @@ std::atomic<std::int64_t> in_flight_of_process{0};
 std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
-  if (operation->is_polled) reasons_.add();
+  if (operation->is_polled) {
+    issuer_ = std::this_thread::get_id();
+    ++polled_;
+    OpenRuntimes::instance().begin_polled();
+  }
   ++in_flight_of_process;
   list_.push_back(std::move(operation));
 }
@@ -39,7 +46,12 @@ void OperationsInFlight::forget(const AsyncOperation& operation) {
   const auto removed =
       std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
   in_flight_of_process -= static_cast<std::int64_t>(removed);
-  if (removed != 0 && operation.is_polled) reasons_.remove();
+  if (removed != 0 && operation.is_polled) end_polled();
+}
+
+void OperationsInFlight::end_polled() {
+  --polled_;
+  OpenRuntimes::instance().end_polled();
 }
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
@@ -51,6 +63,7 @@ void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
 }
 
 bool OperationsInFlight::test(AsyncOperation& operation) {
+  if (operation.unseen != nullptr) std::rethrow_exception(std::exchange(operation.unseen, nullptr));
   if (!operation.failure.empty())
     throw ClosedError{operation.failure, "the operation failed earlier and will never be complete"};
   if (operation.is_deferred) return false;
@@ -63,8 +76,15 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   };
   try {
     if (!operation.pending->test()) return false;
+  } catch (const FailedReduction& error) {
+    operation.connection->mark_broken(error);
+    end();
+    throw;
+  } catch (const WrongLength& error) {
+    end();
+    error.throw_in(operation.point.activity);
   } catch (const UsageError&) {
-    end();  // a message of another length: the operation is complete
+    end();
     throw;
   } catch (const Error& error) {
     fail(operation, error);
@@ -75,11 +95,12 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 }
 
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
-                              const Deadline& deadline) {
+                              const Deadline& deadline, TimeLimit limit) {
   if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
                      "end the NcclGroup first: its operations have not been issued"};
   WaitPoint point = operation.point;
+  point.limit = limit;
   point.needed = operation.connection->needed(
       [&] {
         return operation.pending == nullptr ? std::vector<std::int64_t>{}
@@ -95,6 +116,9 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
           return false;
         },
         point, deadline);
+  } catch (const FailedReduction& error) {
+    monitor.give_up(point, error.message());
+    throw;
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
@@ -110,6 +134,7 @@ void OperationsInFlight::progress() {
       (void)test(*operation);
     } catch (const Error& error) {
       operation->failure = error.message();
+      operation->unseen = std::current_exception();
     }
   }
 }
@@ -142,6 +167,7 @@ void OperationsInFlight::abandon() noexcept {
   for (const auto& operation : list_) {
     operation->failure = "the mesh is gone";
     if (!operation->is_on_device) leak_memory(*operation);
+    if (operation->is_polled) end_polled();
   }
   in_flight_of_process -= std::ssize(list_);
   list_.clear();

@@ -29,7 +29,8 @@ void Work::wait(Deadline::Duration timeout) {
   if (operation_ == nullptr) return;
   const auto runtime = runtime_;  // it must outlive the lock
   const detail::CallLock lock{*runtime};
-  runtime->in_flight.wait(*operation_, runtime->control->monitor, Deadline{timeout});
+  runtime->in_flight.wait(*operation_, runtime->control->monitor, Deadline{timeout},
+                          TimeLimit::argument);
   operation_.reset();
   runtime_.reset();
 }

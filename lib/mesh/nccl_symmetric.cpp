@@ -56,6 +56,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   std::unique_ptr<nccl::SymmetricMemory> made;
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
+  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
   agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
     require_open(connections);

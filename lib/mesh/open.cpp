@@ -286,7 +286,7 @@ void MeshState::tell_peers() const {
   std::string why = "left the mesh without close()";
   if (std::uncaught_exceptions() > exceptions) {
     const std::string failure = error_in_flight();
-    why += " after an exception" + (failure.empty() ? "" : " (probably " + failure + ")");
+    why = "left the mesh by an exception" + (failure.empty() ? "" : ": probably " + failure);
   } else if (!runtime->last_failure.empty()) {
     why += " after an error (" + runtime->last_failure + ")";
   }

@@ -146,6 +146,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   const Participants all = control_->all();
   Agreement agreement;
   agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
+  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
   agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   all.verify("the allocation of symmetric memory", agreement);
   // The parts of the ranks begin at different offsets within a page. Otherwise equal indices of

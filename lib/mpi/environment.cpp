@@ -50,7 +50,10 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
     check(MPI_Init_thread(argc, argv, static_cast<int>(wanted), &level), "MPI_Init_thread");
   level_ = static_cast<ThreadLevel>(level);
   if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-  if (level_ < wanted) {
+  // rankmesh calls MPI only from the thread that calls rankmesh, so a program that has initialised
+  // MPI for one thread needs nothing more.
+  const bool is_enough = initialised != 0 && wanted <= ThreadLevel::funneled;
+  if (level_ < wanted && !is_enough) {
     if (initialised == 0) MPI_Finalize();
     throw UsageError{
         fmt::format("MPI offers {}, but {} was requested", to_string(level_), to_string(wanted)),

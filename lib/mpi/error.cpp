@@ -37,6 +37,11 @@ void detail::fail(int code, const char* function, const std::source_location& wh
                                    code, file, where.line())};
 }
 
+void detail::refuse_after_finalize() {
+  throw UsageError{"rankmesh is called after MPI_Finalize",
+                   "close all meshes before MPI is finalised"};
+}
+
 bool is_active() {
   int initialised = 0;
   int finalised = 0;

@@ -14,9 +14,11 @@ CallWord BlockCounts::word(std::size_t member, std::int64_t i) const {
   return word;
 }
 
-std::string BlockCounts::text(std::size_t member) const {
+std::string BlockCounts::text(std::size_t member, std::int64_t count) const {
   constexpr std::int64_t most = 8;
-  if (words_[member] == nullptr) return "blocks";
+  if (words_[member] == nullptr)
+    return fmt::format("own {} of {}", operation_ == Operation::all_to_all ? "blocks" : "block",
+                       count);
   const auto size = static_cast<std::int64_t>(words_.size());
   const auto list = [&](std::int64_t first) {
     std::string text;

@@ -187,10 +187,9 @@ void CallExchange::refuse(const Comparison& c) const {
   for (std::size_t k = 0; k < c.all.size(); ++k) {
     const CallDescriptor& call = c.all[k].call;
     const bool is_v_form = call.has(CallDescriptor::blocks);
+    const std::string of_blocks = is_v_form ? counts.text(k, call.count) : std::string{};
     calls.push_back(fmt::format(
-        "{}, call {}",
-        to_string(call, members_.name_of(call.family()), is_v_form ? counts.text(k) : ""),
-        c.number));
+        "{}, call {}", to_string(call, members_.name_of(call.family()), of_blocks), c.number));
   }
   throw MismatchError{list_calls(members_.ranks, members_.names, calls, &counts), mismatch_hint,
                       false};

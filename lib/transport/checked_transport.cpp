@@ -6,6 +6,7 @@
 
 #include "detail/kept_call.hpp"
 #include "detail/record_call.hpp"
+#include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh {
 namespace {
@@ -103,6 +104,7 @@ CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
 }
 
 void CheckedTransport::run(const Call& call, Waiter& waiter) {
+  mpi::require_not_finalised();
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
   run_collective(call, waiter);
 }
@@ -166,6 +168,7 @@ void CheckedTransport::run_in_mpi(const Call& call, Waiter& waiter,
 }
 
 std::unique_ptr<Pending> CheckedTransport::start(const Call& call) {
+  mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<PendingMessage>(call, messages_, &mpi_);
   if (inside_ != nullptr) return inside_->start(call);

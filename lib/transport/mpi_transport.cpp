@@ -10,6 +10,7 @@
 #include "detail/mpi_message.hpp"
 #include "detail/record_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/node_board.hpp"
@@ -26,6 +27,12 @@ void finish_average(const Call& call, int rank, int size) {
                           call.operation == Operation::reduce_scatter ||
                           (call.operation == Operation::reduce && call.root.value() == rank);
   if (has_result) detail::divide(call.out.type, call.out.data, call.out.count, size);
+}
+
+// What identifies a call on the board: collectives are counted, messages have two ends and a tag.
+std::uint64_t number_of(const Call& call, std::uint64_t calls) {
+  if (!is_point_to_point(call.operation)) return calls;
+  return detail::PublishedMessage{call.destination.value(), call.source.value(), call.tag}.packed();
 }
 
 class MpiPending final : public Pending {
@@ -52,12 +59,14 @@ class MpiPending final : public Pending {
       code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                          statuses_.data());
     });
+    if (code == MPI_ERR_IN_STATUS && is_point_to_point(call_.operation)) note_wrong_length(code);
     if (code == MPI_ERR_IN_STATUS)
       for (const MPI_Status& status : statuses_)
         if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
           code = status.MPI_ERROR;
     check(code, "MPI_Testall");
     if (done == 0) return false;
+    if (wrong_length_) throw *wrong_length_;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
       detail::check_length(call_, statuses_.front());
     complete_ = true;
@@ -68,6 +77,15 @@ class MpiPending final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
 
  private:
+  // A message that is too long has ended the receive, which is the first request. MPI may still use
+  // the memory of the send, so the error is thrown when that has ended, too.
+  void note_wrong_length(int& code) {
+    const MPI_Status& received = statuses_.front();
+    if (call_.operation == Operation::send || wrong_length_) return;
+    wrong_length_ = detail::WrongLength::of(received.MPI_ERROR, received, call_.out.bytes());
+    if (wrong_length_) code = MPI_SUCCESS;
+  }
+
   // MPI raises the errors of messages on their communicator, and those of collectives on
   // MPI_COMM_WORLD.
   template <class Action>
@@ -92,6 +110,7 @@ class MpiPending final : public Pending {
   detail::MpiCall::Requests requests_;
   std::vector<MPI_Status> statuses_;
   detail::MpiCall issue_;
+  std::optional<detail::WrongLength> wrong_length_;
   bool complete_ = false;
 };
 
@@ -118,13 +137,19 @@ void MpiTransport::run(const Call& call, Waiter& waiter) {
 }
 
 void MpiTransport::run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded) {
+  mpi::require_not_finalised();
   if (!is_point_to_point(call.operation)) ++calls_;
   recorded.enter();
-  if (waiter.published_call == nullptr) {
-    carry(call);
-  } else {
-    const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation, calls_};
-    carry(call);
+  try {
+    if (waiter.published_call == nullptr) {
+      carry(call);
+    } else {
+      const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
+                                     number_of(call, calls_)};
+      carry(call);
+    }
+  } catch (const detail::WrongLength& error) {
+    error.throw_in(waiter.activity_of(call));
   }
   recorded.end();
 }
@@ -142,6 +167,7 @@ void MpiTransport::carry(const Call& call) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  mpi::require_not_finalised();
   if (!is_point_to_point(call.operation)) ++calls_;
   return std::make_unique<MpiPending>(call, comm_, largest_count_, is_foreign_);
 }

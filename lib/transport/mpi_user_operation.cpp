@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "detail/failed_reduction.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -60,9 +61,10 @@ void MpiUserOperation::check() const {
   try {
     std::rethrow_exception(reduction_.failure());
   } catch (...) {
-    std::throw_with_nested(UsageError{"a reduction function threw on this rank: " + reason,
-                                      "fix the function; the operation ended on all ranks with "
-                                      "invalid values, and the other ranks do not report it"});
+    std::throw_with_nested(detail::FailedReduction{
+        "a reduction function threw on this rank: " + reason,
+        "fix the function; the operation ended on all ranks with invalid values, and the group is "
+        "broken"});
   }
 }
 

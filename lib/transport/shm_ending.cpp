@@ -59,9 +59,11 @@ void ShmTransport::end_early() {
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
   const std::uint64_t state = finding.state.load(std::memory_order_acquire);
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
+  std::vector<Rank> missing{finding.missing, finding.missing + finding.missing_count};
+  if (state == Finding::ended) throw PeerError{text, detail::peer_hint, std::move(missing)};
   if (state == Finding::timed_out)
-    throw TimeoutError{
-        text, detail::timeout_hint, {finding.missing, finding.missing + finding.missing_count}};
+    throw TimeoutError{text, detail::timeout_hint(static_cast<TimeLimit>(finding.limit)),
+                       std::move(missing)};
   throw MismatchError{text, detail::mismatch_hint, false};
 }
 
@@ -69,7 +71,9 @@ void ShmTransport::give_up(const Error& why) {
   has_thrown_ = true;  // this rank knows why
   if (const auto* timeout = dynamic_cast<const TimeoutError*>(&why))
     return write_finding(engine_.finding(), timeout->missing(), [&] {
-      return Found{Finding::timed_out, why.message()};
+      engine_.finding().limit = static_cast<std::uint64_t>(detail::limit_of(why.hint()));
+      const bool has_ended = dynamic_cast<const PeerError*>(timeout) != nullptr;
+      return Found{has_ended ? Finding::ended : Finding::timed_out, why.message()};
     });
   write_finding(engine_.finding(), {}, [&] {
     return Found{Finding::gave_up,
@@ -104,14 +108,19 @@ ShmTransport::Found ShmTransport::compare() const {
       Deadline{patience});
   Finding::State state = Finding::mismatch;
   const detail::BlockCounts counts = counts_at(step);
-  std::vector<std::string> calls;
+  std::vector<std::string> calls(size);
+  std::vector<std::string> not_yet(size);  // these members are no outliers, so they come last
   for (std::size_t k = 0; k < size; ++k) {
     const shm::Engine::Published other = engine_.published(k, step);
     if (!other.is_there && other.closed_after != 0 && *other.why_left != 0)
       state = Finding::gave_up;
-    calls.push_back(call_text(k, step, counts));
+    const bool is_known = other.is_there || other.closed_after != 0;
+    (is_known ? calls : not_yet)[k] = call_text(k, step, counts);
   }
-  return {state, detail::list_calls(place_.ranks, place_.names, calls, &counts)};
+  std::string text = detail::list_calls(place_.ranks, place_.names, calls, &counts);
+  const std::string rest = detail::list_calls(place_.ranks, place_.names, not_yet);
+  if (!rest.empty()) text += (text.empty() ? "" : "; ") + rest;
+  return {state, std::move(text)};
 }
 
 // Returns the counts that the members have published for a v-form. Members with other calls have
@@ -142,7 +151,8 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step,
   const auto& names = place_.names_of_coordinators;
   if (other.is_there) {
     const bool is_v_form = other.call.has(CallDescriptor::blocks);
-    const std::string counts = is_v_form ? block_counts.text(member) : std::string{};
+    const std::string counts =
+        is_v_form ? block_counts.text(member, other.call.count) : std::string{};
     return fmt::format("{}, call {}", to_string(other.call, names.at(other.call.family()), counts),
                        call);
   }

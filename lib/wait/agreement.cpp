@@ -186,11 +186,11 @@ void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
         "MPI_Ibcast");
   wait();
   const int flags = exchange->head[1];
-  throw MismatchError{
-      exchange->text,
-      (flags & 2) != 0 ? "fix what the failed ranks report; nothing was left open on any rank"
-                       : "start all ranks with the same mesh, options, environment and libraries",
-      (flags & 1) != 0};
+  throw MismatchError{exchange->text,
+                      (flags & 2) != 0
+                          ? "fix what the failed ranks report; nothing was left open on any rank"
+                          : hint_,
+                      (flags & 1) != 0};
 }
 
 }  // namespace rankmesh

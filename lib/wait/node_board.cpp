@@ -50,6 +50,16 @@ struct flock lock_of(std::size_t slot) {
   return lock;
 }
 
+// Says which call of a group a rank is in.
+std::string which_call(Operation operation, std::uint64_t number) {
+  if (!is_point_to_point(operation)) return fmt::format(", call {}", number);
+  const PublishedMessage message = PublishedMessage::of(number);
+  const std::string to = fmt::format(" to member {}", message.to);
+  const std::string from = fmt::format(" from member {}", message.from);
+  return fmt::format("{}{} (tag {})", operation == Operation::recv ? "" : to,
+                     operation == Operation::send ? "" : from, message.tag);
+}
+
 }  // namespace
 
 std::size_t NodeBoard::bytes(std::size_t ranks) { return header_bytes + ranks * sizeof(BoardSlot); }
@@ -227,7 +237,7 @@ std::optional<RankActivity> NodeBoard::call_of(const BoardSlot& slot) const {
   const auto operation = static_cast<Operation>(what & 0xff);
   return RankActivity{
       .kind = RankActivity::Kind::in_call,
-      .text = fmt::format("{}.{}, call {}", name, to_string(operation), number),
+      .text = fmt::format("{}.{}{}", name, to_string(operation), which_call(operation, number)),
       .seconds = seen == sequence ? static_cast<double>(now() - since) * 1e-9 : 0.0};
 }
 

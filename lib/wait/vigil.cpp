@@ -25,6 +25,8 @@ constexpr Deadline::Duration departure_grace{0.1};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
+double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
+
 }  // namespace
 
 // On a communicator that the program also uses, a message may be its own. There, nothing is
@@ -185,6 +187,25 @@ void Vigil::throw_deadlock() {
   throw MismatchError{deadlock_->text, deadlock_hint, false};
 }
 
+// Says what the members do. The two ends of a message, or the members of a ring, may wait in calls
+// that do not fit each other.
+std::string Vigil::what_members_do(const std::vector<RankAndActivity>& absent) const {
+  if (!absent.empty()) return describe(absent, state_.names);
+  std::vector<RankAndActivity> all;
+  bool is_same = true;
+  for (const int member : point_.members) {
+    if (member == state_.comm.rank()) continue;
+    RankActivity activity = activity_of(member);
+    const auto noted = std::ranges::find(noted_, Rank{member}, &RankAndActivity::rank);
+    if (noted != noted_.end()) activity = noted->activity;
+    is_same = is_same && activity.text == point_.activity;
+    all.push_back({Rank{member}, std::move(activity)});
+  }
+  const bool is_known = std::ranges::all_of(
+      all, [](const auto& of_rank) { return of_rank.activity.kind == RankActivity::Kind::waits; });
+  return is_same || !is_known ? "all of its ranks wait in it" : describe(all, state_.names);
+}
+
 std::string Vigil::others_on_node() const {
   const auto& board = state_.context->board;
   if (board == nullptr) return {};
@@ -203,13 +224,17 @@ void Vigil::look_for_stall() {
   if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
-  if (seconds < next_stall_) return;
-  // The program may go on long before it receives a question on its own communicator.
-  const bool may_ask = state_.audience == WaitMonitor::Audience::own;
-  if (!is_stall_asked_ && stage_ == Stage::early && may_ask) ask(stall_grace);
-  is_stall_asked_ = true;
-  if (inquiry_ && !is_answered()) return;
-  is_stall_asked_ = false;
+  // Members are asked before, so that the report comes in time. On its own communicator, the
+  // program may go on long before it receives a question.
+  if (seconds < next_stall_ - stall_lead(next_stall_)) return;
+  if (!stall_inquiry_) {
+    const bool may_ask = state_.audience == WaitMonitor::Audience::own;
+    if (stage_ == Stage::early && may_ask) ask(Seconds{stall_lead(next_stall_)});
+    stall_inquiry_ = Deadline{Seconds{stall_lead(next_stall_)}};
+  }
+  // The inquiry before the deadline may have replaced this one.
+  if (seconds < next_stall_ || (inquiry_ && !is_answered() && !stall_inquiry_->passed())) return;
+  stall_inquiry_.reset();
   const double interval = next_stall_;
   next_stall_ *= 2;
   const Log& log = *state_.context->log;
@@ -218,12 +243,15 @@ void Vigil::look_for_stall() {
   if (log.has_default_reports() && state_.context->board != nullptr &&
       !state_.context->board->claim_stall_report(since))
     return;
-  const std::vector<RankAndActivity> ranks = absent(nullptr);
-  log.report(
-      fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
-                  state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
-                  ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names),
-                  others_on_node()));
+  std::vector<int> present;
+  const std::vector<RankAndActivity> ranks = absent(&present);
+  // Without a board, as before a mesh is open, the first rank that waits here reports for all.
+  if (log.has_default_reports() && state_.context->board == nullptr &&
+      std::ranges::any_of(present, [&](int member) { return member < state_.comm.rank(); }))
+    return;
+  log.report(fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
+                         state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
+                         what_members_do(ranks), others_on_node()));
 }
 
 void Vigil::look_at_deadline() {
@@ -252,8 +280,7 @@ void Vigil::fail(bool has_timed_out) {
   for (const auto& [rank, activity] : ranks)
     if (activity.kind != RankActivity::Kind::waits)
       missing.push_back(state_.in_mesh(static_cast<int>(rank.value())));
-  const std::string what =
-      ranks.empty() ? "all of its ranks wait in it" : describe(ranks, state_.names);
+  const std::string what = what_members_do(ranks);
   const Rank self = state_.in_mesh(state_.comm.rank());
   const std::string finding =
       has_timed_out ? fmt::format("{} did not end within {} s; {} (found by rank {})",
@@ -268,7 +295,7 @@ void Vigil::fail(bool has_timed_out) {
   verdict.is_timeout = has_timed_out ? 1 : 0;
   state_.tell(point_, why, verdict, present);
   if (!has_timed_out) throw PeerError{finding, ended_hint, std::move(missing)};
-  throw TimeoutError{finding, timeout_hint, std::move(missing)};
+  throw TimeoutError{finding, timeout_hint(point_.limit), std::move(missing)};
 }
 
 }  // namespace rankmesh::detail

@@ -10,6 +10,7 @@
 
 #include "detail/monitor_state.hpp"
 #include "detail/open_monitors.hpp"
+#include "detail/progress_in_waits.hpp"
 #include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
@@ -74,7 +75,8 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
   given_up.back().key = point.key;
   if (given_up.size() > most_verdicts) given_up.pop_front();
   if (verdict.is_timeout != 0)
-    throw TimeoutError{verdict.message, timeout_hint, verdict.missing_ranks()};
+    throw TimeoutError{verdict.message, timeout_hint(static_cast<TimeLimit>(verdict.limit)),
+                       verdict.missing_ranks()};
   throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
 }
 
@@ -140,6 +142,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
 
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,
                        const Deadline& deadline) {
+  mpi::require_not_finalised();
   Backoff backoff{pauses};
   detail::Vigil vigil{*state_, point, deadline};
   if (!state_->given_up.empty()) state_->come_back(point);
@@ -160,6 +163,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     }
   };
   for (int polls = 1; !is_done(); ++polls) {
+    detail::progress_in_waits();
     if (polls % 64 == 0 || deadline.passed()) vigil.look();
     backoff.pause();
   }

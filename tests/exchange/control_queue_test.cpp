@@ -105,7 +105,7 @@ TEST_CASE(
       FAIL("a fifth message was written into four slots, though rank 1 has read nothing");
     } catch (const TimeoutError& error) {
       CHECK(error.missing() == std::vector<Rank>{1});
-      CHECK_CONTAINS(error.message(), "rank 1 (tp=1) is 4 behind");
+      CHECK_CONTAINS(error.message(), "rank 1 (tp=1) is 4 chunks behind");
     }
   }
   // The others read; rank 1 only after the writer's deadline has passed.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -220,6 +221,48 @@ TEST_CASE("closing a dynamic group finishes its operations") {
   CHECK(sum.test());
   CHECK(gather.test());
   mesh.close();
+}
+
+TEST_CASE("a wait in one mesh advances the operations of other meshes") {
+  Mesh a{MPI_COMM_WORLD, "tp=auto"};
+  Mesh b{MPI_COMM_WORLD, "dp=auto"};
+  const auto n = static_cast<std::int64_t>(size());
+  const std::int64_t sum = n * (n + 1) / 2;
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{100'000}}) {
+    std::vector<std::int64_t> x(count, rank() + 1);
+    std::vector<std::int64_t> y(count, rank() + 1);
+    SUBCASE("ranks wait in different orders") {
+      Work first = a["tp"].all_reduce_async(x);
+      Work second = b["dp"].all_reduce_async(y);
+      if (rank() == rankmesh_test::last()) std::swap(first, second);
+      first.wait();
+      second.wait();
+    }
+    SUBCASE("one rank makes a blocking call first") {
+      Work work = a["tp"].all_reduce_async(x);
+      if (rank() == rankmesh_test::last()) work.wait();
+      b["dp"].all_reduce(y);
+      work.wait();
+    }
+    SUBCASE("one rank makes a blocking call with a function first, which MPI carries") {
+      Work work = a["tp"].all_reduce_async(x);
+      if (rank() == rankmesh_test::last()) work.wait();
+      b["dp"].all_reduce(y, [](std::int64_t u, std::int64_t v) { return u + v; });
+      work.wait();
+    }
+    SUBCASE("one rank closes a mesh first") {
+      Mesh other{MPI_COMM_WORLD, "tp=auto"};
+      Work work = a["tp"].all_reduce_async(x);
+      if (rank() == rankmesh_test::last()) work.wait();
+      other.close();
+      work.wait();
+      y = x;
+    }
+    CHECK(x == std::vector<std::int64_t>(count, sum));
+    CHECK(y == std::vector<std::int64_t>(count, sum));
+  }
+  b.close();
+  a.close();
 }
 
 // The members compare these calls in shared memory, which holds 32 of them at a time.

@@ -183,9 +183,25 @@ TEST_CASE("invalid blocks throw UsageError") {
   if (tp.size() > 1) CHECK_THROWS_AS(tp.all_gather_v(out, out, counts), UsageError);
   if (tp.size() > 1) {
     counts.back() = -1;
-    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("lies outside"),
+    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("has -1 elements"),
+                         UsageError);
+    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("tp.all_gather_v on"),
                          UsageError);
     counts.back() = 2;
+    // No element of the output may belong to two blocks; empty blocks may lie anywhere.
+    std::vector<std::int64_t> displacements(counts.size());
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      displacements[k] = 2 * (std::ssize(counts) - 1) - 2 * static_cast<std::int64_t>(k);
+    tp.all_gather_v(in, out, Blocks{counts, displacements});
+    displacements.back() = 1;
+    CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, Blocks{counts, displacements}),
+                         doctest::Contains("of out overlap"), UsageError);
+    if (tp.is_first())
+      CHECK_THROWS_WITH_AS(tp.gather_v(in, out, Blocks{counts, displacements}, 0),
+                           doctest::Contains("of out overlap"), UsageError);
+    if (tp.is_first())
+      CHECK_THROWS_WITH_AS(tp.recv(in, 0), doctest::Contains("the source is the caller itself"),
+                           UsageError);
   }
   counts.push_back(1);
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"),

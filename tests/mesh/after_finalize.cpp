@@ -38,6 +38,18 @@ int main(int argc, char** argv) {
   adopted->barrier();
   MPI_Finalize();
   int errors = 0;
+  // In shared memory, a call needs no MPI and may work.
+  std::vector<int> values(mesh->size() > 1 ? 300'000 : 1, 1);
+  try {
+    (*mesh)["tp"].all_reduce(values);
+  } catch (const rankmesh::Error&) {  // NOLINT: it may also be a PeerError
+  }
+  if (mesh->size() > 1) try {
+      (*mesh)["tp"].send_recv(values, rankmesh::next, std::vector<int>(values.size()),
+                              rankmesh::prev);
+      ++errors;
+    } catch (const rankmesh::UsageError&) {
+    }
   try {
     mesh->close();
     ++errors;

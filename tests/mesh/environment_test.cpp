@@ -54,6 +54,16 @@ TEST_CASE("RANKMESH_DEADLINE sets the deadline, and the option in code wins") {
   }
 }
 
+TEST_CASE("an Environment accepts MPI that the program has initialised for one thread") {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  SKIP_UNLESS(level == MPI_THREAD_SINGLE, "MPI was initialised for several threads");
+  const mpi::Environment environment;
+  CHECK(environment.thread_level() == mpi::ThreadLevel::single);
+  CHECK_THROWS_WITH_AS(mpi::Environment{mpi::ThreadLevel::multiple},
+                       doctest::Contains("MPI offers MPI_THREAD_SINGLE"), UsageError);
+}
+
 TEST_CASE("RANKMESH_DEADLINE is part of the agreement") {
   NEEDS_RANKS(2);
   const ScopedVariable variable{"RANKMESH_DEADLINE", rank() == last() ? "7" : "8"};

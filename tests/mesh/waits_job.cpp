@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|sink|silent|killed|opening: a job in which the last rank leaves the others
-// waiting. For tests/mesh/waits, which looks at the output.
+// waits_job stall|sink|silent|killed|opening|unopened: a job in which the last rank leaves the
+// others waiting. For tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
@@ -58,8 +58,19 @@ int main(int argc, char** argv) {
   if (mode == "sink")
     options.log = [](LogLevel, std::string_view) { throw std::runtime_error{"no disk"}; };
   if (mode == "silent") options.deadline = Deadline::Duration{0.5};
+  if (mode == "unopened") {
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
+  }
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   mesh["tp"].barrier();
+  if (mode == "unopened") {
+    mesh.close();
+    return 0;
+  }
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
   // The others wait in the barrier for less than twice the stall time of 0.5 s.
   if (mode == "stall" || mode == "sink") {
@@ -76,7 +87,9 @@ int main(int argc, char** argv) {
       mesh["tp"].barrier();
       std::printf("the barrier ended\n");
     } catch (const TimeoutError& error) {
-      std::printf("after %.1f s: %s\n", seconds_since(begin), error.message().c_str());
+      const char* const type =
+          dynamic_cast<const PeerError*>(&error) != nullptr ? "PeerError" : "TimeoutError";
+      std::printf("after %.1f s: %s: %s\n", seconds_since(begin), type, error.message().c_str());
     }
   }
   std::fflush(stdout);

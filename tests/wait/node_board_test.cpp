@@ -92,6 +92,16 @@ TEST_CASE("a call that MPI carries is on the board without a clock; the watchdog
     CHECK(peer.watch_call() >= 0.02);
     CHECK(board.look(Rank{5})->seconds >= 0.02);
   }
+  {
+    const BoardEntry entry{peer, label, Operation::send_recv,
+                           detail::PublishedMessage{3, 70'000, 16'383}.packed()};
+    CHECK(board.look(Rank{5})->text == "dp.send_recv to member 3 from member 70000 (tag 16383)");
+  }
+  {
+    const BoardEntry entry{peer, label, Operation::recv,
+                           detail::PublishedMessage{0, 2, 7}.packed()};
+    CHECK(board.look(Rank{5})->text == "dp.recv from member 2 (tag 7)");
+  }
   CHECK(kind_of_peer(board) == Kind::outside);
   CHECK(peer.watch_call() == 0);
 }

@@ -18,9 +18,16 @@ namespace rankmesh {
 /// combined in group order. With Commutative::yes, they may be combined in any order. Every member
 /// may call the function; it is unspecified for which elements and how often.
 ///
-/// If the function throws on some members, the operation still ends on all members. Each member on
-/// which the function threw then throws a UsageError, in which the exception is nested. The other
-/// members do not report the failure, but the results of all members are invalid.
+/// The members compare the types of the elements if rankmesh knows these types (see DataTypeOf);
+/// for other types they compare the sizes.
+///
+/// If the function throws on some members, the operation still ends on all members, because MPI has
+/// no way to stop a reduction or to tell the others of the failure. Therefore the results of this
+/// one call are undefined on all members. Each member on which the function threw then throws a
+/// UsageError, in which the exception is nested, and the group is broken. The other members throw a
+/// PeerError with the reason from their next call of the group, or from close(). Members on other
+/// nodes learn the reason only in calls that poll (with the option `deadline` or `check`, and in
+/// asynchronous operations).
 ///
 /// Cost: each call creates one MPI_Op and one MPI datatype.
 class UserReductions : public BlockCollectives {

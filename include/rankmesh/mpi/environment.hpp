@@ -64,7 +64,7 @@ class RANKMESH_API Environment {
   /// a program must create this object before the first mesh.
   /// @param end    what to do if MPI cannot be finalised.
   /// @throws UsageError if MPI has already been finalised, or if MPI provides a lower thread level
-  /// than `wanted`.
+  /// than `wanted`. If the program has initialised MPI itself, any level is enough for `funneled`.
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged,
                        UncleanEnd end = UncleanEnd::abort_job);

@@ -24,6 +24,7 @@ class RANKMESH_API MpiError : public Error {
 namespace detail {
 [[noreturn]] RANKMESH_API void fail(int code, const char* function,
                                     const std::source_location& where);
+[[noreturn]] RANKMESH_API void refuse_after_finalize();
 }  // namespace detail
 
 /// Checks the return value of an MPI function.
@@ -37,5 +38,14 @@ inline void check(int code, const char* function,
 
 /// Returns whether MPI can be called, which means that MPI is initialised and not finalised.
 RANKMESH_API bool is_active();
+
+/// Checks that the program has not finalised MPI: MPI ends the job if it is called then.
+/// @throws UsageError if MPI was finalised.
+inline void require_not_finalised() {
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (finalised != 0) [[unlikely]]
+    detail::refuse_after_finalize();
+}
 
 }  // namespace rankmesh::mpi

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "rankmesh/base/data_type.hpp"
+
 namespace rankmesh {
 
 /// Says whether a reduction may combine its operands in any order (`yes`) or must combine them in
@@ -36,8 +38,9 @@ concept ReductionFunction =
 /// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {
  public:
-  UserReduction(std::size_t element_bytes, Commutative commutative)
-      : element_bytes_{element_bytes}, commutative_{commutative} {}
+  /// @param type  The type of the elements; uint8 if rankmesh does not know their type.
+  UserReduction(std::size_t element_bytes, Commutative commutative, DataType type = DataType::uint8)
+      : element_bytes_{element_bytes}, commutative_{commutative}, type_{type} {}
   virtual ~UserReduction() = default;
   UserReduction(const UserReduction&) = delete;
   UserReduction& operator=(const UserReduction&) = delete;
@@ -46,6 +49,8 @@ class UserReduction {
 
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
+  /// Returns the type of the elements, which the members compare, or uint8 if it is not known.
+  [[nodiscard]] DataType type() const noexcept { return type_; }
 
   /// Computes right[i] = f(left[i], right[i]) for each i. If f throws, this object keeps the
   /// exception. The call then leaves the remaining elements of `right` unchanged, and all later
@@ -67,16 +72,24 @@ class UserReduction {
  private:
   std::size_t element_bytes_;
   Commutative commutative_;
+  DataType type_;
   std::exception_ptr failure_;
 };
 
 namespace detail {
 
+template <class T>
+constexpr DataType type_for_comparison() {
+  if constexpr (Element<T>) return DataTypeOf<T>::value;
+  return DataType::uint8;
+}
+
 template <class T, class F>
 class UserReductionOf final : public UserReduction {
  public:
   UserReductionOf(F function, Commutative commutative)
-      : UserReduction{sizeof(T), commutative}, function_{std::move(function)} {}
+      : UserReduction{sizeof(T), commutative, type_for_comparison<T>()},
+        function_{std::move(function)} {}
   [[nodiscard]] std::unique_ptr<UserReduction> copy() const override {
     return std::make_unique<UserReductionOf>(function_, commutative());
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "rankmesh/transport/call.hpp"
@@ -41,6 +42,9 @@ class Waiter {
   /// finalised.
   /// @throws What wait() throws, and what Pending::test() throws.
   virtual void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) = 0;
+
+  /// Returns a call in words, for messages.
+  [[nodiscard]] virtual std::string activity_of(const Call& call) const = 0;
 
   /// Where this process publishes which call it is in, for the watchdog; null if there is no such
   /// place. See detail::BoardEntry.

@@ -33,6 +33,8 @@ class RANKMESH_API Agreement {
   /// Records that this rank has failed. The rank must still call verify(), which reports the
   /// failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
+  /// Sets the hint of the error that says which fields differ. This function is local.
+  void advise(std::string hint) { hint_ = std::move(hint); }
 
   /// Compares the fields of all ranks. This function is collective over the communicator. It blocks
   /// until all ranks have called it or the deadline passes.
@@ -59,6 +61,7 @@ class RANKMESH_API Agreement {
 
   std::vector<Field> fields_;
   std::string failure_;
+  std::string hint_ = "start all ranks with the same mesh, options, environment and libraries";
 };
 
 /// Holds the communicator of the ranks that take part in a collective step, and the objects that

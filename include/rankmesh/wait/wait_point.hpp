@@ -13,6 +13,13 @@
 
 namespace rankmesh {
 
+/// What sets the time limit of a wait. Errors name it.
+enum class TimeLimit : std::uint8_t {
+  timeout,   ///< RANKMESH_TIMEOUT, or an option of the mesh or of a family.
+  deadline,  ///< RANKMESH_DEADLINE, or the option `deadline`.
+  argument,  ///< An argument of the call that waits.
+};
+
 /// Describes a wait by its activity and its members. All members compute the same `key`. Two ranks
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
@@ -27,6 +34,8 @@ struct RANKMESH_API WaitPoint {
   /// Says whether the members may wait under the same key again after a failure. A member that
   /// gives up then ends only the waits that have begun.
   bool may_repeat = false;
+  /// What sets the time limit of this rank's wait.
+  TimeLimit limit = TimeLimit::timeout;
   /// Returns the members without which the wait cannot end, because they have not come yet. It is
   /// called during the wait. Null, or an empty result, means that they are not known, and that the
   /// wait cannot be recognised as part of a deadlock.

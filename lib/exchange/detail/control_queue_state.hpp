@@ -21,6 +21,7 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "remote_sends.hpp"
+#include "wait/detail/progress_in_waits.hpp"
 
 namespace rankmesh::exchange {
 
@@ -53,7 +54,8 @@ struct ControlQueue::State {
   void open_ring(const mpi::CommunicatorView& comm);
 
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile
-  // the mesh's asynchronous operations make progress.
+  // asynchronous operations make progress, the board of the node says what this rank waits for, and
+  // the wait ends if a rank that it needs has ended or has left the mesh.
   template <class Condition, class Late>
   void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
@@ -74,19 +76,24 @@ struct ControlQueue::State {
       if (deadline.passed()) late(deadline);
       if (polls % 64 == 63) {
         runtime().in_flight.progress();
+        rankmesh::detail::progress_in_waits();
         vigil.look();
       }
       backoff.pause();
     }
   }
 
-  // What this rank does while it waits, and for which ranks of the mesh on its node.
+  // What this rank does while it waits, and for which ranks of the mesh.
   [[nodiscard]] std::string activity() const;
   [[nodiscard]] std::vector<Rank> awaited() const;
+  // Returns what a rank does, in words that follow its name; empty if it is not known.
+  [[nodiscard]] std::string what_does(std::int64_t rank_in_group) const;
 
   // The writer's side.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout);
   [[noreturn]] void throw_late(const Deadline& deadline) const;
+  [[nodiscard]] std::vector<std::int64_t> late_readers() const;
+  [[nodiscard]] std::uint64_t chunks_behind(std::int64_t rank_in_group) const;
 
   // A reader's side: looks for the next message, then takes it.
   struct Arrival {

@@ -83,8 +83,9 @@ class CallDispatcher final : private Waiter {
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
-  void poll(const WaitPoint& point, const std::function<bool()>& done);
+  void poll(WaitPoint point, const std::function<bool()>& done);
   void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
+  [[nodiscard]] std::string activity_of(const Call& call) const override;
 
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);

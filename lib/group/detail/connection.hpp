@@ -120,6 +120,8 @@ class RANKMESH_API Connection {
   /// members. Without a transport that counts all calls (see Transport::calls()), only the calls
   /// for which this function is called have numbers.
   std::uint64_t next_call();
+  /// Returns the number of the last collective call.
+  [[nodiscard]] std::uint64_t last_call() const;
   /// Returns the number of the next collective call on device memory, from 1.
   std::uint64_t next_device_call() { return ++last_device_call_; }
 

@@ -10,6 +10,7 @@
 
 #include "device_calls.hpp"
 #include "open_batch.hpp"
+#include "open_runtimes.hpp"
 #include "operations_in_flight.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/index.hpp"
@@ -33,7 +34,7 @@ struct MeshFacts {
 
 /// The state that operations of all groups of one mesh share. Coordinators and Works hold it; it
 /// refers to neither of them, and it outlives the mesh if the program keeps a group.
-struct MeshRuntime {
+struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   /// @param device_batch  Null if the mesh has no devices.
   MeshRuntime(MeshFacts mesh_facts, std::shared_ptr<ControlPlane> control_plane,
               std::shared_ptr<DeviceBatch> device_batch)
@@ -41,17 +42,22 @@ struct MeshRuntime {
         control{std::move(control_plane)},
         batch{std::move(device_batch), slow_path} {
     if (facts.deadline) slow_path.add();
+    OpenRuntimes::instance().add(*this);
   }
+  ~MeshRuntime() { OpenRuntimes::instance().remove(*this); }
+  MeshRuntime(const MeshRuntime&) = delete;
+  MeshRuntime& operator=(const MeshRuntime&) = delete;
 
   const MeshFacts facts;
   const std::shared_ptr<ControlPlane> control;
   SlowPathReasons slow_path;
-  OperationsInFlight in_flight{slow_path};
+  OperationsInFlight in_flight;
   OpenBatch batch;
   DeviceCalls device_calls;
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   std::atomic_flag busy;     ///< See CallLock.
+  std::atomic<std::int32_t> guests{0};  ///< See GuestLock.
 };
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead
@@ -61,15 +67,40 @@ class CallLock {
   /// @throws UsageError  Another thread uses the mesh.
   explicit CallLock(MeshRuntime& runtime) : runtime_{runtime} {
     if (runtime.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
-      refuse(runtime);
+      wait_for_guests(runtime);
   }
   [[gnu::always_inline]] ~CallLock() { runtime_.busy.clear(std::memory_order_release); }
   CallLock(const CallLock&) = delete;
   CallLock& operator=(const CallLock&) = delete;
 
  private:
-  [[noreturn]] static void refuse(const MeshRuntime& runtime);
+  static void wait_for_guests(MeshRuntime& runtime);
   MeshRuntime& runtime_;
+};
+
+/// Marks the mesh as in use by a thread that only advances operations, while the thread waits in
+/// another mesh. A call of another thread waits for the guest instead of throwing, because the
+/// program uses the mesh correctly.
+class GuestLock {
+ public:
+  explicit GuestLock(MeshRuntime& runtime) : runtime_{runtime} {
+    ++runtime_.guests;  // before the mesh is busy, so that a call never takes a guest for a call
+    is_held_ = !runtime_.busy.test_and_set(std::memory_order_acquire);
+    if (!is_held_) --runtime_.guests;
+  }
+  ~GuestLock() {
+    if (!is_held_) return;
+    runtime_.busy.clear(std::memory_order_release);
+    --runtime_.guests;
+  }
+  GuestLock(const GuestLock&) = delete;
+  GuestLock& operator=(const GuestLock&) = delete;
+  /// Returns false if the mesh is in a call.
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+ private:
+  MeshRuntime& runtime_;
+  bool is_held_ = false;
 };
 
 }  // namespace rankmesh::detail

@@ -2,8 +2,12 @@
 // Asynchronous operations that are not complete.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,7 +15,6 @@
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "rankmesh/wait/wait_point.hpp"
-#include "slow_path_reasons.hpp"
 
 namespace rankmesh::detail {
 
@@ -30,6 +33,7 @@ struct AsyncOperation {
   std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
   RecordedCall recorded;             ///< Until it is complete or has failed.
   std::string failure;               ///< Why it will never be complete; empty if it has not failed.
+  std::exception_ptr unseen;         ///< The failure, if no wait has thrown it yet.
 
   /// Takes over an operation on host memory that `transport` has started.
   void begin(std::unique_ptr<Pending> started) {
@@ -42,8 +46,6 @@ struct AsyncOperation {
 /// here even if its Work is destroyed.
 class OperationsInFlight {
  public:
-  explicit OperationsInFlight(SlowPathReasons& reasons) : reasons_{reasons} {}
-
   void add(std::shared_ptr<AsyncOperation> operation);
   /// Makes progress. Returns true once the operation is complete, and removes it then.
   /// @throws The exception with which the operation failed.
@@ -51,12 +53,18 @@ class OperationsInFlight {
   /// Blocks the host until the operation is complete.
   /// @throws TimeoutError  The group is broken afterwards, and the memory that was moved into the
   ///                       operation is leaked, because MPI may still use it.
-  void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
+  void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline,
+            TimeLimit limit = TimeLimit::timeout);
 
   /// Returns how many operations are in flight in all meshes of this process.
   [[nodiscard]] static std::int64_t count_of_process();
   /// Makes progress on all operations. If one fails, the next wait for it throws.
   void progress();
+  /// Returns whether polled operations are in flight that this thread has issued. Any thread may
+  /// call it.
+  [[nodiscard]] bool has_polled_of_this_thread() const {
+    return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
+  }
   /// Makes progress on what makes progress only inside calls of rankmesh: polled operations (see
   /// Transport::is_polled()), and the comparison of calls that MPI carries.
   void advance_polled();
@@ -74,8 +82,11 @@ class OperationsInFlight {
   void forget(const AsyncOperation& operation);
   void fail(AsyncOperation& operation, const Error& why);
 
-  SlowPathReasons& reasons_;
+  void end_polled();
+
   std::vector<std::shared_ptr<AsyncOperation>> list_;
+  std::atomic<std::int64_t> polled_{0};
+  std::atomic<std::thread::id> issuer_{};  // of the last polled operation
 };
 
 }  // namespace rankmesh::detail

@@ -47,6 +47,8 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   if (call.user != nullptr) {
     descriptor.kind |= CallDescriptor::user;
     descriptor.detail |= call.user->element_bytes();
+    descriptor.kind &= ~(std::uint64_t{0xff} << 8);
+    descriptor.kind |= static_cast<std::uint64_t>(call.user->type()) << 8;
     if (call.user->commutative() == Commutative::yes)
       descriptor.kind |= CallDescriptor::commutative;
   }

@@ -48,12 +48,14 @@ struct alignas(line) Finding {
     being_written,
     mismatch,   ///< The members make different calls.
     timed_out,  ///< A member gave up an operation because its deadline passed.
+    ended,      ///< A member found out that another one has ended or has left the mesh.
     gave_up,    ///< A member gave up an operation for another reason, or it left the mesh.
   };
-  static constexpr std::size_t most_missing = 14;
+  static constexpr std::size_t most_missing = 13;
 
   std::atomic<std::uint64_t> state;
   std::uint64_t missing_count;
+  std::uint64_t limit;                 ///< The TimeLimit that has passed, after a time-out.
   std::int64_t missing[most_missing];  ///< ranks in the mesh, after a time-out
   char text[15 * line];
 };

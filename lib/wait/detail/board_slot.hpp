@@ -21,11 +21,31 @@ enum class Presence : std::uint32_t {
   failed,     ///< An exception has destroyed the mesh.
 };
 
+/// What identifies a message between two members, in the place of a number.
+struct PublishedMessage {
+  std::int64_t to = 0;    ///< A rank in the group; not used by recv.
+  std::int64_t from = 0;  ///< A rank in the group; not used by send.
+  int tag = 0;
+
+  [[nodiscard]] std::uint64_t packed() const {
+    return static_cast<std::uint64_t>(to) << 40 |
+           (static_cast<std::uint64_t>(from) & rank_mask) << 16 |
+           (static_cast<std::uint64_t>(tag) & 0xffff);
+  }
+  [[nodiscard]] static PublishedMessage of(std::uint64_t packed) {
+    return {static_cast<std::int64_t>(packed >> 40),
+            static_cast<std::int64_t>(packed >> 16 & rank_mask), static_cast<int>(packed & 0xffff)};
+  }
+
+ private:
+  static constexpr std::uint64_t rank_mask = 0xffffff;
+};
+
 /// The call that MPI carries now. Its owner writes it without a clock and without formatting.
 struct PublishedCall {
   std::atomic<std::uint64_t> sequence{0};  ///< Odd inside a call.
   std::atomic<std::uint64_t> what{0};      ///< The label times 256, plus the operation.
-  std::atomic<std::uint64_t> number{0};
+  std::atomic<std::uint64_t> number{0};    ///< Of the call, or a packed PublishedMessage.
   /// The sequence number that the watchdog has seen last, and since when (in nanoseconds).
   std::atomic<std::uint64_t> seen{0};
   std::atomic<std::int64_t> seen_since{0};

@@ -151,7 +151,7 @@ class RANKMESH_API NodeBoard {
 class BoardEntry {
  public:
   /// @param label   Of the group; see NodeBoard::label().
-  /// @param number  The number of the call in its group.
+  /// @param number  The number of the call in its group; of a message, a packed PublishedMessage.
   BoardEntry(NodeBoard& board, std::uint32_t label, Operation operation,
              std::uint64_t number) noexcept
       : BoardEntry{board.own_call(), label, operation, number} {}

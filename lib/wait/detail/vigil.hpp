@@ -52,6 +52,7 @@ class Vigil {
   [[nodiscard]] bool is_present(const RankActivity& activity) const;
   void note_activities();
   [[nodiscard]] std::vector<RankAndActivity> absent(std::vector<int>* present) const;
+  [[nodiscard]] std::string what_members_do(const std::vector<RankAndActivity>& absent) const;
   [[nodiscard]] std::string others_on_node() const;
   [[noreturn]] void fail(bool has_timed_out);
 
@@ -71,9 +72,9 @@ class Vigil {
   std::int64_t next_deadlock_check_ = 0;
   std::optional<Deadlock> deadlock_;
   double next_stall_ = 0;
-  bool is_stall_asked_ = false;
-  std::vector<RankAndActivity> noted_;  ///< When the end of the wait was clear.
-  std::optional<Deadline> first_end_;   ///< The wait does not fail before it.
+  std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
+  std::vector<RankAndActivity> noted_;     ///< When the end of the wait was clear.
+  std::optional<Deadline> first_end_;      ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };
 

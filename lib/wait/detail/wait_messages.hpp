@@ -20,9 +20,29 @@ namespace rankmesh::detail {
 inline constexpr int question_tag = 32765;
 inline constexpr int answer_tag = 32766;
 inline constexpr int verdict_tag = 32767;
-inline constexpr const char* timeout_hint =
-    "check the missing ranks for a crash, another branch or an earlier error; RANKMESH_TIMEOUT "
-    "sets the time limit";
+/// Returns the hint of a TimeoutError.
+inline const char* timeout_hint(TimeLimit limit) {
+  switch (limit) {
+    case TimeLimit::timeout:
+      break;
+    case TimeLimit::deadline:
+      return "check the missing ranks for a crash, another branch or an earlier error; "
+             "RANKMESH_DEADLINE or MeshOptions::deadline sets the time limit";
+    case TimeLimit::argument:
+      return "check the missing ranks for a crash, another branch or an earlier error; the "
+             "argument "
+             "of the call that waits sets the time limit";
+  }
+  return "check the missing ranks for a crash, another branch or an earlier error; "
+         "RANKMESH_TIMEOUT "
+         "or MeshOptions::timeout sets the time limit";
+}
+/// Returns the limit that the hint of a TimeoutError names.
+inline TimeLimit limit_of(const std::string& hint) {
+  for (const TimeLimit limit : {TimeLimit::deadline, TimeLimit::argument})
+    if (hint == timeout_hint(limit)) return limit;
+  return TimeLimit::timeout;
+}
 inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
 
 /// A question or an answer: where its sender waits.
@@ -42,6 +62,7 @@ struct Verdict {
   std::uint64_t scope = 0;
   std::int64_t is_remembered = 0;  ///< Whether it also ends later waits at the point.
   std::int64_t is_timeout = 0;     ///< Whether the receiver throws a TimeoutError, not a PeerError.
+  std::int64_t limit = 0;          ///< The TimeLimit that has passed.
   std::int64_t missing_count = 0;
   std::int64_t missing[max_missing] = {};
   char message[2048] = {};
@@ -74,6 +95,7 @@ inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missi
   verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), Verdict::max_missing));
   for (std::size_t i = 0; i < missing.size() && i < Verdict::max_missing; ++i)
     verdict.missing[i] = missing[i].value();
+  verdict.limit = static_cast<std::int64_t>(point.limit);
   copy_text(verdict.message, message);
   return verdict;
 }
