@@ -114,8 +114,8 @@ ShmTransport::Found ShmTransport::compare() const {
     const shm::Engine::Published other = engine_.published(k, step);
     if (!other.is_there && other.closed_after != 0 && *other.why_left != 0)
       state = Finding::gave_up;
-    const bool is_known = other.is_there || other.closed_after != 0;
-    (is_known ? calls : not_yet)[k] = call_text(k, step, counts);
+    const bool is_told = other.is_there || other.closed_after != 0;
+    (is_told ? calls : not_yet)[k] = call_text(k, step, counts);
   }
   std::string text = detail::list_calls(place_.ranks, place_.names, calls, &counts);
   const std::string rest = detail::list_calls(place_.ranks, place_.names, not_yet);
