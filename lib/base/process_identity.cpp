@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <fstream>
 #include <mutex>
 #include <random>
 #include <string>
@@ -36,6 +38,19 @@ ProcessIdentity ProcessIdentity::own() {
     identity.pid_namespace = space.st_ino;
   }
   return identity;
+}
+
+std::array<std::uint64_t, 2> own_boot() {
+  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+  std::string text;
+  file >> text;
+  std::erase(text, '-');
+  std::array<std::uint64_t, 2> boot{};
+  if (text.size() != 32) return boot;
+  const char* const begin = text.data();
+  const bool is_number = std::from_chars(begin, begin + 16, boot[0], 16).ptr == begin + 16 &&
+                         std::from_chars(begin + 16, begin + 32, boot[1], 16).ptr == begin + 32;
+  return is_number ? boot : std::array<std::uint64_t, 2>{};
 }
 
 ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own) {

@@ -67,7 +67,8 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
                               .coordinates = plan.describe(control.rank()),
                               .host = host_name(),
                               .process_start = process.start_time,
-                              .process_namespace = process.pid_namespace};
+                              .process_namespace = process.pid_namespace,
+                              .boot = own_boot()};
   try {
     return std::make_shared<Recorder>(facts, settings.record,
                                       settings.record_times.value_or(false));

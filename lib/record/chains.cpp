@@ -16,10 +16,13 @@ namespace rankmesh::record::detail {
 namespace {
 
 constexpr std::size_t most_steps = 16;  // of a chain
+// Few programs let the other ranks wait for so long.
+constexpr Time suspicious_wait = 10'000'000'000;
 
 // Ranks that wait for nobody and do the same.
 struct Roots {
   std::vector<std::size_t> nodes;
+  Finding::Severity severity = Finding::Severity::note;  // the worst one
   WaitGraph::Waiters waiters;
 };
 
@@ -64,12 +67,30 @@ std::vector<std::size_t> all_roots(const Evidence& evidence, const std::vector<C
   return roots;
 }
 
-Finding::Severity severity_of(const Evidence& evidence, std::size_t root) {
+// Returns the longest time for which a rank waits for each node, without other ranks between them.
+std::vector<Time> times_waited_for(const Evidence& evidence) {
+  const WaitGraph& graph = evidence.graph;
+  std::vector<Time> at_point(graph.points.size());
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const NodeState& state = graph.nodes[node];
+    if (state.point == none || state.is_old || !state.since) continue;
+    Time& longest = at_point[state.point];
+    longest = std::max(longest, evidence.job.record(node).read_at - *state.since);
+  }
+  std::vector<Time> result(graph.nodes.size());
+  for (std::size_t p = 0; p < graph.points.size(); ++p)
+    for (const auto* const list : {&graph.points[p].needed(), &graph.points[p].halted})
+      for (const std::size_t node : *list) result[node] = std::max(result[node], at_point[p]);
+  return result;
+}
+
+Finding::Severity severity_of(const Evidence& evidence, std::size_t root, Time waited_for) {
   using enum Finding::Severity;
   const Record& record = evidence.job.record(root);
   if (record.presence != Presence::open) return error;
   if (evidence.graph.is_halted(root)) return record.process == Process::ended ? error : warning;
-  return evidence.graph.nodes[root].differs ? error : note;
+  if (evidence.graph.nodes[root].differs) return error;
+  return waited_for >= suspicious_wait ? warning : note;
 }
 
 bool needs_all(const Evidence& evidence, std::size_t node) {
@@ -123,22 +144,6 @@ std::vector<Step> longest_chain(const Evidence& evidence, const Roots& roots) {
   return steps;
 }
 
-std::string indirect_text(const Evidence& evidence, const Roots& roots, std::size_t direct) {
-  std::vector<std::size_t> nodes{roots.waiters.nodes.begin() + static_cast<std::ptrdiff_t>(direct),
-                                 roots.waiters.nodes.end()};
-  if (nodes.empty()) return "";
-  const std::size_t first = nodes.front();
-  const std::size_t next = roots.waiters.next[direct];
-  const std::string example =
-      fmt::format("{} {} for {} in {}", name_ranks(evidence.job, {&first, 1}),
-                  needs_all(evidence, first) ? "waits" : "may wait",
-                  name_ranks(evidence.job, {&next, 1}), wait_text(evidence, first));
-  if (nodes.size() == 1) return fmt::format(" In turn, {}.", example);
-  std::ranges::sort(nodes);
-  return fmt::format(" In turn, {} wait for those that wait, for example {}.",
-                     name_ranks(evidence.job, nodes), example);
-}
-
 // For ranks that have closed the mesh: how many calls they have made in the group in which others
 // wait for them.
 std::string numbers_text(const Evidence& evidence, const Roots& roots) {
@@ -160,7 +165,7 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
   const Record& record = job.record(roots.nodes.front());
   const bool is_closed = record.presence == Presence::closed;
   Finding finding{.kind = is_closed ? Finding::Kind::missing_call : Finding::Kind::waits,
-                  .severity = severity_of(evidence, roots.nodes.front())};
+                  .severity = roots.severity};
   std::size_t direct = 0;
   finding.text = capital(direct_text(evidence, roots, direct));
   const bool is_in_call = evidence.graph.nodes[roots.nodes.front()].activity != Activity::outside;
@@ -170,7 +175,7 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
       since_text(job, roots.nodes, is_in_call), mark_text(job, roots.nodes),
       reason_text(evidence, roots.nodes.front()));
   if (is_closed) finding.text += numbers_text(evidence, roots);
-  finding.text += indirect_text(evidence, roots, direct);
+  finding.text += indirect_text(evidence, roots.waiters, direct);
   finding.steps = longest_chain(evidence, roots);
   std::vector<std::size_t> waiting = roots.waiters.nodes;
   std::ranges::sort(waiting);
@@ -181,16 +186,36 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
 
 }  // namespace
 
+std::string indirect_text(const Evidence& evidence, const WaitGraph::Waiters& waiters,
+                          std::size_t direct) {
+  std::vector<std::size_t> nodes{waiters.nodes.begin() + static_cast<std::ptrdiff_t>(direct),
+                                 waiters.nodes.end()};
+  if (nodes.empty()) return "";
+  const std::size_t first = nodes.front();
+  const std::size_t next = waiters.next[direct];
+  const std::string example =
+      fmt::format("{} {} for {} in {}", name_ranks(evidence.job, {&first, 1}),
+                  needs_all(evidence, first) ? "waits" : "may wait",
+                  name_ranks(evidence.job, {&next, 1}), wait_text(evidence, first));
+  if (nodes.size() == 1) return fmt::format(" In turn, {}.", example);
+  std::ranges::sort(nodes);
+  return fmt::format(" In turn, {} wait for those that wait, for example {}.",
+                     name_ranks(evidence.job, nodes), example);
+}
+
 std::vector<Finding> chains_of_waits(const Evidence& evidence,
                                      const std::vector<Circle>& in_circle) {
+  const std::vector<Time> waited_for = times_waited_for(evidence);
   std::map<std::string, Roots> by_text;
-  for (const std::size_t node : all_roots(evidence, in_circle))
-    by_text[root_text(evidence, node)].nodes.push_back(node);
+  for (const std::size_t node : all_roots(evidence, in_circle)) {
+    Roots& roots = by_text[root_text(evidence, node)];
+    roots.nodes.push_back(node);
+    roots.severity = std::min(roots.severity, severity_of(evidence, node, waited_for[node]));
+  }
   std::vector<Roots*> order;
   for (auto& [text, roots] : by_text) order.push_back(&roots);
   std::ranges::sort(order, [&](const Roots* a, const Roots* b) {
-    return std::pair{severity_of(evidence, a->nodes.front()), a->nodes.front()} <
-           std::pair{severity_of(evidence, b->nodes.front()), b->nodes.front()};
+    return std::pair{a->severity, a->nodes.front()} < std::pair{b->severity, b->nodes.front()};
   });
   std::vector<Finding> findings;
   for (Roots* const roots : order) {

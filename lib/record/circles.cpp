@@ -28,40 +28,50 @@ std::vector<std::size_t> short_circle(const WaitGraph& graph, const std::vector<
   return best;
 }
 
-// The last calls of a rank in some groups, up to the one that it is in.
-std::vector<std::string> last_calls(const Evidence& evidence, std::size_t node,
-                                    const std::set<std::size_t>& groups) {
-  std::vector<std::string> calls;
+// The last call of a rank in some groups before the one that it is in; null if the record has none.
+const Call* call_before(const Evidence& evidence, std::size_t node,
+                        const std::set<std::size_t>& groups) {
   const Record& record = evidence.job.record(node);
-  for (std::size_t i = evidence.graph.nodes[node].call + 1; i-- > 0 && calls.size() < 3;)
+  for (std::size_t i = evidence.graph.nodes[node].call; i-- > 0;)
     if (record.calls[i].number != 0 &&
         groups.contains(evidence.job.group_of(node, record.calls[i])))
-      calls.push_back(call_text(record, record.calls[i]));
-  std::ranges::reverse(calls);
-  return calls;
+      return &record.calls[i];
+  return nullptr;
 }
 
-// The orders in which the ranks of a circle have called its groups; empty if the circle has only
-// one group, or the ranks have made no other calls in them.
+// `ranks 0 and 3 called tp.barrier, call 3, but rank 1 called dp.barrier, call 3`
+std::string branches_text(const Evidence& evidence,
+                          const std::map<std::string, std::vector<std::size_t>>& by_call) {
+  std::vector<std::string> parts;
+  for (const auto& [call, nodes] : by_call)
+    parts.push_back(fmt::format("{} called {}", number_ranks(evidence.job, nodes), call));
+  return fmt::format("{}", fmt::join(parts, ", but "));
+}
+
+// Where the ranks of a circle have gone on differently; empty if the circle has only one group.
 std::string orders_text(const Evidence& evidence, const std::vector<std::size_t>& circle) {
   std::set<std::size_t> groups;
   for (const std::size_t node : circle) {
-    const NodeState& state = evidence.graph.nodes[node];
-    if (state.call == none) return "";
-    const Call& call = evidence.job.record(node).calls[state.call];
-    if (call.number != 0) groups.insert(evidence.job.group_of(node, call));
+    const Call* const call = blocked_call(evidence, node);
+    if (call == nullptr) return "";
+    if (call->number != 0) groups.insert(evidence.job.group_of(node, *call));
   }
   if (groups.size() < 2) return "";
   std::string text =
       " The ranks call these groups in different orders, or a call is missing on one of them.";
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min<std::size_t>(circle.size(), 4); ++i) {
-    const std::vector<std::string> calls = last_calls(evidence, circle[i], groups);
-    if (calls.size() > 1)
-      parts.push_back(fmt::format("{} called {}", name_ranks(evidence.job, {&circle[i], 1}),
-                                  fmt::join(calls, ", then ")));
+  // By the call before, and then by the call in which they are.
+  std::map<std::string, std::map<std::string, std::vector<std::size_t>>> branches;
+  for (const std::size_t node : circle) {
+    const Record& record = evidence.job.record(node);
+    if (const Call* const before = call_before(evidence, node, groups))
+      branches[short_call_text(record, *before)]
+              [short_call_text(record, *blocked_call(evidence, node))]
+                  .push_back(node);
   }
-  if (!parts.empty()) text += fmt::format(" So far {}.", fmt::join(parts, "; "));
+  std::size_t printed = 0;
+  for (const auto& [before, by_call] : branches)
+    if (++printed <= 4)
+      text += fmt::format(" After {}, {}.", before, branches_text(evidence, by_call));
   return text;
 }
 
@@ -83,11 +93,13 @@ Finding circle_finding(const Evidence& evidence, const std::vector<std::size_t>&
     const std::size_t next = circle[(i + 1) % circle.size()];
     const std::string text = wait_text(evidence, circle[i]);
     finding.steps.push_back({ranks_of(job, {&circle[i], 1}), text, ranks_of(job, {&next, 1})});
+    const Call* const call = blocked_call(evidence, circle[i]);
     if (i < most_printed)
-      parts.push_back(fmt::format("{} is in {} and {} for {}", name_ranks(job, {&circle[i], 1}),
-                                  text,
-                                  evidence.graph.nodes[circle[i]].is_certain ? "waits" : "may wait",
-                                  name_ranks(job, {&next, 1})));
+      parts.push_back(
+          fmt::format("{} {} for {} in {}", name_ranks(job, {&circle[i], 1}),
+                      evidence.graph.nodes[circle[i]].is_certain ? "waits" : "may wait",
+                      number_ranks(job, {&next, 1}),
+                      call == nullptr ? text : short_call_text(job.record(circle[i]), *call)));
   }
   if (circle.size() > most_printed)
     parts.push_back(

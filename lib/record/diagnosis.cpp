@@ -54,7 +54,7 @@ std::vector<Finding> missing_records(const Evidence& evidence) {
     by_call[wait_text(evidence, node)].push_back(node);
     waiting.push_back(node);
   }
-  finding.waiting = ranks_of(job, waiting);
+  const WaitGraph::Waiters others = evidence.graph.waiters_of(waiting);
   std::size_t printed = 0;
   for (const auto& [text, nodes] : by_call) {
     if (++printed > 4) break;
@@ -67,6 +67,9 @@ std::vector<Finding> missing_records(const Evidence& evidence) {
                         ? std::string{"it"}
                         : fmt::format("{} of them", no_records.size()));
   }
+  finding.text += indirect_text(evidence, others, 0);
+  std::ranges::copy(others.nodes, std::back_inserter(waiting));
+  finding.waiting = ranks_of(job, waiting);
   return {finding};
 }
 
@@ -105,7 +108,9 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
   return activity;
 }
 
-// Counts what the ranks do, where no rank waits for another one.
+bool waits(const NodeState& state) { return state.point != none && !state.is_old; }
+
+// Counts what the ranks do, where nothing is wrong.
 Finding progress_finding(const Evidence& evidence) {
   Finding finding;
   std::map<std::string, std::size_t> counts;
@@ -113,7 +118,8 @@ Finding progress_finding(const Evidence& evidence) {
     switch (state.activity) {
       case Activity::call:
       case Activity::wait:
-        ++counts["in rankmesh, in a call for which nobody is missing"];
+        ++counts[waits(state) ? "in rankmesh and waiting for other ranks"
+                              : "in rankmesh, in a call for which nobody is missing"];
         break;
       case Activity::outside:
         ++counts["outside rankmesh"];
@@ -131,7 +137,11 @@ Finding progress_finding(const Evidence& evidence) {
   for (const auto& [text, count] : counts)
     parts.push_back(
         fmt::format("{} {} {}", count_text(count, "rank"), count == 1 ? "is" : "are", text));
-  finding.text = fmt::format("No rank waits for another rank: {}.", fmt::join(parts, "; "));
+  finding.text = fmt::format("{}: {}.",
+                             std::ranges::any_of(evidence.graph.nodes, waits)
+                                 ? "The records do not say why ranks wait"
+                                 : "No rank waits for another rank",
+                             fmt::join(parts, "; "));
   return finding;
 }
 
@@ -169,8 +179,13 @@ Diagnosis diagnose(std::span<const Record> records) {
   add(detail::message_findings(evidence, in_circle));
   add(detail::chains_of_waits(evidence, in_circle));
   add(detail::unequal_ends(job));
-  if (diagnosis.findings.empty()) diagnosis.findings.push_back(detail::progress_finding(evidence));
+  const bool is_quiet = diagnosis.findings.empty();
   add(detail::missing_records(evidence));
+  // Ranks without a record may be what the others wait for, directly or through other ranks.
+  if (is_quiet && std::ranges::none_of(diagnosis.findings, [](const Finding& finding) {
+        return !finding.waiting.empty();
+      }))
+    diagnosis.findings.insert(diagnosis.findings.begin(), detail::progress_finding(evidence));
   std::ranges::stable_sort(diagnosis.findings, {}, &Finding::severity);
   return diagnosis;
 }

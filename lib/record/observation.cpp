@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -42,8 +44,15 @@ std::string link_of(const std::string& path) {
   return size <= 0 ? std::string{} : std::string{text, static_cast<std::size_t>(size)};
 }
 
-// Returns what a time namespace adds to the monotonic clock; nothing if that is not known.
-std::optional<std::int64_t> shift_of(const std::string& process) {
+/// A clock that time namespaces shift.
+struct ShiftedClock {
+  std::string_view name, number;
+};
+constexpr ShiftedClock monotonic{"monotonic", "1"};
+constexpr ShiftedClock since_boot{"boottime", "7"};
+
+// Returns what a time namespace adds to a clock, in nanoseconds; nothing if that is not known.
+std::optional<std::int64_t> shift_of(const std::string& process, const ShiftedClock& which) {
   const std::string folder = "/proc/" + process;
   // The file has the shift of future children, which may be in another namespace.
   if (link_of(folder + "/ns/time") != link_of(folder + "/ns/time_for_children"))
@@ -52,38 +61,45 @@ std::optional<std::int64_t> shift_of(const std::string& process) {
   std::string clock;
   std::int64_t seconds = 0, nanoseconds = 0;
   while (file >> clock >> seconds >> nanoseconds)
-    if (clock == "monotonic" || clock == "1") return seconds * 1'000'000'000 + nanoseconds;
+    if (clock == which.name || clock == which.number) return seconds * 1'000'000'000 + nanoseconds;
   return std::nullopt;
 }
 
-// Returns how the process's clock differs from that of this process.
-std::optional<std::int64_t> clock_shift(const std::string& process) {
+// Returns how a clock of the process differs from that of this process.
+std::optional<std::int64_t> clock_shift(const std::string& process, const ShiftedClock& which) {
   if (link_of("/proc/self/ns/time") == link_of(fmt::format("/proc/{}/ns/time", process))) return 0;
-  const auto theirs = shift_of(process);
-  const auto ours = shift_of("self");
+  const auto theirs = shift_of(process, which);
+  const auto ours = shift_of("self", which);
   if (!theirs || !ours) return std::nullopt;
   return *theirs - *ours;
 }
 
 Observation alive(Process state, std::int64_t process_id) {
-  const auto shift = clock_shift(std::to_string(process_id));
+  const auto shift = clock_shift(std::to_string(process_id), monotonic);
   return {state, shift.has_value(), shift.value_or(0)};
 }
 
-// The names may or may not have a domain.
-std::string_view without_domain(std::string_view host) { return host.substr(0, host.find('.')); }
+// Whether the record was made on this machine since it was started. Names of hosts do not say that:
+// containers choose them, and a machine may have been started again.
+bool is_of_this_boot(const format::Header& header) {
+  const auto own = rankmesh::detail::own_boot();
+  return own != decltype(own){} && std::ranges::equal(own, header.boot);
+}
 
-bool is_this_host(std::string_view host) {
-  char own[256] = "";
-  ::gethostname(own, sizeof own - 1);
-  return without_domain(host) == without_domain(own);
+// Returns the start time in a record as this process sees it: time namespaces shift it.
+std::uint64_t start_seen_here(const format::Header& header) {
+  const auto shift = clock_shift(std::to_string(header.process_id), since_boot);
+  const std::int64_t ticks_per_second = ::sysconf(_SC_CLK_TCK);
+  if (!shift || header.process_start == 0) return header.process_start;
+  return header.process_start -
+         static_cast<std::uint64_t>(*shift / (1'000'000'000 / ticks_per_second));
 }
 
 // The process of a record that another process, or only the file, has kept.
 Observation by_identity(const format::Header& header, bool is_on_this_machine) {
-  const std::string_view host{header.host, ::strnlen(header.host, sizeof header.host)};
-  if (!is_on_this_machine && !is_this_host(host)) return {};
-  const ProcessIdentity identity{header.process_id, header.process_start, header.process_namespace};
+  if (!is_on_this_machine && !is_of_this_boot(header)) return {};
+  const ProcessIdentity identity{header.process_id, start_seen_here(header),
+                                 header.process_namespace};
   const ProcessState state = state_of(identity, ProcessIdentity::own());
   if (state == ProcessState::unknown || state == ProcessState::ended) return {process_of(state)};
   return alive(process_of(state), header.process_id);

@@ -100,6 +100,7 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   header_->process_id = ::getpid();
   header_->process_start = facts.process_start;
   header_->process_namespace = facts.process_namespace;
+  std::ranges::copy(facts.boot, header_->boot);
   header_->opened_at = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();

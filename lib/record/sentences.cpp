@@ -74,6 +74,19 @@ std::string call_text(const Record& record, const Call& call) {
   return rankmesh::to_string(call.descriptor, "(unknown group)");
 }
 
+std::string short_call_text(const Record& record, const Call& call) {
+  const std::string text = call_text(record, call);
+  if (call.number == 0) return text;  // the other member and the tag say which message it is
+  return fmt::format("{}, call {}", text.substr(0, text.find('(')), call.number);
+}
+
+std::string number_ranks(const Job& job, std::span<const std::size_t> nodes) {
+  const RankSet ranks = ranks_of(job, nodes);
+  if (ranks.size() == 1) return "rank " + ranks.to_string();
+  if (ranks.size() > 2) return fmt::format("ranks {}", ranks.to_string(60));
+  return fmt::format("ranks {} and {}", ranks.at(0).value(), ranks.at(1).value());
+}
+
 std::string doing(const Record& record, const Call* blocked, bool is_plural) {
   const auto verb = [&](std::string_view one, std::string_view several) {
     return verb_of(is_plural, one, several);

@@ -263,7 +263,7 @@ void WaitGraph::judge(std::size_t node) {
     return;
   }
   const Record& record = job_.record(node);
-  std::optional<Time> since;
+  std::optional<Time>& since = state.since;
   if (state.call != none) since = record.calls[state.call].begin;
   if (record.wait && state.activity == Activity::wait) since = record.wait->since;
   const bool is_long = since && record.read_at - *since >= long_wait;

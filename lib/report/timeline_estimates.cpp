@@ -217,7 +217,11 @@ std::vector<Bar> bars_of(std::span<const Record> records, std::size_t index,
   const Record& record = records[index];
   std::vector<Bar> bars = Estimates{record, entries_of(records, index, matching)}.bars();
   serialise_device_calls(record, bars);
-  if (record.wait)
+  // The wait inside a call has the bar of the call.
+  const bool is_in_call = std::ranges::any_of(record.calls, [](const Call& call) {
+    return !call.is_async && !call.is_over() && !call.is_captured;
+  });
+  if (record.wait && !is_in_call)
     bars.push_back({.call = Bar::wait,
                     .begin = record.wait->since,
                     .end = std::max(record.wait->since, record.read_at)});

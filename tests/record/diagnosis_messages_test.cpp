@@ -68,7 +68,7 @@ TEST_CASE("two ranks that send before they receive") {
   job.add(1, Job::tp, message(send, 0), inside);
   CHECK_CONTAINS(lines(job.diagnose()),
                  "warning circle [0-1] These ranks probably wait for each other: rank 0 "
-                 "(dp=0,tp=0) is in tp.send(8 x float32, to member 1, tag 0) and may wait for");
+                 "(dp=0,tp=0) may wait for rank 1 in tp.send(8 x float32, to member 1, tag 0);");
   for (Record& record : job.records) record.calls[0].begin = 0;
   CHECK(job.diagnose().has_error());
 }

@@ -146,16 +146,14 @@ TEST_CASE("crossed orders of two groups are a circle, with the orders of both ra
   CHECK(finding.severity == Finding::Severity::error);
   CHECK(finding.ranks == RankSet::parse("0-3"));
   REQUIRE(finding.steps.size() == 4);
-  CHECK_CONTAINS(finding.text,
-                 "These ranks wait for each other, so none of them can go on: rank 0 (dp=0,tp=0) "
-                 "is in tp.all_reduce(8 x float32, sum), call 2 and waits for rank 1 (dp=0,tp=1); "
-                 "rank 1 (dp=0,tp=1) is in dp.all_reduce(8 x float32, sum), call 1 and waits for "
-                 "rank 3 (dp=1,tp=1);");
-  CHECK_CONTAINS(finding.text,
-                 "The ranks call these groups in different orders, or a call is missing on one of "
-                 "them. So far rank 0 (dp=0,tp=0) called tp.barrier(), call 1, then "
-                 "tp.all_reduce(8 x float32, sum), call 2; rank 1 (dp=0,tp=1) called tp.barrier(), "
-                 "call 1, then dp.all_reduce(8 x float32, sum), call 1");
+  CHECK(finding.text ==
+        "These ranks wait for each other, so none of them can go on: rank 0 (dp=0,tp=0) waits for "
+        "rank 1 in tp.all_reduce, call 2; rank 1 (dp=0,tp=1) waits for rank 3 in dp.all_reduce, "
+        "call 1; rank 3 (dp=1,tp=1) waits for rank 2 in tp.all_reduce, call 2; rank 2 (dp=1,tp=0) "
+        "waits for rank 0 in dp.all_reduce, call 1. The ranks call these groups in different "
+        "orders, or a call is missing on one of them. After tp.barrier, call 1, ranks 1 and 2 "
+        "called dp.all_reduce, call 1, but ranks 0 and 3 called tp.all_reduce, call 2.");
+  CHECK(finding.steps[0].text == "tp.all_reduce(8 x float32, sum), call 2");
 }
 
 TEST_CASE("calls on device memory that two ranks have issued in different orders") {
@@ -346,6 +344,46 @@ TEST_CASE("ranks without records are named, and are not accused") {
                  "note no_record [3] There is no record of rank 3. Ranks 0 (dp=0,tp=0), 1 "
                  "(dp=0,tp=1) and 2 (dp=1,tp=0) are in world.barrier(), call 1 and may wait for "
                  "it.");
+}
+
+TEST_CASE("ranks that wait for a rank that waits for one without a record") {
+  Job job{2, 2};
+  job.call({1}, Job::dp, barrier, issued);  // with 3, which has no record
+  job.call({0}, Job::tp, barrier, issued);  // with 1
+  job.call({0, 1, 2}, Job::world, barrier, State::ended);
+  job.records.pop_back();
+  const Diagnosis diagnosis = job.diagnose();
+  REQUIRE(diagnosis.findings.size() == 1);
+  const Finding& finding = diagnosis.findings[0];
+  CHECK(finding.kind == Finding::Kind::no_record);
+  CHECK(finding.waiting == RankSet::parse("0-1"));
+  CHECK(finding.text ==
+        "There is no record of rank 3. Rank 1 (dp=0,tp=1) is in dp.barrier(), call 1 and may wait "
+        "for it. In turn, rank 0 (dp=0,tp=0) waits for rank 1 (dp=0,tp=1) in tp.barrier(), call "
+        "1.");
+}
+
+TEST_CASE("a rank without a record for which nobody waits does not hide that all is well") {
+  Job job{2, 2};
+  job.call({0, 1, 2}, Job::world, barrier, State::ended);
+  job.records.pop_back();
+  CHECK(lines(job.diagnose()) ==
+        "note progress [] No rank waits for another rank: 3 ranks are outside rankmesh.\n"
+        "note no_record [3] There is no record of rank 3.\n");
+}
+
+TEST_CASE("a wait for a rank outside rankmesh is a warning after ten seconds") {
+  for (const Time waited : {9 * second, 11 * second}) {
+    Job job{2, 2};
+    job.call({0}, Job::tp, barrier, issued).call({2}, Job::tp, barrier, issued);
+    job[0].calls.back().begin = 100 * second - waited;
+    const Diagnosis diagnosis = job.diagnose();
+    REQUIRE(diagnosis.findings.size() == 1);
+    CHECK(diagnosis.findings[0].kind == Finding::Kind::waits);
+    CHECK(diagnosis.findings[0].ranks == RankSet::parse("1,3"));
+    CHECK(diagnosis.findings[0].severity ==
+          (waited > 10 * second ? Finding::Severity::warning : Finding::Severity::note));
+  }
 }
 
 TEST_CASE("records that no longer have the old calls are compared where they overlap") {

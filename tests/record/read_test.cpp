@@ -2,12 +2,16 @@
 // What a Recorder has written, read() reads.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <string>
 #include <thread>
 
 #include "rankmesh/base/error.hpp"
@@ -20,6 +24,10 @@ using namespace rankmesh;
 using rankmesh_test::call_of;
 using rankmesh_test::facts_of_rank_1;
 using rankmesh_test::RecordedRank;
+
+#if !defined(CLONE_NEWTIME)
+#define CLONE_NEWTIME 0x00000080
+#endif
 
 namespace {
 
@@ -175,9 +183,7 @@ TEST_CASE("a file outlives a process that is killed") {
   const pid_t child = ::fork();
   if (child == 0) {
     auto facts = facts_of_rank_1();
-    char host[256] = "";
-    ::gethostname(host, sizeof host - 1);
-    facts.host = host;
+    facts.boot = rankmesh::detail::own_boot();
     const auto identity = rankmesh::detail::ProcessIdentity::own();
     facts.process_start = identity.start_time;
     facts.process_namespace = identity.pid_namespace;
@@ -195,6 +201,75 @@ TEST_CASE("a file outlives a process that is killed") {
   CHECK(found.records[0].presence == record::Presence::open);
   REQUIRE(found.records[0].calls.size() == 1);
   CHECK(found.records[0].calls[0].state == record::State::issued);
+}
+
+TEST_CASE("a file says which process has made it, not only its host and its number") {
+  const rankmesh_test::TemporaryFolder folder;
+  auto facts = facts_of_rank_1();
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  facts.host = host;
+  const auto identity = rankmesh::detail::ProcessIdentity::own();
+  facts.process_start = identity.start_time;
+  facts.process_namespace = identity.pid_namespace;
+  const auto process_of = [&](std::array<std::uint64_t, 2> boot, std::uint64_t start) {
+    facts.boot = boot;
+    facts.process_start = start;
+    const RecordedRank rank{facts, folder.path()};
+    return record::read_all(record::sources_in(folder.path())).records.at(0).process;
+  };
+  const auto boot = rankmesh::detail::own_boot();
+  REQUIRE(boot[0] != 0);
+  CHECK(process_of(boot, identity.start_time) == record::Process::running);
+  CHECK(process_of(boot, identity.start_time + 1) == record::Process::ended);
+  // Another machine with the same name, or this one before it was started again.
+  CHECK(process_of({boot[0], boot[1] + 1}, identity.start_time) == record::Process::unknown);
+  CHECK(process_of({}, identity.start_time) == record::Process::unknown);
+}
+
+TEST_CASE("a file of a process in another time namespace") {
+  const rankmesh_test::TemporaryFolder folder;
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Future children have clocks that are five seconds ahead.
+    const int shifts = ::unshare(CLONE_NEWTIME) == 0
+                           ? ::open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC)
+                           : -1;
+    const std::string text = "monotonic 5 0\nboottime 5 0\n";
+    const bool is_shifted = shifts >= 0 && ::write(shifts, text.data(), text.size()) > 0;
+    if (const pid_t rank_process = is_shifted ? ::fork() : -1; rank_process != 0) {
+      if (rank_process < 0) ::_exit(77);
+      ::waitpid(rank_process, nullptr, 0);
+      ::_exit(0);
+    }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto facts = facts_of_rank_1();
+    const auto identity = rankmesh::detail::ProcessIdentity::own();
+    facts.boot = rankmesh::detail::own_boot();
+    facts.process_start = identity.start_time;
+    facts.process_namespace = identity.pid_namespace;
+    const RecordedRank rank{facts, folder.path()};
+    const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
+    static_cast<void>(::write(ready[1], "x", 1) + 1);
+    for (;;) ::pause();
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  if (::read(ready[0], &byte, 1) == 1) {
+    const auto found = record::read_all(record::sources_in(folder.path())).records.at(0);
+    CHECK(
+        (found.process == record::Process::sleeping || found.process == record::Process::running));
+    // Both times are those of its own clock.
+    CHECK(found.read_at >= found.calls.at(0).begin);
+    CHECK(found.read_at - *found.calls.at(0).begin < 4'000'000'000);
+  } else {
+    MESSAGE("skipped: this user may not make a time namespace");
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
 }
 
 TEST_CASE("a stopped process is seen as stopped, and its record can be read") {

@@ -59,7 +59,8 @@ void write_timeline(const Records& records, const rankmesh::record::Diagnosis& d
   stream.exceptions(std::ios::badbit);  // else the stream keeps the errors of the output
   if (path.ends_with(page_ending)) {
     std::vector<std::string> sentences;
-    for (const auto& finding : diagnosis.findings) sentences.push_back(finding.text);
+    for (const auto& finding : diagnosis.findings)
+      sentences.push_back(fmt::format("{}: {}", to_string(finding.severity), finding.text));
     rankmesh::report::write_html(stream, aligned, sentences);
   } else {
     rankmesh::report::write_trace_events(stream, aligned);

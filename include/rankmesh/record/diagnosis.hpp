@@ -69,7 +69,8 @@ struct Finding {
   enum class Severity : std::uint8_t {
     error,    ///< The program is wrong, or the job cannot go on.
     warning,  ///< The program is probably wrong, or the job probably cannot go on.
-    note,  ///< Nothing shows that anything is wrong, for example a wait for a rank that computes.
+    note,     ///< Nothing shows that anything is wrong, for example a short wait for a rank that
+              ///< computes.
   };
   Kind kind = Kind::progress;
   Severity severity = Severity::note;
@@ -111,6 +112,8 @@ struct Diagnosis {
 ///   same tag. A send may wait for its receive.
 /// - Asynchronous calls that are not complete count only if the rank waits for their end. Device
 ///   calls of different groups that ranks have issued in different orders are a warning.
+/// - A wait for a rank that waits for nobody is a warning if it has lasted for at least 10 s, and a
+///   note if it is shorter or no time was taken.
 /// - Waits that form a circle cannot end, even if the records were read at different times. Other
 ///   waits are ignored if they began after the records of all ranks that they wait for were read.
 ///

@@ -88,6 +88,9 @@ struct alignas(64) Header {
   char host[128];
   char coordinates[256];
   char mesh[512];
+  /// The random numbers in /proc/sys/kernel/random/boot_id, which identify the machine since it was
+  /// started; 0 if they are not known.
+  std::uint64_t boot[2];
 
   // What changes.
   /// The last position that was begun, times position_unit, plus first_next.

@@ -38,7 +38,8 @@ RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::
 /// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
 /// and O(C) memory.
 /// @param records    of one mesh, preferably after record::align().
-/// @param diagnosis  sentences for the top of the page.
+/// @param diagnosis  sentences for the top of the page, which are red unless all begin with `note:
+/// `.
 RANKMESH_API void write_html(std::ostream& out, std::span<const record::Record> records,
                              std::span<const std::string> diagnosis = {});
 

@@ -24,6 +24,10 @@ struct RANKMESH_API ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
+/// Returns the random numbers that identify this machine since it was started; zeros if they are
+/// not known. They are the same in all containers, whose host names may be those of other machines.
+RANKMESH_API std::array<std::uint64_t, 2> own_boot();
+
 /// Returns the state of a process. Only a process of the caller's own process namespace whose id
 /// and start time match is known. Costs two system calls or more.
 ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own);

@@ -2,6 +2,7 @@
 // The record of this rank in one mesh.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -34,6 +35,7 @@ class RANKMESH_API Recorder {
     std::string mesh, coordinates, host;
     std::uint64_t process_start = 0;      ///< See format::Header.
     std::uint64_t process_namespace = 0;  ///< See format::Header.
+    std::array<std::uint64_t, 2> boot{};  ///< See format::Header.
   };
 
   /// Makes the record. Local.

@@ -25,6 +25,13 @@ namespace rankmesh::record::detail {
 /// Returns the call as record::to_string() does, also if the record does not have its group.
 [[nodiscard]] std::string call_text(const Record& record, const Call& call);
 
+/// Returns the name and the number of a collective, for example `tp.all_reduce, call 7`. The text
+/// of a message is that of call_text().
+[[nodiscard]] std::string short_call_text(const Record& record, const Call& call);
+
+/// Returns ranks without their coordinates: `rank 3`, `ranks 3 and 4`, `ranks 0-7,9`.
+[[nodiscard]] std::string number_ranks(const Job& job, std::span<const std::size_t> nodes);
+
 /// Returns what a rank does, without its name, for example `runs outside rankmesh since
 /// tp.barrier(), call 4`. It contains no times, so that equal texts can be grouped.
 /// @param blocked    the call that the rank is in, or null.

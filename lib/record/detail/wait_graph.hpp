@@ -41,11 +41,12 @@ struct WaitPoint {
 /// What a node does.
 struct NodeState {
   Activity activity = Activity::outside;
-  std::size_t call = none;   ///< As RankActivity::call.
-  std::size_t point = none;  ///< Index in WaitGraph::points, or `none` if it waits for nobody.
-  bool is_certain = false;   ///< It needs all nodes of WaitPoint::needed().
-  bool is_old = false;       ///< The wait began after the records of the others had been read.
-  bool differs = false;      ///< Its call differs from those of other members.
+  std::size_t call = none;      ///< As RankActivity::call.
+  std::size_t point = none;     ///< Index in WaitGraph::points, or `none` if it waits for nobody.
+  bool is_certain = false;      ///< It needs all nodes of WaitPoint::needed().
+  bool is_old = false;          ///< The wait began after the records of the others had been read.
+  bool differs = false;         ///< Its call differs from those of other members.
+  std::optional<Time> since{};  ///< When its wait began; empty if no time was taken.
 };
 
 class WaitGraph {

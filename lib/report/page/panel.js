@@ -205,6 +205,7 @@ function fillHead() {
   $("facts").textContent = [ranks, nodes + (nodes === 1 ? " node" : " nodes"), calls + (lost ? " last calls" : " calls"),
     duration(timeline.end - timeline.begin), data.opened_at ? "opened " + new Date(data.opened_at / 1e6).toLocaleString() : ""].filter(Boolean).join(" \u00b7 ");
   $("diagnosis").hidden = data.diagnosis.length === 0;
+  $("diagnosis").classList.toggle("calm", data.diagnosis.every((sentence) => sentence.startsWith("note: ")));
   for (const sentence of data.diagnosis) $("diagnosis").firstElementChild.append(element("li", sentence));
   for (const [value, text] of orders) $("order").append(element("option", text, { value }));
   for (const family of families) {
