@@ -78,7 +78,7 @@ int make_file(const Recorder::Facts& facts, const std::string& folder) {
 }  // namespace
 
 Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_times)
-    : descriptor_{make_file(facts, folder)} {
+    : folder_{folder}, descriptor_{make_file(facts, folder)} {
   void* const memory =
       ::mmap(nullptr, format::total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (memory == MAP_FAILED) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -49,6 +50,7 @@ TEST_CASE("a signal writes what the rank is in") {
   const RecordedRank rank;
   rank.make(rank.tp, call_of(Operation::all_reduce), 1);
   rank.recorder->mark("step 7");
+  std::this_thread::sleep_for(std::chrono::milliseconds{2});  // then the frequency is known
   {
     const auto call = rank.begin(rank.dp, call_of(Operation::barrier), 1);
     errno = 77;

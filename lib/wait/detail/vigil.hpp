@@ -53,6 +53,7 @@ class Vigil {
   void note_activities();
   [[nodiscard]] std::vector<RankAndActivity> absent(std::vector<int>* present) const;
   [[nodiscard]] std::string others_on_node() const;
+  void diagnose(NodeDiagnosis::Known known);
   [[noreturn]] void fail(bool has_timed_out);
 
   MonitorState& state_;
@@ -73,6 +74,7 @@ class Vigil {
   double next_stall_ = 0;
   bool is_stall_asked_ = false;
   std::vector<RankAndActivity> noted_;  ///< When the end of the wait was clear.
+  std::string diagnosis_;               ///< See NodeDiagnosis::read().
   std::optional<Deadline> first_end_;   ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };
