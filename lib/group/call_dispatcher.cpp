@@ -200,7 +200,13 @@ auto CallDispatcher::keeping_failure(Action&& action) {
   }
 }
 
+// A call of a batch is shown where it is issued.
+const CallRanges* CallDispatcher::ranges() const {
+  return runtime_->batch.is_open() ? nullptr : runtime_->ranges();
+}
+
 void CallDispatcher::run_checked(const Call& call) {
+  const CallRanges::Range range{ranges(), name_, call.operation};
   keeping_failure([&] { route(call); });
 }
 
@@ -224,7 +230,7 @@ void CallDispatcher::run_on_host(const Call& call) {
   // A group of one rank waits for no other rank, and a polled transport waits itself.
   if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
-  if (runtime_->slow_path.any()) {
+  if (runtime_->slow_path.any_but_observers()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
     // match a non-blocking collective with a blocking one, so before collectives the polled
@@ -332,6 +338,7 @@ void CallDispatcher::finish(const Comparison& comparison) {
 RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   const Call& call = deferred.call();
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
+  const CallRanges::Range range{runtime_->ranges(), name_, call.operation};
   if (operation == nullptr) {
     RecordedCall recorded = record_on_device(call, 0);
     breaking_on_failure([&] { connection_->device()->run(call, *this); });
@@ -362,6 +369,7 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
+  const CallRanges::Range range{ranges(), name_, call.operation};
   return keeping_failure([&] { return start_checked(call, std::move(kept)); });
 }
 
