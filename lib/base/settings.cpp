@@ -102,6 +102,7 @@ Settings Settings::from_environment() {
   read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });
   read([&] { settings.record = record_from_environment(); });
   read([&] { settings.record_times = flag_from_environment("RANKMESH_RECORD_TIMES"); });
+  read([&] { settings.nvtx = flag_from_environment("RANKMESH_NVTX"); });
   read([&] { settings.log = log_choice_from_environment(); });
   read([&] { check_library("RANKMESH_NCCL_LIBRARY"); });
   if (!wrong.empty()) throw UsageError{wrong, variable_hint};

@@ -213,7 +213,13 @@ auto CallDispatcher::keeping_failure(Action&& action) {
   }
 }
 
+// A call of a batch is shown where it is issued.
+const CallRanges* CallDispatcher::ranges() const {
+  return runtime_->batch.is_open() ? nullptr : runtime_->ranges();
+}
+
 void CallDispatcher::run_checked(const Call& call) {
+  const CallRanges::Range range{ranges(), name_, call.operation};
   keeping_failure([&] {
     try {
       route(call);
@@ -357,6 +363,7 @@ void CallDispatcher::finish(const Comparison& comparison) {
 RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   const Call& call = deferred.call();
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
+  const CallRanges::Range range{runtime_->ranges(), name_, call.operation};
   if (operation == nullptr) {
     RecordedCall recorded = record_on_device(call, 0);
     breaking_on_failure([&] { connection_->device()->run(call, *this); });
@@ -387,6 +394,7 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
+  const CallRanges::Range range{ranges(), name_, call.operation};
   return keeping_failure([&] { return start_checked(call, std::move(kept)); });
 }
 

@@ -208,12 +208,18 @@ OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections
 
 std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& control,
                                           const Placement& placement, const MeshOptions& options,
-                                          OpenDevices& devices, RouteTable routes) {
+                                          OpenDevices& devices, RouteTable routes,
+                                          const Settings& settings) {
+  std::string why_no_ranges;
   MeshFacts facts{.rank = control->rank(),
                   .local_rank = placement.local_rank(control->rank()),
                   .deadline = options.deadline,
                   .why_no_device = std::move(devices.why_not),
+                  .ranges = CallRanges::find(settings.nvtx, why_no_ranges),
                   .routes = std::move(routes)};
+  if (!why_no_ranges.empty() && control->rank() == Rank{0})
+    control->log(LogLevel::warning,
+                 fmt::format("RANKMESH_NVTX=1 has no effect: {}", why_no_ranges));
   if (devices.backend == nullptr)
     return std::make_shared<MeshRuntime>(std::move(facts), control, nullptr);
   facts.device = devices.backend->device();
@@ -332,7 +338,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   for (const mpi::Communicator& c : owned)
     comms.push_back(c ? c.view() : mpi::CommunicatorView{MPI_COMM_SELF});
   OpenDevices devices = open_devices(*local.plan, plan, comms, options, placement, control);
-  const auto runtime = make_runtime(control, placement, options, devices, std::move(*local.routes));
+  const auto runtime =
+      make_runtime(control, placement, options, devices, std::move(*local.routes), local.settings);
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {

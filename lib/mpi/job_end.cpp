@@ -87,7 +87,7 @@ void report(const LastWords& own) {
   std::vector<LastWords> late;
   node.collect(late, ranks, time_to_forward);
   std::erase_if(late, [&](const LastWords& w) {
-    return std::ranges::any_of(words, [&](const LastWords& o) { return o.text == w.text; });
+    return std::ranges::any_of(words, [&](const LastWords& o) { return have_same_text(o, w); });
   });
   if (!late.empty()) write_words(late);
 }

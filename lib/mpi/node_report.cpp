@@ -38,9 +38,11 @@ std::string text_of(const char (&from)[size]) {
 }
 
 // Returns the part of a text that is compared. Long texts are cut when they are handed over, and
-// the ranks that find the missing ranks at the same moment differ only in "found by rank N".
+// the ranks that find the missing ranks at the same moment differ only in "found by rank N" and in
+// the diagnosis of their node, which one of them may have and another may not.
 std::string compared_part(const std::string& text) {
-  std::string part = text.substr(0, sizeof(Datagram::text) - 1);
+  std::string part = text.substr(
+      0, std::min(text.find(rankmesh::detail::diagnosis_mark), sizeof(Datagram::text) - 1));
   const std::size_t begin = part.find(" (found by rank ");
   const std::size_t end = begin == std::string::npos ? begin : part.find(')', begin);
   return end == std::string::npos ? part : part.erase(begin, end + 1 - begin);
@@ -123,6 +125,10 @@ void NodeReport::collect(std::vector<LastWords>& words, std::size_t enough,
   }
 }
 
+bool have_same_text(const LastWords& a, const LastWords& b) {
+  return compared_part(a.text) == compared_part(b.text);
+}
+
 std::string report_text(const std::vector<LastWords>& words, int ranks) {
   std::vector<const LastWords*> left;
   for (const LastWords& w : words) left.push_back(&w);
@@ -132,13 +138,18 @@ std::string report_text(const std::vector<LastWords>& words, int ranks) {
   while (!left.empty()) {
     const LastWords& first = *left.front();
     const auto others = std::stable_partition(left.begin(), left.end(), [&](const LastWords* w) {
-      return w->program == first.program && compared_part(w->text) == compared_part(first.text);
+      return w->program == first.program && have_same_text(*w, first);
     });
     std::vector<const LastWords*> same{left.begin(), others};
     left.erase(left.begin(), others);
+    const auto has_diagnosis = [](const LastWords* w) {
+      return w->text.find(rankmesh::detail::diagnosis_mark) != std::string::npos;
+    };
+    const auto diagnosed = std::ranges::find_if(same, has_diagnosis);
+    const std::string& text = diagnosed == same.end() ? first.text : (*diagnosed)->text;
     std::ranges::sort(same, {}, &LastWords::rank);
     if (texts++ < most_texts)
-      lines += fmt::format("{}: {}: {}\n", first.program, ranks_text(same, ranks), first.text);
+      lines += fmt::format("{}: {}: {}\n", first.program, ranks_text(same, ranks), text);
     else
       not_shown += same.size();
   }

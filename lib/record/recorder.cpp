@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/detail/text.hpp"
+#include "detail/open_records.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 
@@ -77,7 +78,7 @@ int make_file(const Recorder::Facts& facts, const std::string& folder) {
 }  // namespace
 
 Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_times)
-    : descriptor_{make_file(facts, folder)} {
+    : folder_{folder}, descriptor_{make_file(facts, folder)} {
   void* const memory =
       ::mmap(nullptr, format::total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (memory == MAP_FAILED) {
@@ -117,9 +118,11 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   // Last: a reader that finds it finds the rest.
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(header_->magic, format::magic, sizeof header_->magic);
+  add_open_record(*header_);
 }
 
 Recorder::~Recorder() {
+  remove_open_record(*header_);
   ::munmap(header_, format::total_bytes);
   ::close(descriptor_);
 }

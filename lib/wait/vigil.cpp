@@ -127,6 +127,13 @@ void Vigil::note_activities() {
     if (member != state_.comm.rank()) noted_.push_back({Rank{member}, activity_of(member)});
 }
 
+// Reads the records as long as no rank has left its wait because of the error.
+void Vigil::diagnose(NodeDiagnosis::Known known) {
+  if (state_.context == nullptr || state_.context->board == nullptr) return;
+  if (state_.context->diagnosis == nullptr || !diagnosis_.empty()) return;
+  diagnosis_ = state_.context->diagnosis->read(*state_.context->board, known);
+}
+
 // Returns the members that are not at the wait point, and what they do.
 std::vector<RankAndActivity> Vigil::absent(std::vector<int>* present) const {
   std::vector<RankAndActivity> ranks;
@@ -160,7 +167,9 @@ void Vigil::look_for_failures() {
     next_local_ = (next_local_ + 1) % local_.size();
     if (has_failed(local_[next_local_])) failed_ = local_[next_local_];
   }
-  if (failed_) note_activities();
+  if (!failed_) return;
+  note_activities();
+  diagnose(NodeDiagnosis::Known::missing);
 }
 
 // Members of one group that wait in another call of it are not part of a circle: they learn the
@@ -173,7 +182,9 @@ void Vigil::look_for_deadlock() {
   std::vector<Rank> needed;
   for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
   deadlock_ = deadlock_watch_->look(needed, state_.names.of_mesh());
-  if (deadlock_) next_deadlock_check_ = deadlock_->at;
+  if (!deadlock_) return;
+  next_deadlock_check_ = deadlock_->at;
+  diagnose(NodeDiagnosis::Known::circle);
 }
 
 void Vigil::throw_deadlock() {
@@ -184,7 +195,7 @@ void Vigil::throw_deadlock() {
   std::vector<int> present;
   (void)absent(&present);
   state_.tell(point_, why, verdict_of(point_, {}, why), present);
-  throw MismatchError{deadlock_->text, deadlock_hint, false};
+  throw MismatchError{deadlock_->text, deadlock_hint + diagnosis_, false};
 }
 
 // Says what the members do. The two ends of a message, or the members of a ring, may wait in calls
@@ -266,6 +277,7 @@ void Vigil::look_at_deadline() {
     note_activities();
     ask(second_grace);
     first_end_ = Deadline{first_grace};
+    diagnose(NodeDiagnosis::Known::missing);
     stage_ = Stage::asked_again;
   }
   // Another member may be about to send its verdict, which all of them then throw.
@@ -294,8 +306,8 @@ void Vigil::fail(bool has_timed_out) {
   Verdict verdict = verdict_of(point_, missing, finding);
   verdict.is_timeout = has_timed_out ? 1 : 0;
   state_.tell(point_, why, verdict, present);
-  if (!has_timed_out) throw PeerError{finding, ended_hint, std::move(missing)};
-  throw TimeoutError{finding, timeout_hint(point_.limit), std::move(missing)};
+  if (!has_timed_out) throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
+  throw TimeoutError{finding, timeout_hint(point_.limit) + diagnosis_, std::move(missing)};
 }
 
 }  // namespace rankmesh::detail

@@ -31,13 +31,15 @@ TEST_CASE("variables that are not set or empty leave all values empty") {
     const ScopedVariable variables[] = {
         ScopedVariable{"RANKMESH_TIMEOUT"}, ScopedVariable{"RANKMESH_DEADLINE"},
         ScopedVariable{"RANKMESH_STALL"},   ScopedVariable{"RANKMESH_WATCHDOG"},
-        ScopedVariable{"RANKMESH_LOG"},     ScopedVariable{"RANKMESH_NCCL_LIBRARY"}};
+        ScopedVariable{"RANKMESH_LOG"},     ScopedVariable{"RANKMESH_NCCL_LIBRARY"},
+        ScopedVariable{"RANKMESH_NVTX"}};
     for (const ScopedVariable& variable : variables) is_empty ? variable.set("") : variable.clear();
     const Settings settings = Settings::from_environment();
     CHECK(!settings.timeout);
     CHECK(!settings.deadline);
     CHECK(!settings.stall);
     CHECK(!settings.watchdog);
+    CHECK(!settings.nvtx);
     CHECK(settings.log == LogChoice::reports);
     CHECK(!log_sink_from_environment());
   }
@@ -48,6 +50,8 @@ TEST_CASE("each variable has its values") {
   const ScopedVariable stall{"RANKMESH_STALL", "1e9"};
   const ScopedVariable watchdog{"RANKMESH_WATCHDOG", "0"};
   const ScopedVariable log{"RANKMESH_LOG", "off"};
+  const ScopedVariable nvtx{"RANKMESH_NVTX", "1"};
+  CHECK(Settings::from_environment().nvtx == true);
   CHECK(Settings::from_environment().deadline->count() == 2.5);
   CHECK(Settings::from_environment().stall->count() == 1e9);
   CHECK(Settings::from_environment().watchdog == false);

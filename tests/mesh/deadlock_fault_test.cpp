@@ -28,7 +28,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Runs calls that end in a deadlock, and checks that the error names all of them in time.
-void check_deadlock(const std::vector<std::string>& parts, const std::function<void()>& calls) {
+void check_deadlock(const std::vector<std::string>& parts, const std::function<void()>& calls,
+                    std::string* hint = nullptr) {
   const Watchdog watchdog{50, "a deadlock that was not found"};
   const auto begin = Clock::now();
   std::string text;
@@ -36,6 +37,7 @@ void check_deadlock(const std::vector<std::string>& parts, const std::function<v
     calls();
   } catch (const Error& error) {
     text = error.message();
+    if (hint != nullptr) *hint = error.hint();
   }
   CHECK(Clock::now() - begin < std::chrono::seconds{10});
   CHECK_CONTAINS(text, "these calls wait for each other: rank ");
@@ -58,11 +60,18 @@ TEST_CASE("two groups in different orders") {
     Mesh& mesh = kept_mesh("dp=auto,tp=2");
     std::vector<float> a(count), b(count);
     const bool is_tp_first = (rank() / 2 + rank()) % 2 == 0;
-    check_deadlock({"tp.all_reduce(", "dp.all_reduce(", "call 1, for rank "}, [&] {
-      if (is_tp_first) mesh["tp"].all_reduce(a);
-      mesh["dp"].all_reduce(b);
-      if (!is_tp_first) mesh["tp"].all_reduce(a);
-    });
+    mesh["tp"].barrier();
+    std::string hint;
+    check_deadlock(
+        {"tp.all_reduce(", "dp.all_reduce(", ", for rank "},
+        [&] {
+          if (is_tp_first) mesh["tp"].all_reduce(a);
+          mesh["dp"].all_reduce(b);
+          if (!is_tp_first) mesh["tp"].all_reduce(a);
+        },
+        &hint);
+    CHECK_CONTAINS(hint, "diagnosis of this node: The ranks call these groups in different orders");
+    CHECK_CONTAINS(hint, "called tp.barrier(), call 1, then tp.all_reduce(");
   }
 }
 

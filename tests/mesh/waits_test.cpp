@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/scoped_variable.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::last;
@@ -94,6 +96,50 @@ TEST_CASE("a rank outside rankmesh is named half a second after the deadline at 
     }
     wait_for_all();
   }
+}
+
+TEST_CASE("the first timeout says what the records of the node say") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 1)};
+  mesh["tp"].barrier();
+  if (rank() == last()) mesh.mark("step 9");
+  wait_for_all();
+  int has_diagnosis = 0;
+  if (rank() != last()) {
+    // The other members may throw what one of them has found.
+    const std::string hint = barrier_in_vain(mesh).hint();
+    has_diagnosis = rankmesh_test::has_part(hint, "\n  diagnosis of this node: ") ? 1 : 0;
+    if (has_diagnosis == 1) {
+      CHECK_CONTAINS(hint, name_of(last()).substr(1) + " runs outside rankmesh since tp.barrier()");
+      CHECK_CONTAINS(hint, "the last mark is \"step 9\"");
+      CHECK_LACKS(hint, "meshinfo trace");  // there are no files
+    }
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &has_diagnosis, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  CHECK(has_diagnosis == 1);
+}
+
+TEST_CASE("an error names the folder of the records, and says nothing of meshes without") {
+  NEEDS_RANKS(2);
+  char folder[] = "/tmp/rankmesh-XXXXXX";
+  if (rank() == 0) REQUIRE(mkdtemp(folder) != nullptr);
+  MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+  for (const std::string& record : std::vector<std::string>{folder, "off"}) {
+    CAPTURE(record);
+    const rankmesh_test::ScopedVariable variable{"RANKMESH_RECORD", record.c_str()};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+    wait_for_all();
+    int has_folder = 0;
+    if (rank() != last())
+      has_folder = rankmesh_test::has_part(barrier_in_vain(mesh).hint(),
+                                           "are in " + record + ": meshinfo trace " + record)
+                       ? 1
+                       : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &has_folder, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(has_folder == (record == "off" ? 0 : 1));
+  }
+  wait_for_all();
+  if (rank() == 0) std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a rank that a signal has stopped is named as stopped") {

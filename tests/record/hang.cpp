@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// hang REASON: a job of four ranks with the mesh dp=2,tp=2 that trains for two steps and hangs in
-// the third one. Every rank prints its process id first. A rank that has hung for a minute is
-// ended.
+// hang REASON [FOLDER]: a job of four ranks with the mesh dp=2,tp=2 that trains for two steps and
+// hangs in the third one. Every rank prints its process id first. A rank that has hung for a minute
+// is ended. The signal SIGUSR1 writes the records into the folder.
 //
 //   crossed   rank 1 and rank 2 call tp and dp in another order than rank 0 and rank 3
 //   skipped   rank 1 leaves an all_reduce of dp out, and closes the mesh
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
+#include "rankmesh/record/write.hpp"
 
 using namespace rankmesh;
 
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
   const mpi::Environment environment{argc, argv};
   const std::string reason = argc > 1 ? argv[1] : "fine";
   ::alarm(60);
+  if (argc > 2) record::write_on_signal(SIGUSR1, argv[2]);
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2"};
   std::printf("rank %d is process %d\n", static_cast<int>(mesh.rank().value()),
               static_cast<int>(::getpid()));

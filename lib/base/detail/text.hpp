@@ -17,6 +17,10 @@ void copy_text(char (&to)[size], std::string_view text) {
   std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
+/// Begins the line of a hint with what the records of the node say. The hints of ranks that fail
+/// for the same reason differ only from here on.
+inline constexpr std::string_view diagnosis_mark = "\n  diagnosis of this node: ";
+
 /// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks
 /// an end that was cut.
 std::string excerpt(std::string_view text, std::size_t position);

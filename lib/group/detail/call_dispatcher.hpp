@@ -87,6 +87,7 @@ class CallDispatcher final : private Waiter {
   void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
   [[nodiscard]] std::string activity_of(const Call& call) const override;
 
+  [[nodiscard]] const CallRanges* ranges() const;
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
   [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);

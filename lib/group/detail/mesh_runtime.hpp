@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "call_ranges.hpp"
 #include "device_calls.hpp"
 #include "open_batch.hpp"
 #include "open_runtimes.hpp"
@@ -27,9 +28,10 @@ struct MeshFacts {
   std::int32_t local_rank = 0;  ///< Among the mesh's ranks on its node.
   /// For blocking operations on host memory; if empty, they call MPI's blocking functions.
   std::optional<Deadline::Duration> deadline{};
-  std::optional<int> device{};  ///< The CUDA device that this rank uses.
-  std::string why_no_device{};  ///< Why there is no device transport; empty if there is one.
-  RouteTable routes{};          ///< From the options, the environment, the file and the defaults.
+  std::optional<int> device{};         ///< The CUDA device that this rank uses.
+  std::string why_no_device{};         ///< Why there is no device transport; empty if there is one.
+  std::optional<CallRanges> ranges{};  ///< To show calls; empty without NVTX.
+  RouteTable routes{};  ///< From the options, the environment, the file and the defaults.
 };
 
 /// The state that operations of all groups of one mesh share. Coordinators and Works hold it; it
@@ -42,11 +44,14 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
         control{std::move(control_plane)},
         batch{std::move(device_batch), slow_path} {
     if (facts.deadline) slow_path.add();
+    if (facts.ranges) slow_path.add();
     OpenRuntimes::instance().add(*this);
   }
   ~MeshRuntime() { OpenRuntimes::instance().remove(*this); }
   MeshRuntime(const MeshRuntime&) = delete;
   MeshRuntime& operator=(const MeshRuntime&) = delete;
+  /// Returns how calls are shown, or null.
+  [[nodiscard]] const CallRanges* ranges() const { return facts.ranges ? &*facts.ranges : nullptr; }
 
   const MeshFacts facts;
   const std::shared_ptr<ControlPlane> control;

@@ -43,6 +43,9 @@ class NodeReport {
   bool is_reporter_ = false;
 };
 
+/// Returns whether two ranks say the same, apart from what each of them adds about its node.
+bool have_same_text(const LastWords& a, const LastWords& b);
+
 /// Returns the lines to print: each distinct text once, with the ranks that say it. The text that
 /// came first is probably the cause of the others, so it comes first.
 /// @param ranks  The number of ranks in the job.

@@ -60,11 +60,15 @@ class RANKMESH_API Recorder {
   void leave(record::Presence how, std::string_view reason);
   /// Relates the counter to the clock again.
   void stamp();
+  [[nodiscard]] std::uint64_t mesh_key() const { return header_->mesh_key; }
+  /// Returns the folder of the file; empty for a memfd.
+  [[nodiscard]] const std::string& folder() const { return folder_; }
 
  private:
   std::uint64_t group_number(const std::string& identity, const std::vector<std::string>& names,
                              const RankSet& ranks);
 
+  std::string folder_;
   int descriptor_ = -1;
   record::format::Header* header_ = nullptr;
   std::map<std::string, std::uint64_t> groups_;

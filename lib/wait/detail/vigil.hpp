@@ -54,6 +54,7 @@ class Vigil {
   [[nodiscard]] std::vector<RankAndActivity> absent(std::vector<int>* present) const;
   [[nodiscard]] std::string what_members_do(const std::vector<RankAndActivity>& absent) const;
   [[nodiscard]] std::string others_on_node() const;
+  void diagnose(NodeDiagnosis::Known known);
   [[noreturn]] void fail(bool has_timed_out);
 
   MonitorState& state_;
@@ -74,6 +75,7 @@ class Vigil {
   double next_stall_ = 0;
   std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
   std::vector<RankAndActivity> noted_;     ///< When the end of the wait was clear.
+  std::string diagnosis_;                  ///< See NodeDiagnosis::read().
   std::optional<Deadline> first_end_;      ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };

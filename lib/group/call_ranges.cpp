@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/call_ranges.hpp"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr const char* library_name = "libnvToolsExt.so.1";
+
+}  // namespace
+
+std::optional<CallRanges> CallRanges::find(std::optional<bool> setting, std::string& why_not) {
+  if (setting == false) return std::nullopt;
+  const auto in = [](void* library) -> std::optional<CallRanges> {
+    auto* const push = reinterpret_cast<Push*>(::dlsym(library, "nvtxRangePushA"));
+    auto* const pop = reinterpret_cast<Pop*>(::dlsym(library, "nvtxRangePop"));
+    if (push == nullptr || pop == nullptr) return std::nullopt;
+    return CallRanges{push, pop};
+  };
+  if (const auto ranges = in(RTLD_DEFAULT)) return ranges;
+  // A library that another one has loaded for itself is not among the default symbols. The library
+  // is never closed: the functions may be used until the process ends.
+  const int flags = RTLD_NOW | RTLD_LOCAL | (setting == true ? 0 : RTLD_NOLOAD);
+  if (void* const library = ::dlopen(library_name, flags)) {
+    if (const auto ranges = in(library)) return ranges;
+    if (setting == true) why_not = fmt::format("{} lacks functions of NVTX", library_name);
+  } else if (setting == true) {
+    const char* const error = ::dlerror();
+    why_not = error == nullptr ? library_name : error;
+  }
+  return std::nullopt;
+}
+
+void CallRanges::Range::push(const CallRanges& ranges, std::string_view group,
+                             Operation operation) {
+  (void)ranges.push_(fmt::format("{}.{}", group, to_string(operation)).c_str());
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/node_diagnosis.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/detail/process_identity.hpp"
+#include "base/detail/text.hpp"
+#include "rankmesh/base/deadline.hpp"
+#include "rankmesh/record/diagnosis.hpp"
+#include "rankmesh/record/find.hpp"
+#include "record/detail/processes.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+using record::Finding;
+
+// A node with many ranks may take longer; its other ranks are then left out.
+constexpr Deadline::Duration time_limit{0.2};
+constexpr std::size_t most_findings = 3;
+// The report at the end of a job takes 8 KiB, and the message comes first.
+constexpr std::size_t longest = 3000;
+
+// Reads the records that the ranks on the board keep of a mesh. Process ids of other process
+// namespaces mean nothing here.
+std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mesh_key) {
+  const Deadline limit{time_limit};
+  const ProcessIdentity own = board.identity_of(board.own_slot());
+  std::vector<record::detail::OpenRecord> open;
+  for (std::size_t slot = 0; slot < board.ranks().size() && !limit.passed(); ++slot) {
+    const ProcessIdentity process = board.identity_of(slot);
+    if (process.process != 0 && process.pid_namespace == own.pid_namespace)
+      record::detail::add_open_records(process.process, open);
+  }
+  std::erase_if(open, [&](const auto& r) { return r.source.mesh_key != mesh_key; });
+  std::vector<record::Record> records;
+  for (const record::Source& source : record::detail::without_repeats(std::move(open))) {
+    if (limit.passed()) break;
+    try {
+      records.push_back(record::read(record::copy_observed(source), source.path));
+    } catch (const Error&) {
+      continue;  // the process has just ended
+    }
+  }
+  return records;
+}
+
+// Returns what a finding says beyond the error; empty if it says nothing.
+std::string text_of(const Finding& finding, NodeDiagnosis::Known known) {
+  if (finding.kind == Finding::Kind::no_record || finding.kind == Finding::Kind::progress)
+    return "";
+  if (known == NodeDiagnosis::Known::missing) return finding.text;
+  if (finding.severity != Finding::Severity::error) return "";
+  if (finding.kind != Finding::Kind::circle) return finding.text;
+  // The first sentence describes the circle, as the error does.
+  const std::size_t end = finding.text.find(". ");
+  return end == std::string::npos ? "" : finding.text.substr(end + 2);
+}
+
+std::string cut(std::string text) {
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + " ...";
+}
+
+}  // namespace
+
+std::string NodeDiagnosis::read(const NodeBoard& board, Known known) const noexcept {
+  if (recorder_ == nullptr || was_read_.exchange(true)) return "";
+  try {
+    std::vector<std::string> sentences;
+    for (const Finding& finding :
+         record::diagnose(records_of(board, recorder_->mesh_key())).findings) {
+      std::string text = text_of(finding, known);
+      if (!text.empty() && sentences.size() < most_findings) sentences.push_back(std::move(text));
+    }
+    std::string text = cut(fmt::format("{}", fmt::join(sentences, " ")));
+    if (!recorder_->folder().empty())
+      text += fmt::format("{}the records of all ranks are in {}: meshinfo trace {}",
+                          text.empty() ? "" : " ", recorder_->folder(), recorder_->folder());
+    return text.empty() ? "" : std::string{diagnosis_mark} + text;
+  } catch (const std::exception&) {
+    return "";  // the error is more important
+  }
+}
+
+}  // namespace rankmesh::detail
