@@ -228,6 +228,15 @@ TEST_CASE("asynchronous calls have threads of their own where they overlap") {
   CHECK(threads == std::set<int>{1, 2});
 }
 
+TEST_CASE("the wait inside a call has no bar beside that of the call") {
+  SyntheticJob job{1};
+  record::Call& call = job.add(0, descriptor_of(Operation::barrier), 1'000);
+  call.state = record::State::issued;
+  call.end.reset();
+  job.records[0].wait = record::Wait{"all.barrier(), call 1", 2'000};
+  CHECK(of_phase(events_of(job.records), "X").size() == 1);
+}
+
 TEST_CASE("a wait outside calls is an event, rows are sorted by coordinates") {
   SyntheticJob job{12, 4};
   for (auto& record : job.records) {
