@@ -30,15 +30,17 @@ RANKMESH_API int run_program(int& argc, char**& argv, const RunOptions& options,
 ///     }
 ///
 /// If an exception leaves the function, this rank writes the text of the exception to stderr and
-/// ends the job with MPI_Abort and status 1, because other ranks may wait for this rank. If several
+/// ends the job with MPI_Abort and status 1, because other ranks may be waiting for it. If several
 /// ranks of a node fail at the same time, they write each distinct text once, together with the
-/// numbers and coordinates of these ranks. This takes less than a second and needs no other rank.
+/// numbers and coordinates of the ranks that failed with it. This takes less than a second and does
+/// not depend on ranks that have not failed.
 ///
 /// Collective over MPI_COMM_WORLD.
 /// @param program  takes an mpi::Environment& or nothing. It returns an int, which is the status of
 ///                 the process, or nothing, which means status 0. It must close every mesh that it
 ///                 opens; see mpi::Environment.
-/// @return the status of the process, for main. No exception of the function leaves run().
+/// @return the status of the process, for main. Exceptions that the function throws do not leave
+/// run().
 template <class Program>
   requires std::invocable<Program&> || std::invocable<Program&, mpi::Environment&>
 int run(int& argc, char**& argv, Program&& program, const RunOptions& options = {}) {

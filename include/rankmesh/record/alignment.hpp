@@ -10,27 +10,28 @@
 
 namespace rankmesh::record {
 
-/// Refines the clocks of nodes: no member leaves a collective before the last member has begun it,
-/// and no message is received before it was sent. The function shifts all times of a node together,
-/// by at most Record::clock_error. Node 0 stays.
+/// Corrects the clocks of nodes such that, in the result, no member leaves a collective before the
+/// last member has begun it, and no message is received before it was sent. The function shifts all
+/// times of a node by the same amount, which is at most Record::clock_error. The times of node 0 do
+/// not change.
 ///
-/// The collectives that count are those for which synchronises() is true, and messages count if
-/// they are certain (see Matching::messages()). A time that is missing constrains nothing. A begin
-/// may have been taken when a rank noticed that it has to wait, which can be after the others have
-/// come. Unless Record::has_all_times is true, a begin therefore counts only if the call lasted at
-/// least 10 us longer.
+/// The function uses the collectives for which synchronises() is true, and the messages for which
+/// Message::is_certain is true. A missing time is no constraint. The begin of a call may be the
+/// moment at which a rank noticed that it had to wait, and the other members may have come shortly
+/// before. Unless Record::has_all_times is true, a begin is therefore used only if the call ended
+/// at least 10 us after it.
 ///
-/// Of all shifts that satisfy the constraints, the function chooses those whose largest share of
-/// the node's clock error is smallest, and then moves each node as close to its original clock as
-/// the other nodes permit. The constraints also bound the remaining error, so Record::clock_error
-/// becomes smaller.
+/// A shift can be expressed as a fraction of the clock error of its node. Of all sets of shifts
+/// that satisfy the constraints, the function chooses one whose largest fraction is smallest. It
+/// then moves each node as close to its original clock as the other nodes permit. The constraints
+/// also bound the remaining error, so Record::clock_error becomes smaller.
 ///
 /// If the constraints contradict each other, the records are returned unchanged and `remarks` says
 /// so.
 ///
-/// With C calls and N nodes, this takes O(C log C) time to find the collectives, O(m^2) for each
-/// collective between m nodes, and O(N^3) to solve the constraints; it takes O(C + N^2) memory.
-/// @param records  of one mesh.
+/// With C calls and N nodes, finding the collectives takes O(C log C) time, each collective over m
+/// nodes O(m^2), and solving the constraints O(N^3). The function uses O(C + N^2) memory.
+/// @param records  the records of one mesh.
 /// @param remarks  receives a sentence for each node whose clock was shifted by at least 1 us, or
 /// the reason why no clock was shifted. May be null.
 [[nodiscard]] RANKMESH_API std::vector<Record> align(std::vector<Record> records,

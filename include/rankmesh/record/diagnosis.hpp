@@ -19,7 +19,7 @@ namespace rankmesh::record {
 /// What a rank does at the moment of its record.
 enum class Activity : std::uint8_t {
   call,       ///< It is in a call of a group.
-  wait,       ///< It is in another wait of rankmesh, see Record::wait.
+  wait,       ///< It waits elsewhere in rankmesh, see Record::wait.
   outside,    ///< It is outside rankmesh: it computes, or is blocked elsewhere.
   closed,     ///< It has closed the mesh.
   destroyed,  ///< It has destroyed the mesh without close().
@@ -40,11 +40,11 @@ struct RankActivity {
   /// The activity in words, without times, for example `in tp.barrier(), call 7` or `outside
   /// rankmesh since tp.barrier(), call 6`.
   std::string text{};
-  /// The ranks that must act before this rank can go on. Empty if there is none, or if it is not
-  /// known.
+  /// The ranks that must act before this rank can go on. Empty if there are none, or if they are
+  /// not known.
   RankSet waits_for{};
-  /// Whether the rank needs all ranks of `waits_for`. Otherwise it needs at least one of them, or
-  /// the operation may end without them.
+  /// True if the rank cannot go on before all ranks of `waits_for` have acted. False if one of them
+  /// may be enough, or if the operation may end without any of them.
   bool is_certain = false;
 };
 
@@ -55,13 +55,13 @@ struct Step {
   RankSet waits_for{};  ///< Empty if these ranks wait for nobody.
 };
 
-/// One thing that a person who looks for a hang wants to know.
+/// One statement about the job, for a person who looks for the cause of a hang.
 struct Finding {
   enum class Kind : std::uint8_t {
     different_calls,  ///< The members of a group have made different calls with the same number.
     missing_call,     ///< A rank has closed the mesh with fewer calls than other members.
-    circle,           ///< Ranks wait for each other, for example by crossed orders of two groups.
-    message,          ///< Messages of different sizes, or a send or receive without the other end.
+    circle,           ///< Ranks wait for each other, for example because of crossed orders.
+    message,          ///< A send and its receive differ, or one of the two is missing.
     waits,            ///< Ranks wait for ranks that wait for nobody.
     no_record,        ///< Ranks have no record.
     progress,         ///< No rank waits for another rank.
@@ -79,9 +79,12 @@ struct Finding {
   /// circle, or that wait for nobody although others wait for them.
   RankSet ranks{};
   RankSet waiting{};  ///< The ranks that wait for `ranks`, directly or through other ranks.
-  /// The details. `different_calls`: the ranks of each different call. `circle`: the ranks of one
-  /// circle in the order in which they wait for each other. `waits` and `missing_call`: the longest
-  /// chain of waits; the last step is a rank that waits for nobody. `message`: the two ends.
+  /// The details, which depend on the kind:
+  /// - `different_calls`: a step for each different call, with its ranks.
+  /// - `circle`: the ranks of one circle, in the order in which they wait for each other.
+  /// - `waits` and `missing_call`: the longest chain of waits. The last step is a rank that waits
+  ///   for nobody.
+  /// - `message`: the two ends.
   std::vector<Step> steps{};
 };
 
@@ -89,9 +92,10 @@ struct Finding {
 struct Diagnosis {
   std::vector<RankActivity> ranks;  ///< In the order of their ranks.
   RankSet missing;                  ///< Ranks of the mesh that have no record.
-  /// Errors first, then warnings, then notes. Never empty unless there are no records. Findings of
-  /// the same calls in different groups are one finding. There are at most 32 of each kind; the
-  /// last one then says how many more there are.
+  /// Errors first, then warnings, then notes. Never empty unless there are no records. If the same
+  /// calls cause a finding in several groups, there is one finding for all of these groups. There
+  /// are at most 32 findings of each kind. If there would be more, the last one says how many are
+  /// left out.
   std::vector<Finding> findings;
 
   /// Returns whether a finding is an error.
@@ -100,41 +104,42 @@ struct Diagnosis {
 
 /// Finds out what the ranks of a mesh wait for.
 ///
-/// The records may be incomplete: ranks may be missing, old calls may have left the record, and
-/// times may be missing. The records may also have been read one after the other from a job that
-/// runs. The function claims only what the records show:
+/// The records may be incomplete: ranks may be missing, old calls may have been overwritten, and
+/// times may be missing. The records may also have been read one after the other from a running
+/// job. The function claims only what the records show:
 ///
 /// - A member in collective n of a group waits for the members whose last collective in the group
-///   has a lower number. In broadcast and scatter, a member waits only for the root. Whether the
-///   root of these waits, and for whom another member than the root waits in reduce and gather, is
-///   not certain, and neither is it in v-forms, whose blocks may be empty.
-/// - A receive waits for the send with the same position among the messages of both ranks with the
-///   same tag. A send may wait for its receive.
-/// - Asynchronous calls that are not complete count only if the rank waits for their end. Device
-///   calls of different groups that ranks have issued in different orders are a warning.
+///   has a lower number. In broadcast and scatter, a member waits only for the root. Some waits are
+///   possible but not certain: those of the root in broadcast and scatter, those of the members
+///   other than the root in reduce and gather, and those in v-forms, whose blocks may be empty.
+/// - The n-th receive from a member with a tag waits for the n-th send of that member with this
+///   tag. A send may wait for its receive.
+/// - An asynchronous call that is not complete counts only if the rank waits for its end. If ranks
+///   have issued device calls of different groups in different orders, this is a warning.
 /// - A wait for a rank that waits for nobody is a warning if it has lasted for at least 10 s, and a
 ///   note if it is shorter or no time was taken.
-/// - Waits that form a circle cannot end, even if the records were read at different times. Other
-///   waits are ignored if they began after the records of all ranks that they wait for were read.
+/// - Waits that form a circle cannot end, even if the records were read at different times. Any
+///   other wait is ignored if it began after the records of all ranks that it waits for had been
+///   read.
 ///
 /// The function reads nothing but the records, has no side effects, and throws nothing but
 /// std::bad_alloc. Ranks, groups and numbers may be nonsense, but enumerations and operations must
-/// have valid values. The time is linear in the number of calls, plus for each distinct call in
-/// which ranks wait the number of members of its group. For 10,000 ranks with 4,096 calls each it
-/// takes a few seconds, and 8 bytes per call.
+/// have valid values. The time is linear in the number of calls. In addition, each distinct call in
+/// which ranks wait takes time linear in the size of its group. 10,000 ranks with 4,096 calls each
+/// take a few seconds, and 8 bytes of memory per call.
 /// @param records  records with the same mesh_key. If two records have the same rank, the second
 /// one is ignored.
 [[nodiscard]] RANKMESH_API Diagnosis diagnose(std::span<const Record> records);
 
-/// Returns the name of a value, as in reports: for example `missing_call`, `error`, `outside` or
-/// `stopped`.
+/// Returns the name of a value as it appears in reports, for example `missing_call`, `error`,
+/// `outside` or `stopped`.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Kind kind);
 [[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Severity severity);
 [[nodiscard]] RANKMESH_API std::string_view to_string(Activity activity);
 [[nodiscard]] RANKMESH_API std::string_view to_string(Process process);
 
-/// Returns a duration for people, for example `350 ms`, `12.3 s` or `2 min 5 s`. Negative durations
-/// count as 0.
+/// Returns a duration in readable form, for example `350 ms`, `12.3 s` or `2 min 5 s`. Negative
+/// durations count as 0.
 [[nodiscard]] RANKMESH_API std::string duration_text(Time duration);
 
 }  // namespace rankmesh::record

@@ -21,9 +21,9 @@ struct Source {
   std::uint64_t mesh_key = 0;   ///< See Record; 0 for a file.
 };
 
-/// Returns the records of all processes of the calling user on this machine. A record that several
-/// processes have open, because a rank has forked, is found once. The processes need not answer:
-/// they may be stopped. The list is empty if there is no record.
+/// Returns the records of all processes of the calling user on this machine. If a rank has forked,
+/// several processes have its record open; the record is returned once. The processes may be
+/// stopped, because they need not respond. The list is empty if there is no record.
 [[nodiscard]] RANKMESH_API std::vector<Source> sources_of_user();
 
 /// Returns the records of a process, and of all ranks of the same meshes on this machine. The
@@ -36,17 +36,17 @@ struct Source {
 /// @throws UsageError if the path does not exist, or if the folder has no such files.
 [[nodiscard]] RANKMESH_API std::vector<Source> sources_in(const std::filesystem::path& path);
 
-/// Copies a record together with what the system says about its process.
-/// @throws UsageError, DataError  See copy() in rankmesh/record/read.hpp.
+/// Copies a record, and adds what the system says about its process (see observe()).
+/// @throws UsageError, DataError if copy() in rankmesh/record/read.hpp throws them.
 [[nodiscard]] RANKMESH_API std::vector<std::byte> copy_observed(const Source& source);
 
 /// What the sources contain.
 struct Records {
   std::vector<Record> records;       ///< In the order of their meshes (by opening) and ranks.
-  std::vector<std::string> remarks;  ///< Why sources could not be read, a sentence for each.
+  std::vector<std::string> remarks;  ///< One sentence for each source that could not be read.
 };
 /// Reads all records.
-/// @throws UsageError, DataError  None can be read; this is the error of the first one.
+/// @throws UsageError, DataError if no record can be read. The error is that of the first source.
 [[nodiscard]] RANKMESH_API Records read_all(std::span<const Source> sources);
 
 }  // namespace rankmesh::record

@@ -14,7 +14,7 @@ namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";
 inline constexpr std::uint32_t version = 1;
-/// The header has this value in the byte order of its machine.
+/// The value of Header::byte_order, in the byte order of the machine that writes the record.
 inline constexpr std::uint32_t byte_order = 0x01020304;
 inline constexpr std::size_t entry_count = 4096;  ///< A power of two.
 inline constexpr std::size_t group_bytes = 256 << 10;
@@ -28,18 +28,19 @@ inline constexpr std::size_t mark_bytes = 32;
 
 /// A call or a mark. Only the state and the times change once `sequence` is written.
 struct alignas(64) Entry {
-  /// Bits 0-5: record::State; 6-63: the position among all entries, from 1. It is written last.
+  /// Bits 0-5: record::State; 6-63: the position among all entries, from 1. This word is written
+  /// last.
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> kind;  ///< CallDescriptor::kind, or mark_kind.
-  /// CallDescriptor::detail. Of a mark, this word and the next three hold the text.
+  /// CallDescriptor::detail. In a mark, this word and the next three hold the text.
   std::atomic<std::uint64_t> detail;
   std::atomic<std::uint64_t> count;  ///< CallDescriptor::count.
-  /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the group, its line
-  /// from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured; 61: `begin` is valid.
+  /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the line of the
+  /// group, from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured; 61: `begin` is valid.
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;
-  /// In units of the counter. `end` is valid if `begin` is valid and not greater. A mark always has
-  /// `begin`.
+  /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a
+  /// mark, `begin` is always set.
   std::atomic<std::uint64_t> begin;
   std::atomic<std::uint64_t> end;
 };
@@ -47,7 +48,7 @@ static_assert(sizeof(Entry) == 64);
 
 inline constexpr std::uint64_t position_unit = 64;
 inline constexpr std::uint64_t state_mask = position_unit - 1;
-/// The value of Header::next before the first entry: the state `issued`.
+/// The value of Header::next before the first entry: position 0 with the state `issued`.
 inline constexpr std::uint64_t first_next = 1;
 inline constexpr int group_shift = 40;
 inline constexpr int carrier_shift = 56;
@@ -55,14 +56,15 @@ inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) -
 inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
 inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
 inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 61;
-/// A call takes its times if its position is a multiple of this.
+/// The times of a call are recorded if its position is a multiple of this. Other calls may have
+/// times too.
 inline constexpr std::uint64_t sampled_every = 64;
-/// The group of calls of groups that had no place in the list.
+/// The group number of a call whose group did not fit into the list.
 inline constexpr std::uint64_t unknown_group = 0xffff;
 
 /// A value of the counter, and the monotonic clock of the node at the same moment.
 struct ClockPair {
-  std::atomic<std::uint64_t> version;  ///< Odd while the others are written.
+  std::atomic<std::uint64_t> version;  ///< Odd while the other two are written.
   std::atomic<std::uint64_t> counter;
   std::atomic<std::int64_t> nanoseconds;
 };
@@ -93,13 +95,13 @@ struct alignas(64) Header {
   std::uint64_t boot[2];
 
   // What changes.
-  /// The last position that was begun, times position_unit, plus first_next.
+  /// The position of the last entry that was begun, times position_unit, plus first_next.
   alignas(64) std::atomic<std::uint64_t> next;
-  /// A call on the fast path takes a time if `next` has none of these bits. Only the writer reads
-  /// it.
+  /// The times of a call on the fast path are recorded if `next` has none of these bits. Only the
+  /// writer reads this mask.
   std::uint64_t time_mask;
   alignas(64) ClockPair first;  ///< When the record was opened.
-  ClockPair last;               ///< Later; the two pairs give the frequency of the counter.
+  ClockPair last;               ///< Later. The frequency of the counter follows from the two pairs.
   /// What to add to the monotonic clock of this node to get that of node 0, and how far this sum
   /// may be wrong, in nanoseconds.
   std::atomic<std::int64_t> clock_offset;
@@ -107,11 +109,11 @@ struct alignas(64) Header {
   std::atomic<std::int32_t> node;
   std::atomic<std::uint32_t> presence;  ///< record::Presence.
   std::atomic<std::uint32_t> group_bytes_used;
-  /// `meshinfo trace --collect` writes both into its copies: record::Process, and when it was
-  /// observed on the monotonic clock of the node. They are 0 in the record itself.
+  /// These two fields are 0 in the record itself. `meshinfo trace --collect` sets them in its
+  /// copies: record::Process, and the time of this observation on the monotonic clock of the node.
   std::uint32_t observed_process;
   std::int64_t observed_at;
-  /// What the rank waits for, other than a call of a group. The time is that of the node's clock.
+  /// What the rank waits for if it is not a call of a group. The time is that of the node's clock.
   alignas(64) PublishedText wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };

@@ -37,8 +37,8 @@ struct Message {
   bool is_certain = false;
 };
 
-/// Finds the calls that belong together. Calls of a CUDA graph belong to no meeting, because a
-/// graph can run them any number of times.
+/// Finds the calls that belong together. A call that became part of a CUDA graph belongs to no
+/// meeting, because the graph can run it any number of times.
 class RANKMESH_API Matching {
  public:
   /// The result of meeting_of() for a call that belongs to no meeting.
@@ -48,17 +48,18 @@ class RANKMESH_API Matching {
   /// no reference to the records.
   explicit Matching(std::span<const Record> records);
 
-  /// Returns all collectives, those of the same group in the order of their numbers.
+  /// Returns all collectives. Those of the same group are in the order of their numbers.
   [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
   /// Returns the index of the meeting to which a call belongs, or `none`.
   [[nodiscard]] std::size_t meeting_of(CallIndex index) const {
     return meeting_of_[index.record][index.call];
   }
-  /// Returns the messages. Messages have no numbers, so the n-th message that a member sends to
-  /// another one with a tag is the n-th that the other receives from it with this tag. If one of
-  /// the two records has lost its oldest calls, the messages are counted from the first collective
-  /// that synchronises both ranks, on the assumption that no message was on its way at that time.
-  /// The messages of two members with a tag are left out if counts or types contradict this.
+  /// Returns the messages. Messages have no numbers. Of the messages from one member to another
+  /// with the same tag, the n-th send therefore belongs to the n-th receive. If one of the two
+  /// records has lost its oldest calls, the messages are counted from the first collective that
+  /// synchronises both ranks, on the assumption that no message was in flight at that time. If
+  /// counts or types contradict this assumption, the messages of these two members with this tag
+  /// are left out.
   [[nodiscard]] const std::vector<Message>& messages() const { return messages_; }
 
  private:
@@ -68,11 +69,11 @@ class RANKMESH_API Matching {
 };
 
 /// Returns whether a member can leave the collective only after every member has begun it. This
-/// does not hold for operations with a root, and not for blocks that may be empty.
+/// holds neither for operations with a root nor for operations whose blocks may be empty.
 [[nodiscard]] RANKMESH_API bool synchronises(const CallDescriptor& descriptor);
 
-/// Returns the bytes of the largest buffer that the rank passed to the call, which is the size that
-/// routes compare. In a v-form this is the size of the rank's own block.
+/// Returns the size in bytes of the largest buffer that the rank passed to the call. Routes compare
+/// the same size. In a v-form, it is the size of the rank's own block.
 [[nodiscard]] RANKMESH_API std::int64_t bytes_of(const Record& record, const Call& call);
 
 /// Returns the name by which the program knows the group of the call, for example `tp`.

@@ -12,9 +12,9 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
-/// Records: each rank keeps its last calls in memory that other processes can read, see
-/// docs/record.md. This namespace reads records and says what is wrong with a job. It needs neither
-/// MPI nor the help of the job.
+/// Records: each rank keeps its last calls in memory that other processes can read
+/// (docs/record.md). The functions of this namespace read records and find out what is wrong with a
+/// job. They need neither MPI nor a response from the job.
 namespace rankmesh::record {
 
 /// A time in nanoseconds on the monotonic clock of node 0 of the mesh.
@@ -34,7 +34,7 @@ enum class Carrier : std::uint8_t { local = 0, shared_memory = 1, mpi = 2, nccl 
 /// A group of the rank, which its calls refer to.
 struct Group {
   std::uint64_t identity = 0;      ///< The same on all members, and unique in the mesh.
-  std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family chooses one.
+  std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family() is an index.
   std::int64_t size = 0;
   /// The members in group order, as ranks of the mesh. Empty if the list was too long to record.
   RankSet ranks;
@@ -48,11 +48,11 @@ struct Call {
   bool is_async = false;     ///< The call returned before it was complete.
   bool is_captured = false;  ///< The call became part of a CUDA graph; its end is not recorded.
   std::size_t group = 0;     ///< Index in Record::groups.
-  std::uint64_t number = 0;  ///< The number of a collective among those of its group; messages: 0.
+  std::uint64_t number = 0;  ///< Which collective of its group this is, from 1; 0 for messages.
   CallDescriptor descriptor;
-  /// When the rank made the call, or noticed that it has to wait; empty if no time was taken.
+  /// When the rank made the call, or noticed that it had to wait. Empty if no time was recorded.
   std::optional<Time> begin;
-  std::optional<Time> end;  ///< Empty if no time was taken, or the call has not ended.
+  std::optional<Time> end;  ///< Empty if no time was recorded, or the call has not ended.
 
   [[nodiscard]] bool is_over() const { return state == State::ended || state == State::failed; }
 };
@@ -64,7 +64,7 @@ struct Mark {
   std::string text;
 };
 
-/// Something other than a call of a group that the rank waits for, such as the others in close().
+/// A wait that is not part of a call of a group, for example the wait for other ranks in close().
 struct Wait {
   std::string text;
   Time since = 0;
@@ -93,7 +93,7 @@ struct Record {
   std::string mesh;            ///< The description of the mesh, for example `dp=2,tp=4`.
   std::int64_t world_size = 0;
   Rank rank;
-  std::string coordinates;  ///< For messages, for example `dp=0,tp=1`.
+  std::string coordinates;  ///< As text, for example `dp=0,tp=1`.
   std::string host;
   std::int32_t node = 0;
   std::int64_t process_id = 0;
@@ -101,7 +101,7 @@ struct Record {
   std::string reason;  ///< Why an exception destroyed the mesh; else empty.
   Process process = Process::unknown;
   std::int64_t opened_at = 0;  ///< When the mesh was opened, in nanoseconds since 1970.
-  Time read_at = 0;            ///< When the record was read, or, after the process ended, its end.
+  Time read_at = 0;            ///< When the record was read, or its last time; see record::read().
   /// How far the clock of the rank's node may differ from that of node 0, in nanoseconds.
   std::int64_t clock_error = 0;
   bool has_all_times = false;  ///< Whether a time was taken for every call.
@@ -109,13 +109,13 @@ struct Record {
   std::vector<Group> groups;
   std::vector<Call> calls;  ///< The last calls, in the order in which they were made.
   std::vector<Mark> marks;
-  std::uint64_t calls_made = 0;  ///< Calls and marks, also those that `calls` no longer has.
+  std::uint64_t calls_made = 0;  ///< All calls and marks, including those that were overwritten.
   std::optional<Wait> wait;
 };
 
-/// Returns the call in the words of the program, with its number: `tp.barrier(), call 7`.
+/// Returns the call as in messages, with its number, for example `tp.barrier(), call 7`.
 [[nodiscard]] RANKMESH_API std::string to_string(const Record& record, const Call& call);
-/// Returns the rank with its coordinates: `5 (dp=0,tp=1)`.
+/// Returns the rank with its coordinates, for example `5 (dp=0,tp=1)`.
 [[nodiscard]] RANKMESH_API std::string name_of(const Record& record);
 
 }  // namespace rankmesh::record

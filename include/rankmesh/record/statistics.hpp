@@ -21,14 +21,15 @@ struct Lateness {
   Time caused = 0;  ///< The time that the other members waited for the rank, added up.
 };
 
-/// What the ranks of one family did. The members of all its groups are added up.
+/// What the ranks of one family did between two readings of their records. The figures cover all
+/// groups of the family.
 struct FamilyActivity {
   std::string name;
   std::int64_t ranks = 0;  ///< How many ranks have a group of this family.
   double calls = 0;        ///< The calls that these ranks made.
   double bytes = 0;        ///< The bytes of the largest buffer of each call, added up.
-  /// Whether a record lost calls because more than 4,096 were made. Then `calls` and `bytes` assume
-  /// that the lost calls were like those that are left.
+  /// Whether a record lost calls because its rank made more than 4,096 between the readings. Then
+  /// `calls` and `bytes` assume that the lost calls were like those that are left.
   bool is_extrapolated = false;
   Time waited = 0;    ///< The time that the ranks were inside blocking calls, added up.
   Time observed = 0;  ///< The time that the records cover, added up over the ranks.
@@ -39,15 +40,15 @@ struct FamilyActivity {
 
   [[nodiscard]] double calls_per_second() const { return per_second(calls); }
   [[nodiscard]] double bytes_per_second() const { return per_second(bytes); }
-  /// Returns the share of its time that a rank of the family waited, from 0 to 1.
+  /// Returns the mean share of the time that a rank of the family waited, from 0 to 1.
   [[nodiscard]] double waited_share() const {
     return observed == 0 ? 0 : static_cast<double>(waited) / static_cast<double>(observed);
   }
-  /// Returns the index of the record of the rank that was last most often; if several were equally
-  /// often last, of the one for which the others waited longest.
+  /// Returns the rank that was last most often, as the index of its record. If several ranks were
+  /// last equally often, returns the one for which the others waited longest.
   [[nodiscard]] RANKMESH_API std::optional<std::size_t> most_often_last() const;
 
-  /// The time between the two readings, added up over the ranks.
+  /// The time from the first to the second reading of a record, added up over the ranks.
   Time elapsed = 0;
 
  private:
@@ -59,7 +60,7 @@ struct FamilyActivity {
 
 /// What a job did between two readings of its records.
 struct JobActivity {
-  double seconds = 0;                    ///< Between the readings, the mean over the ranks.
+  double seconds = 0;                    ///< From the first to the second reading, averaged.
   std::vector<FamilyActivity> families;  ///< In the order of their names.
 };
 
@@ -67,21 +68,24 @@ struct JobActivity {
 ///
 /// **Calls and bytes** are exact while a record has all calls of the interval.
 ///
-/// **Waiting** is known for calls with times only: those that left the fast path, and those that
-/// MPI carries. A call without times did not wait, so what is missing is short. Times include the
-/// transfer of the data. Asynchronous calls and calls on devices do not block and are left out;
-/// the time inside Work::wait() is not recorded.
+/// **Waiting** is known only for calls with times: those that left the fast path, and those that
+/// MPI carries. A call without times did not wait, so only short times are missing. The times
+/// include the transfer of the data. Asynchronous calls and calls on devices do not block and are
+/// left out; the time inside Work::wait() is not recorded.
 ///
-/// **The last member** of a collective is known in two cases, if the collective synchronises its
-/// members (see synchronises()) and all their records have it:
-/// - All members have a begin. The last one is the one with the latest begin, unless another begin
-///   is as late within the errors of both nodes' clocks.
+/// **The last member** is known only for collectives that synchronise their members (see
+/// synchronises()) and that the records of all members contain. For these, it is known in two
+/// cases:
+/// - All members have a begin. The last member is the one with the latest begin, unless another
+///   begin is so close that the errors of the two nodes' clocks could reverse the order.
 /// - All members but one waited. Then the one without times is the last.
-/// If several members did not wait, the last of these is not known. Without
-/// Record::has_all_times, the times of every 64th call of a rank are taken in any case, so they do
-/// not prove that the rank waited there. Such collectives count as undecided if a member waited.
-/// Collectives in which nobody waited do not count at all. Therefore the figures say who is last
-/// where it costs time, and not how often in all calls.
+///
+/// If several members did not wait, it is not known which of them was the last. Without
+/// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does
+/// not wait, so they do not prove that it waited. A collective whose last member is not known
+/// counts as undecided if a member waited. Collectives in which nobody waited do not count at all.
+/// Therefore the figures say which rank is last where this costs time. They do not say how often a
+/// rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
 [[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,

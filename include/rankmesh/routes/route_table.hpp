@@ -148,7 +148,8 @@ class RANKMESH_API RouteTable {
   [[nodiscard]] const std::vector<RouteRule>& rules() const { return rules_; }
   /// Returns whether there are no rules.
   [[nodiscard]] bool empty() const { return rules_.empty(); }
-  /// Returns the rules as text in canonical form. From this text, parse() reads the same rules.
+  /// Returns the rules as text in canonical form. parse() returns the same rules when it reads this
+  /// text.
   [[nodiscard]] std::string to_string() const;
 
   /// Checks that each rule is for `*` or for a name in `names`.

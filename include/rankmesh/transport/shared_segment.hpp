@@ -28,8 +28,8 @@ class RANKMESH_API SharedMemoryError : public Error {
 };
 
 /// A block of zeroed memory that all members of a communicator have mapped. Each member has its own
-/// address for the memory. Move-only. The destructor only unmaps the memory in this process, which
-/// is local. The operating system frees the memory after the last process has unmapped it or has
+/// address for the memory. Move-only. The destructor is local: it only unmaps the memory in this
+/// process. The operating system frees the memory after the last process has unmapped it or has
 /// ended, even if a process is killed.
 ///
 /// Only processes of the same user can open the segment (mode 0600). Member 0 creates the segment
