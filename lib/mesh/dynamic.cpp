@@ -49,17 +49,13 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   return std::move(state.device->open(wanted, members).groups.front());
 }
 
-std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
-                                              detail::GroupDescription group,
-                                              mpi::Communicator owned,
-                                              const mpi::CommunicatorView& comm,
-                                              detail::SharedTransport shared,
-                                              std::unique_ptr<DeviceTransport> device) {
+std::shared_ptr<GroupCoordinator> add_dynamic(
+    detail::MeshState& state, detail::GroupDescription group, mpi::Communicator owned,
+    const mpi::CommunicatorView& comm, detail::SharedTransport shared,
+    std::unique_ptr<DeviceTransport> device, detail::Recordings recordings) {
   std::string name = group.name;
   detail::HostTransports host =
       detail::host_transports(group, comm, state.options, *state.control, std::move(shared));
-  detail::Recordings recordings =
-      detail::recordings_of(*state.control, group, state.device != nullptr);
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
       std::move(group), std::move(owned), comm, std::move(host), std::move(device),
       std::move(recordings)));
@@ -109,11 +105,12 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   }
   detail::GroupDescription group =
       describe(state, std::move(name), std::move(identity), std::move(ranks));
-  auto shared = state.shared->make_dynamic_transport(
-      group, comm, detail::recordings_of(*state.control, group, state.device != nullptr).host);
+  detail::Recordings recordings =
+      detail::recordings_of(*state.control, group, state.device != nullptr);
+  auto shared = state.shared->make_dynamic_transport(group, comm, recordings.host);
   auto device = open_device(state, group, comm);
   return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(shared),
-                     std::move(device));
+                     std::move(device), std::move(recordings));
 }
 
 // Returns the members of a communicator as ranks of the mesh.
@@ -181,7 +178,10 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
   // adopt() is local, so the members cannot create shared memory here.
   detail::SharedTransport shared{nullptr, "it was adopted"};
-  return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device));
+  detail::Recordings recordings =
+      detail::recordings_of(*state.control, group, state.device != nullptr);
+  return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device),
+                     std::move(recordings));
 }
 
 }  // namespace rankmesh

@@ -157,6 +157,18 @@ std::string key_of(const Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// Waits whose reason is not certain may end at any moment. They count once all have lasted long.
+bool have_all_lasted(const Evidence& evidence, const std::vector<std::size_t>& nodes) {
+  return std::ranges::all_of(nodes, [&](std::size_t node) {
+    const NodeState& state = evidence.graph.nodes[node];
+    return !state.since || evidence.job.record(node).read_at - *state.since >= long_wait;
+  });
+}
+
+}  // namespace
+
 std::vector<Finding> circles_of_waits(const Evidence& evidence, std::vector<Circle>& in_circle) {
   std::vector<std::string> order;
   std::map<std::string, MergedCircles> by_text;
@@ -166,6 +178,7 @@ std::vector<Finding> circles_of_waits(const Evidence& evidence, std::vector<Circ
       if (std::ranges::any_of(nodes,
                               [&](std::size_t node) { return in_circle[node] != Circle::no; }))
         continue;
+      if (!is_certain && !have_all_lasted(evidence, nodes)) continue;
       const std::vector<std::size_t> circle = short_circle(evidence.graph, nodes, is_certain);
       for (const std::size_t node : nodes)
         in_circle[node] = is_certain ? Circle::certain : Circle::possible;

@@ -110,14 +110,24 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
 
 bool waits(const NodeState& state) { return state.point != none && !state.is_old; }
 
+// Whether the rank waits for members that the record does not contain, as in new_group().
+bool waits_for_unknown(const NodeState& state) {
+  return state.activity == Activity::wait && state.call == none && state.point == none;
+}
+
 // Counts what the ranks do, where nothing is wrong.
 Finding progress_finding(const Evidence& evidence) {
   Finding finding;
   std::map<std::string, std::size_t> counts;
   for (const NodeState& state : evidence.graph.nodes) {
     switch (state.activity) {
-      case Activity::call:
       case Activity::wait:
+        if (waits_for_unknown(state)) {
+          ++counts["in rankmesh, in a wait whose members the record does not contain"];
+          break;
+        }
+        [[fallthrough]];
+      case Activity::call:
         ++counts[waits(state) ? "in rankmesh and waiting for other ranks"
                               : "in rankmesh, in a call for which nobody is missing"];
         break;
@@ -138,7 +148,8 @@ Finding progress_finding(const Evidence& evidence) {
     parts.push_back(
         fmt::format("{} {} {}", count_text(count, "rank"), count == 1 ? "is" : "are", text));
   finding.text = fmt::format("{}: {}.",
-                             std::ranges::any_of(evidence.graph.nodes, waits)
+                             std::ranges::any_of(evidence.graph.nodes, waits) ||
+                                     std::ranges::any_of(evidence.graph.nodes, waits_for_unknown)
                                  ? "The records do not say why ranks wait"
                                  : "No rank waits for another rank",
                              fmt::join(parts, "; "));

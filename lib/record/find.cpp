@@ -141,6 +141,9 @@ Records read_all(std::span<const Source> sources) {
       result.records.push_back(read(copy_observed(source), source.path));
     } catch (const Error& error) {
       if (first == nullptr) first = std::current_exception();
+      // A mesh that is closed meanwhile is not part of the picture.
+      std::error_code none;
+      if (source.process_id != 0 && !std::filesystem::exists(source.path, none)) continue;
       result.remarks.push_back(error.message());
     }
   }

@@ -82,7 +82,12 @@ void Job::find_missing() {
       missing.emplace_back(rank);
   }
   missing_ = RankSet::of(missing);
+  // Records of any origin may claim large groups: those for which the lists would get too long
+  // count as groups of unknown members.
+  std::int64_t left = 4 * most_ranks;
   for (JobGroup& group : groups_) {
+    if (group.ranks.size() > left) group.ranks = {};
+    left -= group.ranks.size();
     for (Member& member : group.members) member.index = group.ranks.find(rank(member.node));
     if (group.ranks.size() > world ||
         static_cast<std::int64_t>(group.members.size()) >= group.ranks.size())

@@ -31,7 +31,10 @@ std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const 
   for (std::size_t i = 0; i < both; ++i) {
     const Call& send = job.record(key.sender).calls[stream.sends[i]];
     const Call& receive = job.record(key.receiver).calls[stream.receives[i]];
-    if (has_equal_size(send.descriptor, receive.descriptor)) continue;
+    // The descriptor of send_recv has the size of what it sends only.
+    if (receive.descriptor.operation() != Operation::recv ||
+        has_equal_size(send.descriptor, receive.descriptor))
+      continue;
     const std::string sends = call_text(job.record(key.sender), send);
     const std::string receives = call_text(job.record(key.receiver), receive);
     Finding finding{.kind = Finding::Kind::message, .severity = Finding::Severity::error};

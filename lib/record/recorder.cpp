@@ -56,10 +56,12 @@ std::string file_of(const Recorder::Facts& facts, const std::string& folder) {
 // a full disk would otherwise end the process at some later store.
 int make_file(const Recorder::Facts& facts, const std::string& folder) {
   const std::string path = folder.empty() ? "" : file_of(facts, folder);
+  // A file with this name is a leftover, or a link that somebody has put there.
+  if (!folder.empty()) ::unlink(path.c_str());
   const int descriptor =
-      folder.empty()
-          ? ::memfd_create(format::memory_name, MFD_CLOEXEC)
-          : ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+      folder.empty() ? ::memfd_create(format::memory_name, MFD_CLOEXEC)
+                     : ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                              S_IRUSR | S_IWUSR);
   int code = errno;
   if (descriptor >= 0) {
     constexpr auto bytes = static_cast<off_t>(format::total_bytes);
@@ -136,19 +138,21 @@ Recording Recorder::recording_of(const std::shared_ptr<Recorder>& self, const st
 // The groups are lines of JSON, because names of dynamic groups may hold any character.
 std::uint64_t Recorder::group_number(const std::string& identity,
                                      const std::vector<std::string>& names, const RankSet& ranks) {
-  const auto known = groups_.find(identity);
-  if (known != groups_.end()) return known->second;
+  // A group may be adopted again under its name, and groups of one may have any name. The members
+  // number equal groups alike, because they open them in the same order.
+  const std::string key = identity + "|" + ranks.to_string();
+  const std::uint64_t repeated = equal_groups_[key]++;
   std::string members = ranks.to_string();
   if (members.size() > longest_ranks) members.clear();
   const nlohmann::json line{
-      {"identity", fmt::format("{:016x}", hash_bytes(identity + "|" + ranks.to_string()).low)},
+      {"identity", fmt::format("{:016x}", hash_bytes(fmt::format("{}|{}", key, repeated)).low)},
       {"names", names},
       {"size", ranks.size()},
       {"ranks", members}};
   const std::string text =
       line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
   const std::uint32_t used = header_->group_bytes_used.load(std::memory_order_relaxed);
-  const std::uint64_t number = groups_.size();
+  const std::uint64_t number = groups_;
   if (number >= format::unknown_group || used + text.size() > format::group_bytes)
     return format::unknown_group;
   auto* const lines = reinterpret_cast<char*>(header_) + format::header_bytes +
@@ -156,7 +160,7 @@ std::uint64_t Recorder::group_number(const std::string& identity,
   std::memcpy(lines + used, text.data(), text.size());
   header_->group_bytes_used.store(used + static_cast<std::uint32_t>(text.size()),
                                   std::memory_order_release);
-  groups_.emplace(identity, number);
+  ++groups_;
   return number;
 }
 

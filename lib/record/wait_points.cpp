@@ -10,7 +10,6 @@ namespace {
 
 // A call that has lasted for so long does not end by itself, for example because a buffer took its
 // message.
-constexpr Time long_wait = 1'000'000'000;
 
 bool is_open(const Call& call) { return !call.is_over() && !call.is_captured; }
 
@@ -25,8 +24,11 @@ bool has_number(const std::string& text, const std::string& part) {
 
 // Whether the rank waits for all others in Mesh::close().
 bool is_in_close(const Record& record) {
-  return record.wait && (record.wait->text.find("close()") != std::string::npos ||
-                         record.wait->text.find("close of the mesh") != std::string::npos);
+  if (!record.wait) return false;
+  const std::string& text = record.wait->text;
+  return text == "close()" || text == "close of the mesh" ||
+         text == "the agreement before close of the mesh" ||
+         text == "the end of a close that failed";
 }
 
 // Whether the rank has given up its part of the calls that it has made.

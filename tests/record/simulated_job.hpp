@@ -39,7 +39,11 @@ class SimulatedJob {
       std::vector<std::size_t> able;
       for (std::size_t rank = 0; rank < program_.size(); ++rank)
         if (!is_closed(rank) && (!is_in_call(rank) || can_end(rank))) able.push_back(rank);
-      if (able.empty()) return;
+      if (able.empty()) {
+        // A job that hangs is looked at some time later.
+        for (Record& record : job.records) record.read_at = now_ + 2'000'000'000;
+        return;
+      }
       step(able[random() % able.size()]);
       for (Record& record : job.records) record.read_at = now_;
       after_step();

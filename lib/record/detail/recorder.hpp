@@ -46,7 +46,7 @@ class RANKMESH_API Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Adds a group, or returns the one with this identity. Local.
+  /// Adds a group. Local. The members add groups of the same identity and ranks in the same order.
   /// @param self  The owner of this recorder, which the result keeps.
   static Recording recording_of(const std::shared_ptr<Recorder>& self, const std::string& identity,
                                 const std::vector<std::string>& names, const RankSet& ranks);
@@ -71,7 +71,8 @@ class RANKMESH_API Recorder {
   std::string folder_;
   int descriptor_ = -1;
   record::format::Header* header_ = nullptr;
-  std::map<std::string, std::uint64_t> groups_;
+  std::uint64_t groups_ = 0;  // the lines so far
+  std::map<std::string, std::uint64_t> equal_groups_;
   std::mutex clock_;
 };
 

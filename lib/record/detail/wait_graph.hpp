@@ -39,6 +39,9 @@ struct WaitPoint {
 };
 
 /// What a node does.
+/// A wait of this length is unlikely to end by itself.
+inline constexpr Time long_wait = 1'000'000'000;
+
 struct NodeState {
   Activity activity = Activity::outside;
   std::size_t call = none;      ///< As RankActivity::call.
