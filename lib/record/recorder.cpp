@@ -56,7 +56,7 @@ std::string file_of(const Recorder::Facts& facts, const std::string& folder) {
 // a full disk would otherwise end the process at some later store.
 int make_file(const Recorder::Facts& facts, const std::string& folder) {
   const std::string path = folder.empty() ? "" : file_of(facts, folder);
-  // A file with this name is a leftover, or a link that somebody has put there.
+  // A file with this name is a leftover, or a link that another program has put there.
   if (!folder.empty()) ::unlink(path.c_str());
   const int descriptor =
       folder.empty() ? ::memfd_create(format::memory_name, MFD_CLOEXEC)

@@ -115,6 +115,13 @@ TEST_CASE("send_recv sends and receives in one call") {
   CHECK(job.diagnose().findings[0].kind == Finding::Kind::progress);
 }
 
+TEST_CASE("send_recv may receive another size than it sends") {
+  Job job{1, 2};
+  job.add(0, Job::tp, message(send_recv, 1, 0, 10, 1));
+  job.add(1, Job::tp, message(send_recv, 0, 0, 20, 0));
+  CHECK(job.diagnose().findings[0].kind == Finding::Kind::progress);
+}
+
 TEST_CASE("messages to itself are not waited for") {
   Job job{1, 2};
   job.add(0, Job::tp, message(send_recv, 0, 0, 8, 0), inside);

@@ -106,6 +106,22 @@ TEST_CASE("a record says what its rank does") {
   CHECK(now - *first.begin < 60'000'000'000);
 }
 
+TEST_CASE("equal groups, such as one that is adopted again, are different groups") {
+  const auto recorder =
+      std::make_shared<detail::Recorder>(detail::Recorder::Facts{.world_size = 2}, "", false);
+  const RankSet both = RankSet::range(Rank{0}, 2);
+  const auto first = detail::Recorder::recording_of(recorder, "adopted g", {"g"}, both);
+  const auto alone =
+      detail::Recorder::recording_of(recorder, "adopted g", {"g"}, RankSet::range(Rank{0}, 1));
+  const auto again = detail::Recorder::recording_of(recorder, "adopted g", {"g"}, both);
+  CHECK(first.group != alone.group);
+  CHECK(first.group != again.group);
+  const auto found = record::read_all(record::sources_of_process(::getpid())).records.at(0);
+  REQUIRE(found.groups.size() == 3);
+  CHECK(found.groups[0].identity != found.groups[1].identity);
+  CHECK(found.groups[0].identity != found.groups[2].identity);
+}
+
 TEST_CASE("a failed call and the end of a mesh are recorded") {
   const rankmesh_test::TemporaryFolder folder;
   {
@@ -252,6 +268,7 @@ TEST_CASE("a file of a process in another time namespace") {
     facts.process_namespace = identity.pid_namespace;
     const RecordedRank rank{facts, folder.path()};
     const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
+    ::usleep(20'000);  // the counter needs some time to be related to the clock
     static_cast<void>(::write(ready[1], "x", 1) + 1);
     for (;;) ::pause();
   }
