@@ -40,7 +40,7 @@ inline const char* timeout_hint(TimeLimit limit) {
 /// Returns the limit that the hint of a TimeoutError names.
 inline TimeLimit limit_of(const std::string& hint) {
   for (const TimeLimit limit : {TimeLimit::deadline, TimeLimit::argument})
-    if (hint == timeout_hint(limit)) return limit;
+    if (hint.starts_with(timeout_hint(limit))) return limit;  // a diagnosis may follow
   return TimeLimit::timeout;
 }
 inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
