@@ -86,13 +86,13 @@ class MpiPending final : public Pending {
     if (wrong_length_) code = MPI_SUCCESS;
   }
 
-  // MPI raises the errors of messages on their communicator, and those of collectives on
-  // MPI_COMM_WORLD.
+  // MPI raises errors on the communicator, and those of MPI_Testall on MPI_COMM_WORLD (MPICH also
+  // those of messages).
   template <class Action>
   void returning_errors(Action&& action) {
     std::optional<mpi::ReturnedErrors> of_comm, of_world;
     if (is_foreign_) of_comm.emplace(comm_);
-    if (!is_point_to_point(call_.operation)) of_world.emplace(MPI_COMM_WORLD);
+    of_world.emplace(MPI_COMM_WORLD);
     action();
   }
 
