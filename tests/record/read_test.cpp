@@ -51,7 +51,7 @@ TEST_CASE("a record says what its rank does") {
   rank.make(rank.tp, call_of(Operation::all_reduce), 1);
   rank.recorder->mark("step 12");
   const auto inside = rank.begin(rank.dp, call_of(Operation::barrier, 0), 7, record::State::inside);
-  rank.recorder->publish_wait("Mesh::close");
+  rank.recorder->publish_wait("close()", 77, RankSet::of(std::vector{Rank{0}, Rank{1}}));
 
   const record::Record found = read_own();
   CHECK(found.mesh_key == 0x1234);
@@ -91,7 +91,9 @@ TEST_CASE("a record says what its rank does") {
   CHECK(found.marks[0].text == "step 12");
   CHECK(found.marks[0].sequence == 2);
   REQUIRE(found.wait.has_value());
-  CHECK(found.wait->text == "Mesh::close");
+  CHECK(found.wait->text == "close()");
+  CHECK(found.wait->point == 77);
+  CHECK(found.wait->ranks == RankSet::parse("0-1"));
 
   // The order of events, on the clock of node 0.
   REQUIRE(first.begin.has_value());
@@ -174,7 +176,7 @@ TEST_CASE("a copy never mixes two calls") {
                                     static_cast<std::int64_t>(i));
       call.detail = i & 0xffff;
       rank.make(rank.tp, call, i);
-      if (i % 1000 == 0) rank.recorder->publish_wait(std::string(i / 1000 % 200 + 1, 'x'));
+      if (i % 1000 == 0) rank.recorder->publish_wait(std::string(i / 1000 % 200 + 1, 'x'), i, {});
     }
   }};
   const std::string path = own_record(0x1234);

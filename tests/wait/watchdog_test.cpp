@@ -48,7 +48,7 @@ TEST_CASE("the watchdog reports a call that takes long, once, and at doubled int
   const auto board =
       std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
   NodeBoard peer = memory.board(Rank{5});
-  peer.publish(1, "dp.barrier, call 2");
+  peer.publish({1, "dp.barrier, call 2"});
   Messages messages;
   const detail::WaitContext context{
       .board = board,

@@ -58,6 +58,10 @@ void check_header(const format::Header& header, const std::string& name);
 /// @throws DataError
 std::vector<Group> read_groups(const Image& image, const std::string& name);
 
+/// Returns the wait that a text of Header::wait describes, without its time and its point.
+/// @throws DataError
+Wait read_wait(const Image& image, std::string_view text, const std::string& name);
+
 /// Returns a text without control characters and without bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
