@@ -10,6 +10,7 @@
 #include "launcher.hpp"
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/record/other_meshes.hpp"
 #include "rankmesh/report/trace.hpp"
 
 namespace meshinfo {
@@ -38,6 +39,7 @@ std::vector<record::Source> sources_of(const std::string& target) {
 Records read_records(const TraceOptions& options) {
   record::Records found = record::read_all(sources_of(options.target));
   for (const std::string& remark : found.remarks) report_remark(remark);
+  record::add_waits_in_other_meshes(found.records);
   if (options.mesh.empty()) return std::move(found.records);
   std::erase_if(found.records, [&](const record::Record& record) {
     return record.mesh != options.mesh && fmt::format("{:016x}", record.mesh_key) != options.mesh;
