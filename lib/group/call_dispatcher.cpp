@@ -279,7 +279,9 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
   const CallRanges::Range range{ranges(), name_, call.operation};
-  return keeping_failure([&] { return start_checked(call, std::move(kept)); });
+  Call started = call;
+  started.is_async = true;
+  return keeping_failure([&] { return start_checked(started, std::move(kept)); });
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
@@ -316,8 +318,16 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {
   std::string why_no_device = runtime_->facts.why_no_device;
   if (why_no_device.empty()) why_no_device = "its NCCL communicator is not open";
-  return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), call,
-                         capture, why_no_device);
+  const auto of = [&](const Call& form) {
+    return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), form,
+                           capture, why_no_device);
+  };
+  RouteExplanation explanation = of(call);
+  Call started = call;
+  started.is_async = true;
+  if (RouteExplanation async = of(started); async.transport != explanation.transport)
+    explanation.async_form.push_back(std::move(async));
+  return explanation;
 }
 
 }  // namespace rankmesh::detail

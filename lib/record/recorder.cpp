@@ -115,6 +115,9 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   copy_text(header_->host, facts.host);
   copy_text(header_->coordinates, facts.coordinates);
   copy_text(header_->mesh, facts.mesh);
+  for (std::size_t i = 0; i < std::min(facts.transports.size(), std::size(header_->transports));
+       ++i)
+    copy_text(header_->transports[i], facts.transports[i]);
   header_->first.counter = read_counter(*header_);
   header_->first.nanoseconds = monotonic_nanoseconds();
   stamp();

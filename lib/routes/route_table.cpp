@@ -148,6 +148,7 @@ std::string RouteExplanation::to_string() const {
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
   for (const Skipped& one : skipped)
     text += fmt::format("\n  skipped '{}' ({}): {}", one.rule, one.origin, one.why);
+  for (const RouteExplanation& form : async_form) text += "\n" + form.to_string();
   return text;
 }
 

@@ -33,9 +33,10 @@ class RANKMESH_API Recorder {
     std::int64_t world_size = 0;
     Rank rank;
     std::string mesh, coordinates, host;
-    std::uint64_t process_start = 0;      ///< See format::Header.
-    std::uint64_t process_namespace = 0;  ///< See format::Header.
-    std::array<std::uint64_t, 2> boot{};  ///< See format::Header.
+    std::vector<std::string> transports{};  ///< Those of the program; see format::Header.
+    std::uint64_t process_start = 0;        ///< See format::Header.
+    std::uint64_t process_namespace = 0;    ///< See format::Header.
+    std::array<std::uint64_t, 2> boot{};    ///< See format::Header.
   };
 
   /// Makes the record. Local.
