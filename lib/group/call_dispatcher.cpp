@@ -168,7 +168,9 @@ void CallDispatcher::run_checked(const Call& call) {
 
 void CallDispatcher::route(const Call& call) {
   const bool on_device = is_on_device(call);
-  check(call, on_device);
+  Transport* const program = on_device ? program_transport(call) : nullptr;
+  check(call, on_device && program == nullptr);
+  if (program != nullptr) return run_on_program_device(call, *program);
   if (on_device) return run_on_device(call);
   if (runtime_->batch.is_open())
     throw UsageError{
@@ -286,7 +288,8 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
   const bool on_device = is_on_device(call);
-  check(call, on_device);
+  Transport* const program = on_device ? program_transport(call) : nullptr;
+  check(call, on_device && program == nullptr);
   const bool is_batched = runtime_->batch.is_open();
   if (on_device && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
@@ -299,6 +302,11 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->is_on_device = on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
+  if (program != nullptr) {
+    start_on_program_device(call, *program, *operation);
+    runtime_->in_flight.add(operation);
+    return Work{std::move(operation), runtime_};
+  }
   operation->recorded = on_device
                             ? record_on_device(call, record::format::async_bit)
                             : record(call, number, transport_for(call), record::format::async_bit);

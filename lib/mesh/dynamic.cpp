@@ -120,8 +120,8 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   }
   detail::GroupDescription group =
       describe(state, std::move(name), std::move(identity), std::move(ranks));
-  detail::Recordings recordings =
-      detail::recordings_of(*state.control, group, state.device != nullptr);
+  detail::Recordings recordings = detail::recordings_of(
+      *state.control, group, state.device != nullptr || !state.options.transports.empty());
   auto shared = state.shared->make_dynamic_transport(group, comm, recordings.host);
   auto device = open_device(state, group, comm);
   auto own = open_own_transports(state, group, comm);
@@ -194,8 +194,8 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
   // adopt() is local, so the members cannot create shared memory here.
   detail::SharedTransport shared{nullptr, "it was adopted"};
-  detail::Recordings recordings =
-      detail::recordings_of(*state.control, group, state.device != nullptr);
+  detail::Recordings recordings = detail::recordings_of(
+      *state.control, group, state.device != nullptr || !state.options.transports.empty());
   return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device),
                      std::move(recordings), {.why_not = "it was adopted"});
 }

@@ -308,7 +308,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    Recordings recordings = recordings_of(*control, plan.groups[g], devices.backend != nullptr);
+    Recordings recordings = recordings_of(
+        *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
     HostTransports host =
         host_transports(plan.groups[g], comms[g], options, *control,
                         shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));

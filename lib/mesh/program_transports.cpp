@@ -134,6 +134,7 @@ void add_program_transports(HostTransports& transports, ProgramTransports own,
           ProgramTransport::Identity{name, record::program_carrier(index)},
           std::move(own.list[index]), meeting, comm, options.largest_count));
   }
+  transports.has_program_transports = !own.list.empty();
 }
 
 }  // namespace rankmesh::detail

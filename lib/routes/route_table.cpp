@@ -104,8 +104,10 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     const RouteRule& rule = rules_[r];
     if (!rule.fits(scope)) continue;
     if (rule.operation && *rule.operation != query.operation) continue;
-    // A rule without a memory kind applies to the kind of its transport.
-    if ((rule.transport == "nccl") != (query.kind == MemoryKind::device)) continue;
+    // A rule without a memory kind applies to the kind of its transport; transports of a program
+    // carry host memory unless the rule says something else.
+    const bool is_for_device = rule.transport == "nccl" || rule.kind == MemoryKind::device;
+    if (is_for_device != (query.kind == MemoryKind::device)) continue;
     if (rule.type && rule.type != query.type) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
     if (rule.bytes && !query.bytes) continue;

@@ -25,7 +25,7 @@ const std::vector<std::string>& own_transports() {
   return names;
 }
 
-// The record of a rank has this much room for a name.
+// Longer names do not fit into the record of a rank.
 constexpr std::size_t longest_transport = 23;
 
 std::vector<std::string> operations() {
@@ -264,14 +264,13 @@ class Reader {
       refuse(word.position, fmt::format("unknown transport '{}'", shown(word.text)),
              detail::suggest(word.text, transports_, "the transports are"));
     rule.transport = word.text;
-    const bool on_device = rule.transport == "nccl";
+    const bool on_device =
+        rule.transport == "nccl" || (!is_own(rule.transport) && rule.kind == MemoryKind::device);
     if (rule.kind && on_device != (*rule.kind == MemoryKind::device))
       refuse(word.position,
              fmt::format("{} does not carry {} memory", rule.transport,
                          rankmesh::to_string(*rule.kind)),
-             on_device || is_own(rule.transport)
-                 ? "use mpi or shm for host memory, nccl for device memory"
-                 : "transports of a program carry host memory only; use nccl");
+             "use mpi or shm for host memory, nccl for device memory");
     if (rule.capture && !on_device)
       refuse(word.position, fmt::format("{} has no rules for CUDA graphs", rule.transport),
              "write eager and capture in rules for nccl only");
@@ -292,13 +291,17 @@ class Reader {
     return std::ranges::find(own_transports(), transport) != own_transports().end();
   }
 
+  static bool is_for_device(const RouteRule& rule) {
+    return rule.transport == "nccl" || rule.kind == MemoryKind::device;
+  }
+
   // Whether rule a matches every call that rule b matches, apart from sizes.
   static bool covers(const RouteRule& a, const RouteRule& b) {
     const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
     return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
            wider(a.type, b.type) && a.least_ranks <= b.least_ranks &&
            a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
-           wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
+           wider(a.capture, b.capture) && is_for_device(a) == is_for_device(b);
   }
 
   // A rule is an error if earlier rules match all of its calls and always carry them. Earlier rules

@@ -83,7 +83,8 @@ class MeshFileReader {
     spec_.transports_ = root_.texts("transports");
     for (const std::string& name : spec_.transports_)
       if (const std::string why = RouteTable::why_no_name(name); !why.empty())
-        root_.refuse(root_.line("transports"), why, "choose another name for the transport");
+        root_.refuse(root_.line("transports"), fmt::format("'transports': {}", why),
+                     "choose another name");
     if (!spec_.routes_.starts_with('@'))
       (void)RouteTable::parse(spec_.routes_, RouteSource::file, spec_.routes_origin(),
                               spec_.transports_);

@@ -18,6 +18,11 @@ namespace {
 // How often a comparison is looked at before the Waiter polls it, which reads clocks.
 constexpr int looks = 200;
 
+// Operations with one buffer do not use the other one.
+bool is_on_device(const Call& call) {
+  return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
+}
+
 }  // namespace
 
 // An asynchronous operation. It is started at once, and is complete only if the calls are equal.
@@ -82,13 +87,13 @@ ProgramTransport::ProgramTransport(Identity identity, std::unique_ptr<Transport>
       mpi_{comm, largest_count} {}
 
 bool ProgramTransport::supports(const Call& call) const {
-  if (is_point_to_point(call.operation) || call.user != nullptr) return false;
-  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host) return false;
+  if (call.user != nullptr) return false;
+  if (is_point_to_point(call.operation) && !is_on_device(call)) return false;
   return (!call.is_async || own_->has_async_forms()) && own_->supports(call);
 }
 
 std::string ProgramTransport::why_not(const Call& call) const {
-  if (is_point_to_point(call.operation))
+  if (is_point_to_point(call.operation) && !is_on_device(call))
     return "messages between two members do not use transports of the program";
   if (call.user != nullptr) return "transports of the program do not run functions of the program";
   if (call.is_async && !own_->has_async_forms()) return "it has no asynchronous forms";
@@ -102,6 +107,7 @@ std::uint64_t ProgramTransport::next_number() const {
 
 void ProgramTransport::run(const Call& call, Waiter& waiter) {
   mpi::require_not_finalised();
+  if (is_on_device(call)) return queue(call, waiter);
   const std::uint64_t number = next_number();
   detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
   const bool any_is_async = meet(call, waiter);
@@ -116,6 +122,15 @@ void ProgramTransport::run(const Call& call, Waiter& waiter) {
     waiter.finish(started, number, transport.start(started));
   }
   recorded.end();
+}
+
+// Queues a call on device memory, which waits for the other members on the device.
+void ProgramTransport::queue(const Call& call, Waiter& waiter) {
+  try {
+    own_->run(call, waiter);
+  } catch (const std::exception&) {
+    fail(waiter.activity_of(call));
+  }
 }
 
 // Waits until all members have come to the call. Returns whether any uses the asynchronous form.
@@ -183,6 +198,7 @@ void ProgramTransport::fail(const std::string& activity) const {
 
 std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   mpi::require_not_finalised();
+  if (is_on_device(call)) return own_->start(call);
   try {
     return std::make_unique<PendingCall>(call, *this);
   } catch (const std::exception& error) {

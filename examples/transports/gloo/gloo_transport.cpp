@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,10 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/gather.h>
-#include <gloo/math.h>
 #include <gloo/reduce.h>
 #include <gloo/scatter.h>
+
+#include <rankmesh/transport/arithmetic.hpp>
 
 #include "connect.hpp"
 
@@ -27,34 +27,6 @@ namespace {
 using rankmesh::Call;
 using rankmesh::Operation;
 using rankmesh::ReduceOp;
-
-/// A function of Gloo that combines n elements: c[i] = f(a[i], b[i]).
-using Combine = void (*)(void* c, const void* a, const void* b, std::size_t n);
-
-template <class T>
-Combine combine_of(ReduceOp reduction) {
-  switch (reduction) {
-    case ReduceOp::sum:
-      return gloo::sum<T>;
-    case ReduceOp::prod:
-      return gloo::product<T>;
-    case ReduceOp::min:
-      return gloo::min<T>;
-    case ReduceOp::max:
-      return gloo::max<T>;
-    default:  // averages, and what later releases of rankmesh may add
-      return nullptr;
-  }
-}
-
-/// Returns the function for a reduction, or null if Gloo has none. rankmesh widens float16,
-/// bfloat16 and the 8-bit floats to float32 before a transport gets the call.
-Combine combine_of(const Call& call) {
-  return rankmesh::visit(call.in.type, [&]<class T>(std::type_identity<T>) -> Combine {
-    if constexpr (std::is_arithmetic_v<T>) return combine_of<T>(call.reduction);
-    return nullptr;
-  });
-}
 
 /// The bytes of the buffer that all members pass with the same size.
 std::int64_t common_bytes(const Call& call) {
@@ -75,8 +47,6 @@ class GlooTransport final : public rankmesh::Transport {
     if (call.has_blocks() && call.operation != Operation::all_gather)
       return "it carries blocks of different sizes in all_gather only";
     if (call.has_blocks()) return "";
-    if (reduces(call.operation) && combine_of(call) == nullptr)
-      return "Gloo does not have this reduction for this type";
     if (common_bytes(call) == 0) return "Gloo cannot send empty buffers";
     return "";
   }
@@ -161,11 +131,26 @@ class GlooTransport final : public rankmesh::Transport {
     }
   }
 
+  // Gloo's own minimum of a number and a NaN depends on their order, so Gloo combines elements with
+  // a function of rankmesh. It also allows averages: a sum that is divided at the end.
+  template <class Options>
+  static void set_reduction(Options& of_gloo, const Call& call) {
+    of_gloo.setReduceFunction([type = call.in.type, op = call.reduction](
+                                  void* out, const void* a, const void* b, std::size_t count) {
+      rankmesh::combine(type, op, out, a, b, static_cast<std::int64_t>(count));
+    });
+  }
+  void finish_average(const Call& call) const {
+    if (call.reduction == ReduceOp::avg)
+      rankmesh::finish_average(call.out.type, call.out.data, call.out.count, context_->size);
+  }
+
   void all_reduce(const Call& call) {
     auto of_gloo = options<gloo::AllreduceOptions>();
-    of_gloo.setReduceFunction(combine_of(call));
+    set_reduction(of_gloo, call);
     set_buffers(of_gloo, call, call.out.data);
     gloo::allreduce(of_gloo);
+    finish_average(call);
   }
 
   void reduce(const Call& call) {
@@ -173,9 +158,10 @@ class GlooTransport final : public rankmesh::Transport {
     if (!is_root(call)) scratch_.resize(bytes_of(call.in.bytes()));
     auto of_gloo = options<gloo::ReduceOptions>();
     of_gloo.setRoot(static_cast<int>(call.root.value()));
-    of_gloo.setReduceFunction(combine_of(call));
+    set_reduction(of_gloo, call);
     set_buffers(of_gloo, call, is_root(call) ? call.out.data : scratch_.data());
     gloo::reduce(of_gloo);
+    if (is_root(call)) finish_average(call);
   }
 
   void all_gather(const Call& call) {

@@ -99,6 +99,10 @@ class CallDispatcher final : private Waiter {
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
+  /// Returns the transport of the program that carries a call on device memory; null if none does.
+  [[nodiscard]] Transport* program_transport(const Call& call) const;
+  void run_on_program_device(const Call& call, Transport& transport);
+  void start_on_program_device(const Call& call, Transport& transport, AsyncOperation& operation);
   void run_lowered(const Call& call);
   void run_polled(const Call& call);
   void start_on_device(const Call& call, AsyncOperation& operation);

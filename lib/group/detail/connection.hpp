@@ -45,7 +45,8 @@ struct GroupDescription {
 struct HostTransports {
   std::vector<std::unique_ptr<Transport>> list;
   std::map<std::string, std::string, std::less<>>
-      absent;  ///< Transports that it does not have, with the reasons.
+      absent;                           ///< Transports that it does not have, with the reasons.
+  bool has_program_transports = false;  ///< Whether the program has added some of them.
   /// Compares calls that none of these transports carries; null without the option `check`.
   CallComparison* comparison = nullptr;
 

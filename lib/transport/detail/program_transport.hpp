@@ -17,6 +17,7 @@ namespace rankmesh {
 /// Carries collectives on host memory over a transport of the program. Before each call, the
 /// members come together: they compare their calls, and wait for late members with the deadline. So
 /// the transport of the program may block until its operation is complete, and needs no deadline.
+/// Calls on device memory are passed on as they are, because they only queue work.
 class ProgramTransport final : public Transport {
  public:
   /// How the members come together. Exactly one pointer is not null; the object must outlive the
@@ -48,6 +49,7 @@ class ProgramTransport final : public Transport {
  private:
   class PendingCall;
   [[nodiscard]] std::uint64_t next_number() const;
+  void queue(const Call& call, Waiter& waiter);
   bool meet(const Call& call, Waiter& waiter);
   bool meet_by_exchange(const Call& call, Waiter& waiter);
   void carry(const Call& call, Waiter& waiter, std::uint64_t number);

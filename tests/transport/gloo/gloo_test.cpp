@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport over Gloo: the results of MPI, what it declines, and what happens if a member fails.
+// The transport over Gloo: the results of MPI, what it declines, and what happens if a member
+// fails.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -126,11 +127,10 @@ TEST_CASE("blocks of different sizes are gathered by Gloo") {
 }
 
 TEST_CASE("some members may use the asynchronous form of a call that Gloo carries") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", by_gloo()};
-  if (mesh.placement().node_count() > 1 && !mesh.options().check.value_or(false)) {
-    mesh.close();
-    return rankmesh_test::skip("members on several nodes must use the same form");
-  }
+  MeshOptions options = by_gloo();
+  options.routes += "; *.*:host=mpi";  // shared memory would refuse the mixture
+  options.check = true;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   for (int i = 0; i < 10; ++i) {
     std::vector<int> values{1};
     if ((rank() + i) % 2 == 0)
@@ -143,7 +143,7 @@ TEST_CASE("some members may use the asynchronous form of a call that Gloo carrie
 }
 
 TEST_CASE("members that make different calls over Gloo learn it before Gloo gets them") {
-  if (size() == 1) return rankmesh_test::skip("needs two ranks");
+  NEEDS_RANKS(2);
   MeshOptions options = by_gloo();
   options.check = true;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -152,13 +152,13 @@ TEST_CASE("members that make different calls over Gloo learn it before Gloo gets
     mesh["tp"].all_reduce(values);
     FAIL("must throw");
   } catch (const MismatchError& error) {
-    CHECK_CONTAINS(error.message(), "tp.all_reduce(3 x int32, sum)");
-    CHECK_CONTAINS(error.message(), "tp.all_reduce(4 x int32, sum)");
+    CHECK_CONTAINS(error.message(), "tp.all_reduce(3 x int32, sum");
+    CHECK_CONTAINS(error.message(), "tp.all_reduce(4 x int32, sum");
   }
 }
 
 TEST_CASE("a member that does not come to a call of Gloo is named at the deadline") {
-  if (size() == 1) return rankmesh_test::skip("needs two ranks");
+  NEEDS_RANKS(2);
   MeshOptions options = by_gloo();
   options.deadline = Deadline::Duration{1};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -178,11 +178,11 @@ TEST_CASE("a member that does not come to a call of Gloo is named at the deadlin
 }
 
 TEST_CASE("operations of other groups go on while Gloo waits for a late member") {
-  if (size() == 1) return rankmesh_test::skip("needs two ranks");
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", by_gloo()};
   std::vector<int> started{1}, summed{1};
   // The last member completes the asynchronous operation first, and needs the others for it.
-  Work work = mesh["tp"].all_reduce_async(std::span{started});
+  Work work = mesh["all"].all_reduce_async(std::span{started});
   if (rank() == rankmesh_test::last()) work.wait();
   mesh["tp"].all_reduce(summed);
   work.wait();
