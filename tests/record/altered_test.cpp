@@ -88,8 +88,8 @@ TEST_CASE("records of other versions and machines are refused by name") {
   const auto with_number = [](std::size_t offset, std::uint32_t number) {
     return refusal_with([=](Bytes& bytes) { store(bytes, offset, number); });
   };
-  CHECK(with_number(offsetof(format::Header, version), 2) ==
-        "the record 'job/x.rankmesh' has version 2, and this program reads version 1");
+  CHECK(with_number(offsetof(format::Header, version), 1) ==
+        "the record 'job/x.rankmesh' has version 1, and this program reads version 2");
   CHECK_CONTAINS(with_number(offsetof(format::Header, byte_order), 0x04030201),
                  "another byte order");
   CHECK_CONTAINS(with_number(offsetof(format::Header, magic), 0), "is not a record");

@@ -120,6 +120,15 @@ TEST_CASE("calls become complete events with arguments") {
   CHECK(marks[0].at("name") == "step </script> \xEF\xBF\xBD");
 }
 
+TEST_CASE("calls over transports of the program have their names") {
+  SyntheticJob job{1, 1};
+  job.records[0].transports = {"ucc", "gloo"};
+  job.add(0, a_barrier, 1'000'000, 1'040'000).carrier = record::program_carrier(1);
+  const auto calls = of_phase(events_of(job.records), "X");
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].at("args").at("carrier") == "gloo");
+}
+
 TEST_CASE("arrows lead from the last member to the others") {
   SyntheticJob job{3, 3};
   job.add(0, a_barrier, 1'000'000, 1'040'000);
