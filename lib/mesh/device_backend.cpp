@@ -25,17 +25,19 @@ struct LocalDevices {
   std::string why_not;
 
   LocalDevices() {
-    if (cuda.driver == 0) {
-      why_not = "no CUDA driver was found (libcuda.so.1)";
-    } else if (cuda.devices == 0) {
-      why_not = "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)";
-    } else {
-      try {
-        library = &nccl::Library::load();
-      } catch (const NoDeviceError& error) {
-        why_not = error.message();
-      }
+    why_not = device::why_no_device(cuda);
+    if (!why_not.empty()) return;
+    try {
+      library = &nccl::Library::load();
+    } catch (const NoDeviceError& error) {
+      why_not = error.message();
     }
+  }
+
+  // Whether the machine has a driver that cannot be used. A machine without devices is nothing to
+  // warn of, but this one probably has devices.
+  [[nodiscard]] bool has_broken_driver() const {
+    return cuda.driver != 0 && cuda.error != cudaSuccess && cuda.error != cudaErrorNoDevice;
   }
 };
 
@@ -111,6 +113,9 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
   if (options.devices == DeviceUse::off) return {nullptr, "MeshOptions::devices is off"};
   const LocalDevices local;
   agree_on_devices(options, control->all(), local);
+  if (local.has_broken_driver())
+    control->log(LogLevel::warning, fmt::format("the mesh uses no devices on rank {}: {}",
+                                                control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
   device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);

@@ -13,6 +13,8 @@ import sys
 
 CUDA = {  # behaviour: pattern of the test case that must fail
     "no_driver": "without a driver the count*",
+    "old_driver": "a driver of an older major release*",
+    "driver_error": "a driver's error is*",
     "visible_devices": "visible devices*",
     "given_uuids": "the UUIDs can be given*",
     "last_error": "the last error stays*",
