@@ -28,6 +28,8 @@ CUDA = {  # behaviour: pattern of the test case that must fail
     "wait_event": "two streams do not wait*",
     "event_query": "events tell when*",
     "default_stream_order": "the default stream and blocking streams*",
+    "per_thread_stream": "cudaStreamPerThread is*",
+    "implicit_capture": "the default stream cannot be used*",
     "free_waits": "free waits for queued work*",
     "capture_records": "a capture records*",
     "capture_join": "a capture spreads*",
