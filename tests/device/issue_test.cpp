@@ -379,3 +379,14 @@ TEST_CASE(
     mesh.close();
   }
 }
+
+TEST_CASE("waiting for a stream leaves no error behind that the program would take for its own") {
+  const Stream stream = Stream::create();
+  cudaLaunchHostFunc(
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{30}); },
+      nullptr);
+  (void)cudaGetLastError();
+  CHECK(!stream.query());
+  stream.wait(Deadline{Deadline::Duration{30}});
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
