@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "detail/nccl_backend.hpp"
+#include "device/kernels/load.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -119,6 +120,7 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
   device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);
+  device::load_kernels();  // before NCCL's first operation
   return {std::make_unique<NcclBackend>(*local.library, std::move(claim), std::move(control)), ""};
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/stream_memory.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -143,6 +144,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
   abort_broken(connections);
   for (const auto& connection : connections) connection->close_device();
   symmetric_.clear();
+  device::trim_pools();
   context_->release();
   if (failure != nullptr) std::rethrow_exception(failure);
 }

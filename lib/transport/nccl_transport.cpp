@@ -126,53 +126,6 @@ void NcclTransport::issue(const Call& call) {
     comm_->wait_until_ready(Deadline{timeout_});
 }
 
-// Packs or unpacks blocks along an axis on the stream. Each member's block is one two-dimensional
-// copy: its pieces are contiguous in the packed block, and `size` pieces apart in the whole array.
-void NcclTransport::issue_along_axis(const Call& call) {
-  device::require_current(context_->claim.device());
-  (void)device::is_captured(call.stream);
-  const bool gathers =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const bool is_rooted =
-      call.operation == Operation::gather || call.operation == Operation::scatter;
-  const bool has_whole = !is_rooted || call.root.value() == rank_;
-  Call plain = call;
-  plain.rows = 1;
-  if (!has_whole) return issue(plain);
-
-  auto* stream = static_cast<cudaStream_t>(call.stream.native());
-  const auto block = static_cast<std::size_t>(gathers ? call.in.bytes() : call.out.bytes());
-  const auto rows = static_cast<std::size_t>(call.rows);
-  const auto n = static_cast<std::size_t>(size_);
-  const std::size_t piece = block / rows;
-  void* memory = nullptr;
-  device::check(cudaMallocAsync(&memory, n * block, stream), "cudaMallocAsync");
-  auto* packed = static_cast<std::byte*>(memory);
-  const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from,
-                        std::size_t from_pitch) {
-    device::check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, piece, rows,
-                                    cudaMemcpyDeviceToDevice, stream),
-                  "cudaMemcpy2DAsync");
-  };
-  try {
-    if (gathers) {
-      plain.out.data = packed;
-      issue(plain);
-      for (std::size_t k = 0; k < n; ++k)
-        copy(call.out.data + k * piece, n * piece, packed + k * block, piece);
-    } else {
-      for (std::size_t k = 0; k < n; ++k)
-        copy(packed + k * block, piece, call.in.data + k * piece, n * piece);
-      plain.in.data = packed;
-      issue(plain);
-    }
-  } catch (...) {
-    (void)cudaFreeAsync(memory, stream);
-    throw;
-  }
-  device::check(cudaFreeAsync(memory, stream), "cudaFreeAsync");
-}
-
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   (void)device::is_captured(call.stream);
   const Call own = moved_to(stream(), call);

@@ -2,6 +2,7 @@
 // Expert dispatch on device memory, against the same reference as on the host.
 #include "exchange/experts_reference.hpp"
 
+#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
 #include "device/test_platform.hpp"
@@ -52,6 +53,52 @@ TEST_CASE("random steps of expert dispatch on devices equal one process") {
     if (round % 3 == 0) test_step<double>(ep, shape, random, OnDevice{stream});
     if (round % 3 == 1) test_step<BFloat16>(ep, shape, random, OnDevice{stream});
     if (round % 3 == 2) test_step<Float16>(ep, shape, random, OnDevice{stream});
+  }
+  mesh.close();
+}
+
+TEST_CASE("kernels are loaded before NCCL's first operation, not in their first launch") {
+  Mesh mesh{MPI_COMM_WORLD, mesh_text(), test_platform::options()};
+  const device::Stream stream = device::Stream::create();
+  std::mt19937 random{29};
+  const Shape shape = random_shape(random, mesh["ep"].size());
+  test_step<float>(mesh["ep"], shape, random, OnDevice{stream});
+  test_step<Float16>(mesh["ep"], shape, random, OnDevice{stream});
+  CHECK(test_platform::cuda().late_loads == 0);
+  mesh.close();
+}
+
+TEST_CASE("an older error of the program is not taken for the error of a launch") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {0}, 1);
+  const DeviceBuffer<float> token{std::span<const float>{std::vector<float>{5}}},
+      weight{std::span<const float>{std::vector<float>{1}}}, out{1},
+      rows{static_cast<std::size_t>(route.rows())};
+  CHECK(cudaSetDevice(9999) != cudaSuccess);  // CUDA keeps the error until cudaGetLastError
+  dispatcher.dispatch(route, token.span(), rows.span(), stream);
+  dispatcher.combine(route, rows.span(), weight.span(), out.span(), stream);
+  (void)cudaGetLastError();
+  CHECK(out.download(stream) == std::vector<float>{5});
+  mesh.close();
+}
+
+TEST_CASE(
+    "sums of rows that are aligned for wide loads, and of rows that are not, equal the host's") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  std::mt19937 random{31};
+  for (const std::int64_t hidden : {8, 16, 264, 12, 1}) {
+    CAPTURE(hidden);
+    Shape shape = random_shape(random, ep.size());
+    shape.hidden = hidden;
+    test_step<BFloat16>(ep, shape, random, OnDevice{stream});
+    test_step<Float16>(ep, shape, random, OnDevice{stream});
+    test_step<float>(ep, shape, random, OnDevice{stream});
+    test_step<double>(ep, shape, random, OnDevice{stream});
   }
   mesh.close();
 }

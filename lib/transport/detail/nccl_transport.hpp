@@ -32,8 +32,8 @@ class OwnStream {
 /// part of the batch. The host does not wait for its end. gather, scatter and all_to_all are
 /// grouped sends and receives.
 ///
-/// Blocks along an axis other than the first are packed or unpacked on the stream, in memory that
-/// is allocated and freed in stream order. NCCL has no 16-bit integers: they are transferred as
+/// Blocks along an axis other than the first are packed or unpacked on the stream by a kernel, in
+/// memory that is allocated and freed in stream order (nccl_axis.cpp). NCCL has no 16-bit integers: they are transferred as
 /// bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.

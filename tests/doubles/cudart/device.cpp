@@ -126,6 +126,8 @@ int attribute(cudaDeviceAttr which, int device, bool& known) {
       return 0;
     case cudaDevAttrMultiProcessorCount:
       return 8;
+    case cudaDevAttrMaxPitch:
+      return static_cast<int>(number("FAKE_CUDA_MAX_PITCH", 2147483647));
     case cudaDevAttrWarpSize:
       return 32;
     case cudaDevAttrMaxThreadsPerBlock:

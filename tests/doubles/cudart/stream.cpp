@@ -22,6 +22,7 @@ struct Streams {
   std::uint64_t next_number = 1;
   std::atomic<long> threads{0};
   std::atomic<long long> operations{0};
+  std::atomic<long long> implicit_waits{0};
 };
 
 Streams& streams() {
@@ -152,6 +153,13 @@ cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mar
 void wait_for_device(int device) {
   for (const auto& stream : streams_of(device)) stream->end().wait();
 }
+
+void wait_implicitly(int device) {
+  ++streams().implicit_waits;
+  wait_for_device(device);
+}
+
+long long implicit_waits() { return streams().implicit_waits; }
 
 long live_streams() {
   std::lock_guard lock(streams().mutex);

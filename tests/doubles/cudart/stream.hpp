@@ -78,6 +78,9 @@ cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mar
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after);
 
 void wait_for_device(int device);
+// The same for a call that need not say that it waits; counts it.
+void wait_implicitly(int device);
+long long implicit_waits();
 long live_streams();
 long live_threads();
 long long operations_done();
