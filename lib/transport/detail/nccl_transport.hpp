@@ -33,8 +33,9 @@ class OwnStream {
 /// grouped sends and receives.
 ///
 /// Blocks along an axis other than the first are packed or unpacked on the stream by a kernel, in
-/// memory that is allocated and freed in stream order (nccl_axis.cpp). NCCL has no 16-bit integers: they are transferred as
-/// bytes, and cannot be reduced.
+/// memory that is allocated and freed in stream order (nccl_axis.cpp).
+///
+/// NCCL has no 16-bit integers: they are transferred as bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.
 class NcclTransport final : public DeviceTransport {
