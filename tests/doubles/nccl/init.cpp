@@ -7,6 +7,7 @@
 #include "fake_cuda.hpp"
 #include "faults.hpp"
 #include "group.hpp"
+#include "log.hpp"
 #include "machine.hpp"
 #include "network.hpp"
 #include "rendezvous.hpp"
@@ -49,6 +50,7 @@ ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const nccl
     Outcome done = injected_init_failure(*comm);
     if (done.ok())
       done = take_seat(comm->seat, own_ids.data(), static_cast<int>(own_ids.size()), device);
+    if (done.ok()) write_log(comm->seat.rank, device);
     if (done.ok())
       ++totals().inits;
     else if (comm->config.blocking)
