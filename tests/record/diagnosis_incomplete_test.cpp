@@ -39,6 +39,13 @@ TEST_CASE("ranks without records are named, and are not accused") {
                  "it.");
 }
 
+TEST_CASE("both ends of a send_recv may be one rank without a record") {
+  Job job{1, 2};
+  job.call({0}, Job::tp, message(Operation::send_recv, 1, 0, 8, 1), issued);
+  job.records.pop_back();
+  CHECK(job.diagnose().ranks[0].waits_for == RankSet::parse("1"));
+}
+
 TEST_CASE("ranks that wait for a rank that waits for one without a record") {
   Job job{2, 2};
   job.call({1}, Job::dp, barrier, issued);  // with 3, which has no record
