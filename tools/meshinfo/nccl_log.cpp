@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nccl_log.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include <fmt/format.h>
+#include <system_error>
 
 namespace meshinfo {
 
@@ -16,9 +13,12 @@ NcclLog::NcclLog(bool is_wanted) {
   for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"})
     is_wanted = is_wanted && std::getenv(name) == nullptr;
   std::error_code failure;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(failure);
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
   if (!is_wanted || failure) return;
-  path_ = (folder / fmt::format("meshinfo-nccl-{}-{}.log", ::getuid(), ::getpid())).string();
+  // A folder of its own, so that NCCL does not follow a link that another user has put there.
+  std::string folder = (parent / "meshinfo-nccl-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return;
+  path_ = folder + "/log";
   setenv("NCCL_DEBUG", "INFO", 1);
   setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,NET,P2P,SHM,NVLS", 1);
   setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
@@ -26,7 +26,8 @@ NcclLog::NcclLog(bool is_wanted) {
 
 NcclLog::~NcclLog() {
   std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove(path_, ignored);
+  if (!path_.empty())
+    std::filesystem::remove_all(std::filesystem::path{path_}.parent_path(), ignored);
 }
 
 std::string NcclLog::text() const {

@@ -9,7 +9,7 @@
 namespace meshinfo {
 
 // Makes NCCL write its log to a temporary file, unless the user has asked for a log. The variables
-// of NCCL are set from the constructor on; the file is removed by the destructor.
+// of NCCL are set from the constructor on; the destructor removes the file and its folder.
 class NcclLog {
  public:
   explicit NcclLog(bool is_wanted);

@@ -195,8 +195,9 @@ class RANKMESH_API ExpertDispatcher {
   }
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch() and
-  /// combine() then allocate nothing, so they can be captured into a CUDA graph. Local; waits for
-  /// no work on the device.
+  /// combine() then allocate nothing, so they can be captured into a CUDA graph. The graph uses the
+  /// scratch memory and the route: the route must outlive the graph, and no later call may need
+  /// more scratch memory. Local; waits for no work on the device.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:

@@ -59,6 +59,7 @@ class ScratchMemory {
     }
     return on_host_.get();
   }
+
   std::unique_ptr<std::byte[]> on_host_;
   std::size_t host_size_ = 0;
   DeviceMemory on_device_;
