@@ -38,9 +38,14 @@ Outcome read_config(const ncclConfig_t* given, Config& config) {
     return failed(ncclInvalidArgument, "ncclConfig_t: blocking is %d", whole.blocking);
   if (!undefined_or(whole.cgaClusterSize, 0, 8))
     return failed(ncclInvalidArgument, "ncclConfig_t: cgaClusterSize is %d", whole.cgaClusterSize);
+  // NCCL compares the two limits before it fills in the defaults, so a lower limit alone is
+  // compared with the undefined upper one, which is INT_MIN (init.cc, parseCommConfig; 2.18.3
+  // to 2.30.7).
+  const bool either_is_undefined =
+      whole.minCTAs == NCCL_CONFIG_UNDEF_INT || whole.maxCTAs == NCCL_CONFIG_UNDEF_INT;
+  const bool compares = !either_is_undefined || !broken("config_before_defaults");
   if (!undefined_or(whole.minCTAs, 1, 1024) || !undefined_or(whole.maxCTAs, 1, 1024) ||
-      (whole.minCTAs != NCCL_CONFIG_UNDEF_INT && whole.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
-       whole.minCTAs > whole.maxCTAs))
+      (compares && whole.minCTAs > whole.maxCTAs))
     return failed(ncclInvalidArgument, "ncclConfig_t: minCTAs is %d, maxCTAs is %d", whole.minCTAs,
                   whole.maxCTAs);
   if (!undefined_or(whole.splitShare, 0, 1))

@@ -45,6 +45,7 @@ NCCL = {
     "side_by_side": "several inits of one group*",
     "config_size": "a config is read by its own size*",
     "config_magic": "a config is read by its own size*",
+    "config_before_defaults": "a lower limit of thread blocks*",
     "name_kept": "commName is read late*",
     "reduction_ops": "reductions on every type*",
     "returns_before_completion": "a collective returns before*",
