@@ -13,6 +13,8 @@ import sys
 
 CUDA = {  # behaviour: pattern of the test case that must fail
     "no_driver": "without a driver the count*",
+    "old_driver": "a driver of an older major release*",
+    "driver_error": "a driver's error is*",
     "visible_devices": "visible devices*",
     "given_uuids": "the UUIDs can be given*",
     "last_error": "the last error stays*",
@@ -26,6 +28,8 @@ CUDA = {  # behaviour: pattern of the test case that must fail
     "wait_event": "two streams do not wait*",
     "event_query": "events tell when*",
     "default_stream_order": "the default stream and blocking streams*",
+    "per_thread_stream": "cudaStreamPerThread is*",
+    "implicit_capture": "the default stream cannot be used*",
     "free_waits": "free waits for queued work*",
     "capture_records": "a capture records*",
     "capture_join": "a capture spreads*",
