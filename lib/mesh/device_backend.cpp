@@ -14,6 +14,7 @@
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -42,6 +43,12 @@ struct LocalDevices {
   }
 };
 
+// The mode decides which communicators the ranks create.
+std::string mode_in_words() {
+  const std::optional<bool> forced = nccl::forced_blocking();
+  return !forced ? "not set" : *forced ? "1" : "0";
+}
+
 // Adds the facts that must be the same on all ranks: whether there are devices, and the libraries.
 void agree_on_devices(const MeshOptions& options, const Participants& all,
                       const LocalDevices& local) {
@@ -51,6 +58,7 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   agreement.add("devices", hash_bytes(kind),
                 local.why_not.empty() ? kind : "none: " + local.why_not);
   agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
+  agreement.add("NCCL_COMM_BLOCKING", mode_in_words());
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
   if (options.devices == DeviceUse::required && local.library == nullptr)
     agreement.fail("devices are required: " + local.why_not);
@@ -101,6 +109,15 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
                 "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
                 "reach the device in one order on all ranks. Set to 1 before NCCL is loaded "
                 "(mpi::NcclLaunchOrder::implicit does it), it makes that the order of the calls.");
+  if (nccl::forced_blocking() == false && library.version() >= 22300)
+    control.log(
+        LogLevel::warning,
+        "NCCL_COMM_BLOCKING is 0, in the environment or in nccl.conf: NCCL starts a thread for "
+        "every call on device memory");
+  if (nccl::forced_blocking() == true)
+    control.log(LogLevel::warning,
+                "NCCL_COMM_BLOCKING is 1, in the environment or in nccl.conf: the creation of NCCL "
+                "communicators waits for all ranks without a deadline");
   if (is_set("CUDA_LAUNCH_BLOCKING"))
     control.log(LogLevel::warning,
                 "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait "

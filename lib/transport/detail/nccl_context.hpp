@@ -8,6 +8,7 @@
 #include "rankmesh/device/captured_graphs.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 
 namespace rankmesh {
@@ -18,7 +19,8 @@ struct NcclContext {
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim)
       : library{nccl_library},
         claim{std::move(device_claim)},
-        batch{std::make_shared<nccl::Batch>(library, claim)} {}
+        watch{library, claim.device()},
+        batch{std::make_shared<nccl::Batch>(library, claim, watch)} {}
 
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
@@ -28,6 +30,7 @@ struct NcclContext {
 
   const nccl::Library& library;
   device::Claim claim;
+  nccl::CallWatch watch;  ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 };
