@@ -177,6 +177,27 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("rows at addresses that are not aligned for wide loads") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const auto self = static_cast<std::int32_t>(ep.rank_in_group().value());
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {self}, 1);
+  const DeviceBuffer<float> token{
+      std::span<const float>{std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8}}},
+      weight{std::span<const float>{std::vector<float>{2}}}, rows{9}, out{9};
+  const auto but_first = [](const DeviceBuffer<float>& buffer) {
+    return buffer.span().subspan(1, 8);
+  };
+  dispatcher.dispatch(route, but_first(token), but_first(rows), stream);
+  dispatcher.combine(route, but_first(rows), weight.span(), but_first(out), stream);
+  const std::vector<float> result = out.download(stream);
+  CHECK(std::vector<float>(result.begin() + 1, result.end()) ==
+        std::vector<float>{2, 4, 6, 8, 10, 12, 14, 16});
+  mesh.close();
+}
+
 TEST_CASE(
     "a route of ids in host memory works on host memory only; one of device memory works on both") {
   Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
