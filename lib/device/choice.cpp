@@ -107,4 +107,19 @@ std::string shared_device(std::span<const std::int32_t> nodes,
   return {};
 }
 
+std::string shared_gpu(std::span<const std::int32_t> nodes, std::span<const Identity> identities) {
+  std::map<std::pair<std::int32_t, std::string>, std::size_t> owner;
+  for (std::size_t r = 0; r < nodes.size(); ++r) {
+    const auto [first, is_new] = owner.try_emplace({nodes[r], identities[r].bus_id}, r);
+    const Identity& other = identities[first->second];
+    if (is_new || std::ranges::equal(other.uuid, identities[r].uuid)) continue;
+    return fmt::format(
+        "ranks {} and {} use two MIG instances of one GPU ({} of node {}), which NCCL before 2.30 "
+        "takes for one device: use NCCL 2.30 or later with NCCL_MULTI_RANK_GPU_ENABLE=1, or give "
+        "each rank a GPU of its own",
+        first->second, r, other.bus_id, nodes[r]);
+  }
+  return {};
+}
+
 }  // namespace rankmesh::device

@@ -69,9 +69,12 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   all.verify("the choice of devices", agreement);
 }
 
+// The first version of NCCL that can use several MIG instances of one GPU in a communicator.
+constexpr int first_with_instances = 23003;
+
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 device::Claim choose_device(const MeshOptions& options, const Placement& placement,
-                            ControlPlane& control, int visible_devices) {
+                            ControlPlane& control, int visible_devices, int nccl_version) {
   const Participants all = control.all();
   std::string failure;
   device::Claim claim;
@@ -94,7 +97,10 @@ device::Claim choose_device(const MeshOptions& options, const Placement& placeme
   if (options.share_devices) return claim;
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < placement.world_size(); ++r) nodes.push_back(placement.node(r));
-  all.verify("the NCCL bootstrap", device::shared_device(nodes, identities));
+  std::string shared = device::shared_device(nodes, identities);
+  if (shared.empty() && nccl_version < first_with_instances)
+    shared = device::shared_gpu(nodes, identities);
+  all.verify("the NCCL bootstrap", shared);
   return claim;
 }
 
@@ -136,7 +142,8 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
                                                 control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
-  device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);
+  device::Claim claim =
+      choose_device(options, placement, *control, local.cuda.devices, local.library->version());
   device::load_kernels();  // before NCCL's first operation
   return {std::make_unique<NcclBackend>(*local.library, std::move(claim), std::move(control)), ""};
 }

@@ -89,4 +89,12 @@ RANKMESH_API Identity identity_of(int device);
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,
                                        std::span<const Identity> identities);
 
+/// Looks for two ranks that use different MIG instances of the same GPU. If two ranks do, returns
+/// an error text that names the first two ranks found. NCCL before 2.30 compares the bus ids of the
+/// devices, and refuses a communicator with both ranks (initTransportsRank in src/init.cc).
+/// @param nodes       The node of each rank.
+/// @param identities  The device of each rank.
+RANKMESH_API std::string shared_gpu(std::span<const std::int32_t> nodes,
+                                    std::span<const Identity> identities);
+
 }  // namespace rankmesh::device
