@@ -118,6 +118,15 @@ void write_file(int folder, const OpenRecord& record, const format::Header& head
     ::unlinkat(folder, temporary, 0);
 }
 
+// A file that exceeds the limit on sizes (ulimit -f) is left out, but the system has sent a signal
+// that ends the process as soon as it is not blocked any more. Ignoring it drops it.
+void drop_signal_of_size() {
+  struct sigaction ignored {};
+  struct sigaction before {};
+  ignored.sa_handler = SIG_IGN;
+  if (::sigaction(SIGXFSZ, &ignored, &before) == 0) ::sigaction(SIGXFSZ, &before, nullptr);
+}
+
 }  // namespace
 
 // All signals are blocked during this function, so the thread that writes goes on.
@@ -132,6 +141,7 @@ static void rankmesh_write_records(int signal) {
     if (folder != no_folder && header != nullptr && header->process_id == self)
       write_file(folder, record, *header);
   }
+  drop_signal_of_size();
   writer.store(0);
   errno = code;
 }
