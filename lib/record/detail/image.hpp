@@ -82,7 +82,7 @@ class Clock {
   std::int64_t nanoseconds_ = 0;
   std::int64_t opened_ = 0;
   std::int64_t offset_ = 0;
-  double nanoseconds_per_count_ = 0;  // 0 if it is not known
+  double nanoseconds_per_count_ = 0;                              // 0 if it is not known
   double most_counts_ = std::numeric_limits<double>::infinity();  // for which it is exact enough
 };
 
