@@ -50,7 +50,7 @@ TEST_CASE("ranks that wait for each other in two meshes") {
   const auto found = diagnoses_of(first, other);
   CHECK_CONTAINS(lines(found[0]),
                  "error circle [0-1] These ranks wait for each other, so none of them can go on: "
-                 "rank 0 (dp=0,tp=0) waits for rank 1 in dp.barrier(), call 1 of another mesh; "
+                 "rank 0 (dp=0,tp=0) waits for rank 1 in dp.barrier(), call 1 (in another mesh); "
                  "rank 1 (dp=1,tp=0) waits for rank 0 in dp.barrier, call 1.");
 }
 
@@ -60,8 +60,23 @@ TEST_CASE("a rank in a call of another mesh is not outside rankmesh") {
   other.add(3, Job::dp, barrier, issued);
   const auto found = diagnoses_of(first, other);
   CHECK(found[0].ranks[3].activity == Activity::wait);
-  CHECK(found[0].ranks[3].text == "in dp.barrier(), call 1 of the mesh dp=4,tp=1");
+  CHECK(found[0].ranks[3].text == "in dp.barrier(), call 1 (in the mesh dp=4,tp=1)");
   CHECK(found[0].ranks[3].waits_for == RankSet::parse("0-2"));
+}
+
+TEST_CASE("a wait that is published in all meshes is explained by the mesh that it belongs to") {
+  Job first{2, 1}, other = second_mesh(2, 1);
+  first.call({1}, Job::dp, barrier, issued);
+  other[0].wait = {.text = "close of the mesh",
+                   .since = 90 * rankmesh_test::second,
+                   .point = 5,
+                   .ranks = RankSet::parse("0-1")};
+  first[0].wait = {.text = "close of the mesh (in another mesh)",
+                   .since = 90 * rankmesh_test::second};
+  const auto found = diagnoses_of(first, other);
+  CHECK(found[0].ranks[0].text == "in close of the mesh (in another mesh)");
+  CHECK(found[0].ranks[0].waits_for == RankSet::parse("1"));
+  CHECK(found[0].has_error());
 }
 
 TEST_CASE("ranks of another mesh that are not in this one are not named") {
@@ -69,7 +84,7 @@ TEST_CASE("ranks of another mesh that are not in this one are not named") {
   first.call({1}, Job::dp, barrier, issued);
   other.add(0, Job::dp, barrier, issued);
   const auto found = diagnoses_of(first, other);
-  CHECK(found[0].ranks[0].text == "in dp.barrier(), call 1 of the mesh dp=4,tp=1");
+  CHECK(found[0].ranks[0].text == "in dp.barrier(), call 1 (in the mesh dp=4,tp=1)");
   CHECK(found[0].ranks[0].waits_for.empty());
 }
 
