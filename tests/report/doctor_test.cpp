@@ -279,6 +279,21 @@ TEST_CASE("groups of the fastest dimension that span nodes") {
   CHECK(ids_of(job, &wide) == "");
 }
 
+TEST_CASE("a finding about a limit names the lowest value of the ranks that it is about") {
+  Facts job = healthy_job();
+  for (auto& facts : job) {
+    facts.limits.locked_memory = 65536;
+    facts.limits.address_space = std::int64_t{8} << 30;
+  }
+  job[0].limits.locked_memory = 4096;
+  job[0].rdma_devices.clear();
+  job[2].limits.address_space = std::int64_t{4} << 30;
+  std::string text;
+  for (const auto& finding : findings_of(job)) text += finding.what + "\n";
+  CHECK_CONTAINS(text, "only 64 KiB of memory can be locked");
+  CHECK_CONTAINS(text, "the address space is limited to 4 GiB");
+}
+
 TEST_CASE("each rule has a mistake here") {
   for (const auto& rule : rankmesh::report::doctor_rules()) {
     CAPTURE(rule.id);
