@@ -109,8 +109,10 @@ bool write_record(int file, const format::Header& header) {
 
 void write_file(int folder, const OpenRecord& record, const format::Header& header) {
   const char* const temporary = record.name_while_written.data();
-  const int file =
-      ::openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  // A file with this name is a leftover, or a link that another program has put there.
+  ::unlinkat(folder, temporary, 0);
+  const int file = ::openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                            S_IRUSR | S_IWUSR);
   if (file < 0) return;
   const bool is_complete = write_record(file, header);
   ::close(file);

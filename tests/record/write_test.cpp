@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "rankmesh/base/error.hpp"
@@ -43,6 +44,21 @@ std::size_t files_in(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+TEST_CASE("a signal overwrites no file that a link leads to") {
+  const TemporaryFolder folder, elsewhere;
+  const auto victim = elsewhere.path() / "victim";
+  std::ofstream{victim} << "precious";
+  const std::string name = "0000000000001234-rank1.rankmesh";
+  std::filesystem::create_symlink(victim, folder.path() / (name + ".part"));
+  std::filesystem::create_symlink(victim, folder.path() / name);
+  record::write_on_signal(SIGUSR1, folder.path());
+  const RecordedRank rank;
+  CHECK(std::raise(SIGUSR1) == 0);
+  CHECK(std::filesystem::file_size(victim) == 8);
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(record::read_all(record::sources_in(folder.path())).records.size() == 1);
+}
 
 TEST_CASE("a limit on the size of files ends no process") {
   const TemporaryFolder folder;
