@@ -294,6 +294,27 @@ TEST_CASE("a finding about a limit names the lowest value of the ranks that it i
   CHECK_CONTAINS(text, "the address space is limited to 4 GiB");
 }
 
+TEST_CASE("long values are shown where they differ, and without control characters") {
+  Facts job = healthy_job();
+  std::string common;
+  for (int i = 0; i < 60; ++i) common += "/opt/\xc3\xbc" + std::to_string(i) + ":";
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = common + "/one";
+  job[1].variables["LD_LIBRARY_PATH"] = common + "/other";
+  job[2].variables["LD_LIBRARY_PATH"] = "a\nb\x1b[31m";
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK_CONTAINS(found[0].what, "rank 1: ...");
+  CHECK_CONTAINS(found[0].what, "59:/other; ");
+  CHECK_CONTAINS(found[0].what, "59:/one");
+  CHECK_CONTAINS(found[0].what, "rank 2: a?b?[31m");
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = "x";
+  std::string umlauts = "y";
+  for (int i = 0; i < 200; ++i) umlauts += "\xc3\xbc";
+  job[1].variables["LD_LIBRARY_PATH"] = umlauts;
+  CHECK_CONTAINS(findings_of(job).at(0).what, "rank 1: y\xc3\xbc");
+  CHECK_CONTAINS(findings_of(job).at(0).what, "\xc3\xbc...; ranks 0,2-7: x");
+}
+
 TEST_CASE("each rule has a mistake here") {
   for (const auto& rule : rankmesh::report::doctor_rules()) {
     CAPTURE(rule.id);
