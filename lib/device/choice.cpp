@@ -62,6 +62,16 @@ void require_current(int device) {
         fmt::format("call cudaSetDevice({}) first", device)};
 }
 
+MakeCurrent::MakeCurrent(int device) {
+  check(cudaGetDevice(&before_), "cudaGetDevice");
+  is_changed_ = before_ != device;
+  if (is_changed_) check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+MakeCurrent::~MakeCurrent() {
+  if (is_changed_) (void)cudaSetDevice(before_);
+}
+
 Claim choose(std::optional<int> wanted, int local_rank, int visible) {
   if (wanted && (*wanted < 0 || *wanted >= visible))
     throw UsageError{fmt::format("device {} was requested, but {} are visible", *wanted, visible),

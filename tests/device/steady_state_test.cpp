@@ -73,6 +73,8 @@ TEST_CASE("a call is one call of NCCL, without a poll and without a thread") {
   options.check = false;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   auto& tp = mesh["tp"];
+  const nccl::Library& library = nccl::Library::load();
+  ncclComm_t comm = tp.native_nccl();
   const Stream stream = Stream::create();
   const auto n = static_cast<std::size_t>(size());
   const device::DeviceBuffer<float> one{1};
@@ -86,12 +88,24 @@ TEST_CASE("a call is one call of NCCL, without a poll and without a thread") {
        [&] { tp.reduce_scatter(all.span(), one.span(), ReduceOp::sum, stream); }}};
   for (const auto& [name, call] : calls) {
     CAPTURE(name);
-    call();
+    for (int i = 0; i < many; ++i) call();  // creates the events of calls in flight
+    stream.wait(Deadline{Deadline::Duration{30}});
+    mesh.progress();
     const Cost cost;
     for (int i = 0; i < many; ++i) call();
     CHECK(cost.entries() == many);
     CHECK(cost.polls() == 0);
     CHECK(cost.helpers() == 0);
+    if (count_of_cuda_calls != nullptr) {
+      const long long own = cost.cuda();
+      const Cost raw;  // the double of NCCL calls CUDA too
+      for (int i = 0; i < many; ++i)
+        REQUIRE(library.AllReduce(one.data(), one.data(), 1, ncclFloat32, ncclSum, comm,
+                                  stream.native()) == ncclSuccess);
+      // Whether the stream is captured, and an event for the record; every eighth call looks.
+      CHECK(own - raw.cuda() >= 2 * many);
+      CHECK(own - raw.cuda() <= 2 * many + many / 2);
+    }
     stream.wait(Deadline{Deadline::Duration{30}});
   }
   mesh.close();

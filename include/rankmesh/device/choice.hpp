@@ -58,6 +58,20 @@ RANKMESH_API std::optional<int> claimed();
 /// the current device.
 RANKMESH_API void require_current(int device);
 
+/// Makes a device current in the calling thread, until the object is destroyed.
+class RANKMESH_API MakeCurrent {
+ public:
+  /// @throws CudaError if CUDA reports an error.
+  explicit MakeCurrent(int device);
+  ~MakeCurrent();
+  MakeCurrent(const MakeCurrent&) = delete;
+  MakeCurrent& operator=(const MakeCurrent&) = delete;
+
+ private:
+  int before_ = 0;
+  bool is_changed_ = false;
+};
+
 /// Identifies a physical device or a MIG instance. Each MIG instance has its own UUID.
 struct Identity {
   unsigned char uuid[16] = {};
