@@ -64,6 +64,10 @@ const Text* find(cudaError_t error) {
 
 }  // namespace
 
+cudaError_t not_ready() {
+  return number("FAKE_CUDA_KEEP_NOT_READY", 0) != 0 ? record(cudaErrorNotReady) : cudaErrorNotReady;
+}
+
 cudaError_t record(cudaError_t error) {
   if (error != cudaSuccess && !broken("last_error")) last_error = error;
   return error;

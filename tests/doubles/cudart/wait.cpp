@@ -27,7 +27,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
   if (spoils_capture(*stream)) return record(cudaErrorStreamCaptureUnsupported);
-  return stream->idle() ? cudaSuccess : record(cudaErrorNotReady);
+  return stream->idle() ? cudaSuccess : not_ready();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
