@@ -26,6 +26,17 @@ std::string break_communicator(rankmesh::GroupCoordinator& group) {
   return said + fmt::format(", the communicator's state is {}", static_cast<int>(state));
 }
 
+// Closes the mesh, or aborts it if that throws. Returns how it ended.
+std::string end(Mesh& mesh) {
+  try {
+    mesh.close();
+    return "close() returned";
+  } catch (const rankmesh::Error& error) {
+    mesh.abort();
+    return std::string{"close() threw: "} + error.what();
+  }
+}
+
 int holds_error(const Arguments&) {
   choose_device();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options()};
@@ -33,13 +44,7 @@ int holds_error(const Arguments&) {
   say("a broadcast from a rank that does not exist: {}", break_communicator(mesh["tp"]));
   meet();
   const double begin = now();
-  std::string ended = "close() returned";
-  try {
-    mesh.close();
-  } catch (const rankmesh::Error& error) {
-    ended = std::string{"close() threw: "} + error.what();
-    mesh.abort();
-  }
+  const std::string ended = end(mesh);
   const double seconds = now() - begin;
   say("{} after {:.2f} s", ended, seconds);
   meet();
@@ -79,6 +84,7 @@ int shared_fate(const Arguments&) {
   const double seconds = now() - begin;
   say("its sibling {}, after {:.2f} s", fate, seconds);
   mesh.abort();
+  (void)end(mesh);
   meet();
   Mesh next{MPI_COMM_WORLD, "tp=auto", options()};
   check_sum(next["tp"], {});
