@@ -104,13 +104,13 @@ class ElfFile:
         struct.pack_into("<I", self.data, version.offset + 8, name)
 
     def search_in(self, folder):
-        """Replaces the folders that the build has written into the file; where the room is too small, removes them."""
+        """Replaces the folders that the build has written into the file; where these were shorter, removes them."""
         for tag in (RPATH, RUNPATH):
             for index in self.dynamic.get(tag, []):
                 at = self._offset(self.dynamic[STRTAB][0]) + index
-                room = self.data.index(0, at) - at
-                text = folder.encode() if len(folder) <= room else b""
-                self.data[at : at + room] = text + bytes(room - len(text))
+                length = self.data.index(0, at) - at
+                text = folder.encode() if len(folder) <= length else b""
+                self.data[at : at + length] = text + bytes(length - len(text))
 
     def save(self):
         with open(self.path, "r+b") as file:

@@ -21,6 +21,16 @@ std::map<std::string, Program>& programs() {
 
 bool in_job = false;
 
+// Runs a row that needs no MPI, and reports exceptions.
+int run_alone(const std::string& name, const Program& program, const Arguments& arguments) {
+  try {
+    return program(arguments);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_rows: %s: %s\n", name.c_str(), error.what());
+    return 1;
+  }
+}
+
 int run(const std::string& name, int argc, char** argv) {
   const auto found = programs().find(name);
   if (found == programs().end()) {
@@ -28,7 +38,8 @@ int run(const std::string& name, int argc, char** argv) {
     return 2;
   }
   const Arguments arguments(argv + std::min(argc, 2), argv + argc);
-  if (name == "count" || name == "probe") return found->second(arguments);  // no MPI needed
+  if (name == "count" || name == "probe" || name == "kernels")
+    return run_alone(name, found->second, arguments);
   return rankmesh::run(argc, argv, [&] {
     in_job = true;
     return found->second(arguments);
