@@ -12,9 +12,7 @@
 #include "detail/lowered_call.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "transport/detail/call_descriptor.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
 
@@ -28,30 +26,6 @@ constexpr int polls = 200;
 // members, so no rule applies to them; a duplicate `dp[key]` follows the rules of its family.
 std::string name_in_routes(const std::string& name, const GroupDescription& group) {
   return group.families.empty() ? "" : name.substr(0, name.find('['));
-}
-
-// Returns the wait point of a message. Both ends compute the same key, so the wait monitor
-// recognises a peer that waits for the other half of the message.
-WaitPoint message_point(const std::string& name, const GroupDescription& group,
-                        const std::string& identity, const Call& call, RankInGroup self) {
-  const auto rank = [&](RankInGroup member) {
-    return static_cast<int>(group.ranks.at(member.value()).value());
-  };
-  if (call.operation == Operation::send_recv) {
-    std::vector<int> peers{rank(call.destination)};
-    if (call.source != call.destination) peers.push_back(rank(call.source));
-    return WaitPoint::of(std::move(peers),
-                         fmt::format("{}.send_recv to rank {} from rank {}", name,
-                                     rank(call.destination), rank(call.source)),
-                         fmt::format("{}|exchange|{}", identity, call.tag));
-  }
-  const bool sends = call.operation == Operation::send;
-  const RankInGroup from = sends ? self : call.source;
-  const RankInGroup to = sends ? call.destination : self;
-  return WaitPoint::of({rank(from), rank(to)},
-                       fmt::format("{}.{} {} rank {} (tag {})", name, to_string(call.operation),
-                                   sends ? "to" : "from", rank(sends ? to : from), call.tag),
-                       fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), call.tag));
 }
 
 // Returns the name of the function that the program calls.
@@ -102,39 +76,6 @@ void CallDispatcher::require_open(const char* hint) const {
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
 }
 
-DeviceTransport& CallDispatcher::device(std::string_view operation) const {
-  if (DeviceTransport* device = connection_->device()) return *device;
-  const std::string& why = runtime_->facts.why_no_device;
-  if (!why.empty())
-    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
-                                    name_, operation, why),
-                        "use host memory, or a machine with CUDA and NCCL"};
-  if (connection_->group.families.empty())
-    throw NoDeviceError{
-        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
-                    name_, operation),
-        "give adopt() the ncclComm_t too, or use host memory"};
-  throw NoDeviceError{
-      fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, operation),
-      fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
-}
-
-// Runs an action, and marks the group as broken if it fails: NCCL cannot use a communicator again
-// after an error.
-template <class Action>
-void CallDispatcher::breaking_on_failure(Action&& action) {
-  try {
-    action();
-  } catch (const UsageError&) {
-    throw;  // thrown before NCCL was called
-  } catch (const UnsupportedError&) {
-    throw;
-  } catch (const Error& error) {
-    connection_->mark_broken(error);
-    throw;
-  }
-}
-
 // Waits, and marks the group as broken if the wait fails: the other members may wait for ever.
 template <class Wait>
 void CallDispatcher::breaking_group(Wait&& wait) {
@@ -149,13 +90,6 @@ void CallDispatcher::breaking_group(Wait&& wait) {
     connection_->mark_broken(Error{"an operation ended by an exception"});
     throw;
   }
-}
-
-void CallDispatcher::wait_for_stream(StreamRef stream) {
-  const CallLock lock{*runtime_};
-  require_open("wait for the stream before close()");
-  DeviceTransport& transport = device("wait");
-  breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
 }
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
@@ -311,6 +245,10 @@ void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::fun
                           const std::function<std::vector<std::int64_t>()>& awaited) {
   WaitPoint point = point_of(call, number);
   if (awaited) point.needed = connection_->needed(awaited, 0);
+  await(std::move(point), done);
+}
+
+void CallDispatcher::await(WaitPoint point, const std::function<bool()>& done) {
   breaking_group([&] { poll(std::move(point), done); });
 }
 
@@ -324,60 +262,6 @@ void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
         return false;
       },
       point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
-}
-
-void CallDispatcher::run_on_device(const Call& call) {
-  DeviceTransport& device = *connection_->device();
-  if (!runtime_->batch.is_open()) {
-    compare_on_device(call);
-    RecordedCall recorded = record_on_device(call, 0);
-    breaking_on_failure([&] { device.run(call, *this); });
-    return follow(std::move(recorded), call.stream);
-  }
-  if (call.rows != 1 && size_ > 1)
-    throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
-                                 name_, to_string(call.operation)),
-                     "issue it outside the NcclGroup: it consists of a collective and a copy"};
-  device.validate(call);
-  runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
-}
-
-CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
-  CallComparison* comparison = connection_->host().comparison;
-  if (comparison == nullptr) return {};
-  WaitPoint point = wait_point(call);
-  return {std::move(point), comparison->start_comparison(call)};
-}
-
-void CallDispatcher::compare_on_device(const Call& call) {
-  if (connection_->host().comparison == nullptr) return;
-  if (call.rows == 1) connection_->device()->validate(call);  // before the others are waited for
-  finish(start_comparison(call));
-}
-
-void CallDispatcher::finish(const Comparison& comparison) {
-  if (comparison.pending == nullptr) return;
-  breaking_group([&] { poll(comparison.point, [&] { return comparison.pending->test(); }); });
-}
-
-RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
-  const Call& call = deferred.call();
-  const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
-  const CallRanges::Range range{runtime_->ranges(), name_, call.operation};
-  if (operation == nullptr) {
-    RecordedCall recorded = record_on_device(call, 0);
-    breaking_on_failure([&] { connection_->device()->run(call, *this); });
-    return recorded;
-  }
-  operation->is_deferred = false;
-  start_on_host(call, *operation);
-  runtime_->in_flight.add(operation);
-  return {};
-}
-
-void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
-  if (connection_->recordings.device.record == nullptr) return;
-  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
@@ -421,62 +305,12 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
     return Work{std::move(operation), runtime_};
   }
   if (on_device) {
-    compare_on_device(call);
-    breaking_on_failure([&] { operation->pending = connection_->device()->start(call); });
+    start_on_device(call, *operation);
   } else {
     start_on_host(call, *operation);
   }
   runtime_->in_flight.add(operation);
   return Work{std::move(operation), runtime_};
-}
-
-WaitPoint CallDispatcher::point_of_message(const Call& call) const {
-  const GroupDescription& group = connection_->group;
-  return message_point(name_, group, group.identity + "|" + group.ranks.to_string(), call, self_);
-}
-
-std::string CallDispatcher::activity_of(const Call& call) const {
-  return is_point_to_point(call.operation)
-             ? point_of_message(call).activity
-             : collective_point(call, connection_->last_call()).activity;
-}
-
-WaitPoint CallDispatcher::wait_point(const Call& call) {
-  return point_of(call, is_point_to_point(call.operation) ? 0 : connection_->next_call());
-}
-
-WaitPoint CallDispatcher::point_of(const Call& call, std::uint64_t number) const {
-  return is_point_to_point(call.operation) ? point_of_message(call)
-                                           : collective_point(call, number);
-}
-
-RecordedCall CallDispatcher::record(const Call& call, std::uint64_t number,
-                                    const Transport& transport, std::uint64_t bits) const {
-  return {connection_->recordings.host, describe_completely(call), number,
-          transport.carrier(),          record::State::issued,     bits};
-}
-
-RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {
-  const bool is_message = is_point_to_point(call.operation);
-  return {connection_->recordings.device,
-          describe_completely(call),
-          is_message ? 0 : connection_->next_device_call(),
-          record::Carrier::nccl,
-          record::State::inside,
-          bits};
-}
-
-// All members that wait in this operation compute the same key.
-WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t number) const {
-  const GroupDescription& group = connection_->group;
-  const CallDescriptor descriptor = describe(call, call.operation);
-  const std::string identity = group.identity + "|" + group.ranks.to_string();
-  WaitPoint point = WaitPoint::of(
-      group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
-      fmt::format("{}|{}", identity, number));
-  // The group is broken after a failure. An adopted one may be adopted again under its name.
-  if (connection_->owns_communicator()) point.scope = hash_bytes(identity).low;
-  return point;
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {

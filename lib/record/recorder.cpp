@@ -33,6 +33,7 @@ namespace format = record::format;
 
 // Longer lists of ranks are left out: the members' own records say who is in the group.
 constexpr std::size_t longest_ranks = 8192;
+constexpr std::size_t longest_ranks_of_wait = 700;
 constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
 
 // Whether the frequency of the processor's counter is constant.
@@ -184,8 +185,11 @@ void Recorder::mark(std::string_view text) {
   end_entry(entry);
 }
 
-void Recorder::publish_wait(const std::string& activity) {
-  header_->wait.write(0, monotonic_nanoseconds(), activity);
+void Recorder::publish_wait(const std::string& activity, std::uint64_t point,
+                            const RankSet& ranks) {
+  std::string members = ranks.to_string();
+  if (members.size() > longest_ranks_of_wait) members.clear();
+  header_->wait.write(point, monotonic_nanoseconds(), members + "\n" + activity);
   stamp();
 }
 

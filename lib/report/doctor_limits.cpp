@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 
 namespace rankmesh::report::detail {
@@ -122,9 +123,9 @@ Findings check_shared_memory(const Rule& rule, const Examination& job) {
     const std::string what =
         first.shared_memory_size < 0
             ? fmt::format("host {} has no /dev/shm", first.host)
-            : fmt::format("/dev/shm of host {} has {} free of {}, for {} rank{}", first.host,
+            : fmt::format("/dev/shm of host {} has {} free of {}, for {}", first.host,
                           size_text(first.shared_memory_free), size_text(first.shared_memory_size),
-                          ranks, ranks == 1 ? "" : "s");
+                          rankmesh::detail::count_text(ranks, "rank"));
     findings.push_back(
         finding(rule, std::move(list), what,
                 "MPI and NCCL keep the buffers between ranks of a node there; a process that "

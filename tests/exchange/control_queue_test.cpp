@@ -157,6 +157,27 @@ TEST_CASE("a wait for a rank that an exception has taken from the mesh ends with
   }
 }
 
+TEST_CASE("a queue does not read what was sent on its communicator before") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  ControlQueue queue{tp, 0};
+  const std::int64_t from_elsewhere = tp.size() - 1 - queue.local_readers();
+  // The first queue of a mesh has this tag.
+  const auto stray = message(9, 40);
+  if (queue.is_writer())
+    for (std::int64_t r = tp.size() - from_elsewhere; r < tp.size(); ++r)
+      MPI_Send(stray.data(), 40, MPI_BYTE, static_cast<int>(r), 20000, tp.native_mpi());
+  if (queue.is_writer())
+    queue.write(message(1, 30));
+  else
+    CHECK(queue.read() == message(1, 30));
+  Bytes none;
+  if (!queue.is_writer()) CHECK_FALSE(queue.try_read(none));
+  tp.barrier();
+  mesh.close();
+}
+
 TEST_CASE("a rank that reads is not silent for its peers") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};

@@ -12,8 +12,6 @@
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "support/checks.hpp"
 
-using rankmesh::report::Finding;
-using rankmesh::report::Severity;
 using rankmesh_test::Facts;
 using rankmesh_test::findings_of;
 using rankmesh_test::healthy_job;

@@ -68,6 +68,11 @@ struct Mark {
 struct Wait {
   std::string text;
   Time since = 0;
+  /// Ranks that wait at the same point have the same number. 0: the rank does not meet others; it
+  /// waits until `ranks` have done something, such as writing to a control queue.
+  std::uint64_t point = 0;
+  /// The ranks that meet at the point, or that are waited for. Empty if they are not known.
+  RankSet ranks{};
 };
 
 /// What the rank says about its part in the mesh.

@@ -84,6 +84,8 @@ class CallDispatcher final : private Waiter {
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
             const std::function<std::vector<std::int64_t>()>& awaited) override;
   void poll(WaitPoint point, const std::function<bool()>& done);
+  /// Polls, and marks the group as broken if the wait fails.
+  void await(WaitPoint point, const std::function<bool()>& done);
   void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) override;
   [[nodiscard]] std::string activity_of(const Call& call) const override;
 
@@ -99,6 +101,7 @@ class CallDispatcher final : private Waiter {
   void run_on_host(const Call& call);
   void run_lowered(const Call& call);
   void run_polled(const Call& call);
+  void start_on_device(const Call& call, AsyncOperation& operation);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);

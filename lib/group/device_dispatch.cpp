@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs calls on device memory, and issues the calls of a batch.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/call_dispatcher.hpp"
+#include "rankmesh/base/error.hpp"
+#include "transport/detail/call_descriptor.hpp"
+
+namespace rankmesh::detail {
+
+DeviceTransport& CallDispatcher::device(std::string_view operation) const {
+  if (DeviceTransport* device = connection_->device()) return *device;
+  const std::string& why = runtime_->facts.why_no_device;
+  if (!why.empty())
+    throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
+                                    name_, operation, why),
+                        "use host memory, or a machine with CUDA and NCCL"};
+  if (connection_->group.families.empty())
+    throw NoDeviceError{
+        fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
+                    name_, operation),
+        "give adopt() the ncclComm_t too, or use host memory"};
+  throw NoDeviceError{
+      fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, operation),
+      fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
+}
+
+// Runs an action, and marks the group as broken if it fails: NCCL cannot use a communicator again
+// after an error.
+template <class Action>
+void CallDispatcher::breaking_on_failure(Action&& action) {
+  try {
+    action();
+  } catch (const UsageError&) {
+    throw;  // thrown before NCCL was called
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const Error& error) {
+    connection_->mark_broken(error);
+    throw;
+  }
+}
+
+void CallDispatcher::wait_for_stream(StreamRef stream) {
+  const CallLock lock{*runtime_};
+  require_open("wait for the stream before close()");
+  DeviceTransport& transport = device("wait");
+  breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
+}
+
+void CallDispatcher::run_on_device(const Call& call) {
+  DeviceTransport& device = *connection_->device();
+  if (!runtime_->batch.is_open()) {
+    compare_on_device(call);
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { device.run(call, *this); });
+    return follow(std::move(recorded), call.stream);
+  }
+  if (call.rows != 1 && size_ > 1)
+    throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
+                                 name_, to_string(call.operation)),
+                     "issue it outside the NcclGroup: it consists of a collective and a copy"};
+  device.validate(call);
+  runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
+}
+
+void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
+  compare_on_device(call);
+  breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
+}
+
+CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
+  CallComparison* comparison = connection_->host().comparison;
+  if (comparison == nullptr) return {};
+  WaitPoint point = wait_point(call);
+  return {std::move(point), comparison->start_comparison(call)};
+}
+
+void CallDispatcher::compare_on_device(const Call& call) {
+  if (connection_->host().comparison == nullptr) return;
+  if (call.rows == 1) connection_->device()->validate(call);  // before the others are waited for
+  finish(start_comparison(call));
+}
+
+void CallDispatcher::finish(const Comparison& comparison) {
+  if (comparison.pending == nullptr) return;
+  await(comparison.point, [&] { return comparison.pending->test(); });
+}
+
+RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
+  const Call& call = deferred.call();
+  const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
+  const CallRanges::Range range{runtime_->ranges(), name_, call.operation};
+  if (operation == nullptr) {
+    RecordedCall recorded = record_on_device(call, 0);
+    breaking_on_failure([&] { connection_->device()->run(call, *this); });
+    return recorded;
+  }
+  operation->is_deferred = false;
+  start_on_host(call, *operation);
+  runtime_->in_flight.add(operation);
+  return {};
+}
+
+void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
+  if (connection_->recordings.device.record == nullptr) return;
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
+}
+
+RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {
+  const bool is_message = is_point_to_point(call.operation);
+  return {connection_->recordings.device,
+          describe_completely(call),
+          is_message ? 0 : connection_->next_device_call(),
+          record::Carrier::nccl,
+          record::State::inside,
+          bits};
+}
+
+}  // namespace rankmesh::detail
