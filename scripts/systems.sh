@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # Minimal systems of other distributions, for scripts/fresh-system and scripts/try-gpu-pack: made by debootstrap, cached as
 # tar files, and entered in namespaces of their own. A script that sources this file sets `self` to its own path, defines
-# stop(), and hands the arguments behind --enter to enter().
+# stop(), sets `suite` and `base`, and hands the arguments behind --enter to enter().
 #
 #   RANKMESH_FRESH_SYSTEM   folder for the cached systems, the systems in use and the logs (default: /var/tmp/rankmesh-fresh-system)
 #   RANKMESH_MIRROR         the package archive (default: what apt uses on this machine, if that is the same distribution,
 #                           or else the distribution's public archive)
+
+# shellcheck disable=SC2154 # self, suite and base belong to the script that sources this file
 
 cache=${RANKMESH_FRESH_SYSTEM:-/var/tmp/rankmesh-fresh-system}
 
@@ -81,7 +83,7 @@ enter() { # SYSTEM USER FOLDER CMD...
   local system=$1 user=$2 folder=$3 home
   shift 3
   mount --bind "$system" "$system"
-  cd "$system"
+  cd "$system" || exit
   mount -t proc proc proc
   mount --rbind /sys sys
   mount --rbind /dev dev
