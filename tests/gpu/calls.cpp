@@ -19,7 +19,8 @@ using rankmesh::device::check;
 using rankmesh::device::DeviceBuffer;
 using rankmesh::device::Stream;
 
-constexpr int calls_per_round = 20;
+// Fewer large calls at once, so that the row ends in time where ranks share a device.
+int calls_per_round(std::size_t elements) { return elements <= 16384 ? 20 : 4; }
 constexpr double seconds_per_size = 2;
 
 struct Way {
@@ -35,7 +36,7 @@ void capture(Way& way, float* values, std::size_t count, const Stream& stream) {
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
-  for (int i = 0; i < calls_per_round; ++i) way.all_reduce(values, count, stream.native());
+  for (int i = 0; i < calls_per_round(count); ++i) way.all_reduce(values, count, stream.native());
   check(cudaStreamEndCapture(stream.native(), &graph), "cudaStreamEndCapture");
   check(cudaGraphInstantiate(&way.exec, graph, 0), "cudaGraphInstantiate");
   check(cudaGraphDestroy(graph), "cudaGraphDestroy");
@@ -43,17 +44,18 @@ void capture(Way& way, float* values, std::size_t count, const Stream& stream) {
 
 void measure_once(Way& way, float* values, std::size_t count, const Stream& stream) {
   const rankmesh::Deadline deadline{rankmesh::Deadline::Duration{60}};
+  const int calls = calls_per_round(count);
   meet();
   const double begin = now();
-  for (int i = 0; i < calls_per_round; ++i) way.all_reduce(values, count, stream.native());
-  way.host.push_back((now() - begin) / calls_per_round);
+  for (int i = 0; i < calls; ++i) way.all_reduce(values, count, stream.native());
+  way.host.push_back((now() - begin) / calls);
   stream.wait(deadline);
-  way.eager.push_back((now() - begin) / calls_per_round);
+  way.eager.push_back((now() - begin) / calls);
   meet();
   const double launched = now();
   check(cudaGraphLaunch(way.exec, stream.native()), "cudaGraphLaunch");
   stream.wait(deadline);
-  way.graph.push_back((now() - launched) / calls_per_round);
+  way.graph.push_back((now() - launched) / calls);
 }
 
 // Returns the number of the thread that is created next, nearly: it tells how many were created.
@@ -82,13 +84,14 @@ void measure(std::vector<Way>& ways, std::size_t bytes, const Stream& stream) {
   }
   for (Way& way : ways) {
     const int threads = next_thread();
-    for (int i = 0; i < calls_per_round; ++i) way.all_reduce(zeros.data(), count, stream.native());
+    const int calls = calls_per_round(count);
+    for (int i = 0; i < calls; ++i) way.all_reduce(zeros.data(), count, stream.native());
     const int created = next_thread() - threads - 1;
     stream.wait(rankmesh::Deadline{rankmesh::Deadline::Duration{60}});
     check(cudaGraphExecDestroy(way.exec), "cudaGraphExecDestroy");
     say("{:>10} B  {:<24} {:8.1f} {:8.1f} {:8.1f}   {:5.1f}   {}", bytes, way.name,
         1e6 * median(way.host), 1e6 * median(way.eager), 1e6 * median(way.graph),
-        static_cast<double>(created) / calls_per_round, way.host.size());
+        static_cast<double>(created) / calls, way.host.size());
   }
 }
 
@@ -114,9 +117,8 @@ int calls(const Arguments&) {
   const Stream stream = Stream::create();
   say("microseconds per all_reduce over {} ranks, medians: host = until the call has returned,",
       size());
-  say("eager and graph = until the device has finished, {} calls at once; threads = created per "
-      "call on this machine",
-      calls_per_round);
+  say("eager and graph = until the device has finished, 20 calls at once, or 4 above 64 KiB;");
+  say("threads = created per call on this machine");
   say("{:>12}  {:<24} {:>8} {:>8} {:>8} {:>7}   rounds", "size", "way", "host", "eager", "graph",
       "threads");
   double extra = 0;

@@ -47,8 +47,8 @@ int probe(const Arguments&) {
   const std::vector<int> values{1, 2, 3};
   const rankmesh::device::DeviceBuffer<int> buffer{std::span<const int>{values}};
   require(buffer.download({}) == values, "a copy to the device and back changed the values");
-  summarise("CUDA driver {}, NCCL {}, {} devices", version(cuda.driver), nccl.version_text(),
-            cuda.devices);
+  summarise("CUDA driver {}, NCCL {}, {} device{}", version(cuda.driver), nccl.version_text(),
+            cuda.devices, cuda.devices == 1 ? "" : "s");
   return 0;
 }
 
