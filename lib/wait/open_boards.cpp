@@ -49,7 +49,7 @@ void OpenBoards::for_each(const std::function<void(NodeBoard&)>& action) {
 PublishedWait::PublishedWait(const NodeBoard* own, const WaitNotice& wait) {
   OpenBoards::instance().for_each([&](NodeBoard& board) {
     const std::uint64_t number = board.publish(
-        &board == own ? wait : WaitNotice{0, wait.activity + std::string{in_another_mesh}});
+        &board == own ? wait : WaitNotice{0, wait.activity + std::string{record::in_another_mesh}});
     if (number != 0) numbers_.emplace_back(&board, number);
   });
 }

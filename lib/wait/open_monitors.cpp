@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "detail/monitor_state.hpp"
-#include "detail/open_boards.hpp"
 #include "detail/wait_messages.hpp"
 #include "rankmesh/mpi/native.hpp"
+#include "rankmesh/record/record.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 // Returns the wait for the members of another mesh. Its key is that of no wait of theirs.
 WaitPoint seen_from_another_mesh(const WaitPoint& point) {
   std::string activity =
-      point.activity.substr(0, sizeof Note::activity - 1 - in_another_mesh.size());
-  return {.key = 0, .activity = activity.append(in_another_mesh)};
+      point.activity.substr(0, sizeof Note::activity - 1 - record::in_another_mesh.size());
+  return {.key = 0, .activity = activity.append(record::in_another_mesh)};
 }
 
 }  // namespace

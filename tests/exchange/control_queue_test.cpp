@@ -8,8 +8,10 @@
 #include <chrono>
 #include <filesystem>
 #include <random>
+#include <string>
 #include <thread>
 
+#include "rankmesh/exchange/objects.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -72,6 +74,21 @@ TEST_CASE("messages of all lengths come once and in order, to every reader, from
     if (!queue.is_writer()) CHECK(!queue.try_read(got));
   }
   CHECK(files_in_shm() == 0);
+  mesh.close();
+}
+
+TEST_CASE("objects in a queue: each message is one object, and another type is refused") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  ControlQueue queue{mesh["tp"], 0};
+  if (queue.is_writer()) {
+    exchange::write_object(queue, std::string{"step 7"});
+    exchange::write_object(queue, 7);
+  } else {
+    CHECK(exchange::read_object<std::string>(queue) == "step 7");
+    CHECK_THROWS_AS((void)exchange::read_object<std::string>(queue), DataError);
+  }
+  mesh["tp"].barrier();
   mesh.close();
 }
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,6 @@ namespace rankmesh::detail {
 
 class NodeBoard;
 struct WaitNotice;
-
-/// What follows the activity of a rank that waits in one mesh, where the ranks of another see it.
-inline constexpr std::string_view in_another_mesh = " (in another mesh)";
 
 /// Lists the boards of the meshes that this process has open: one watchdog serves all of them, and
 /// a rank that waits in one mesh says so on the boards of the others too.
