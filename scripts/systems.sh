@@ -5,7 +5,7 @@
 #
 #   RANKMESH_FRESH_SYSTEM   folder for the cached systems, the systems in use and the logs (default: /var/tmp/rankmesh-fresh-system)
 #   RANKMESH_MIRROR         the package archive (default: what apt uses on this machine, if that is the same distribution,
-#                           or else the distribution's public archive)
+#                           or else the one that debootstrap knows)
 
 # shellcheck disable=SC2154 # self, suite and base belong to the script that sources this file
 
@@ -22,13 +22,6 @@ own_mirror() { # DISTRIBUTION
     awk -v release="$VERSION_CODENAME" '$1 == release && $2 == "main" && !seen++ { print $3 }'
 }
 
-public_mirror() { # DISTRIBUTION
-  case $1 in
-    debian) echo http://deb.debian.org/debian ;;
-    ubuntu) echo http://archive.ubuntu.com/ubuntu ;;
-  esac
-}
-
 # Makes $base, a tar file of the minimal system $suite, unless it is there already.
 make_base() {
   mkdir -p "$cache"
@@ -40,8 +33,7 @@ make_base() {
     [[ -e $script ]] || script=/usr/share/debootstrap/scripts/jammy # an older debootstrap; the steps are the same
   fi
   mirror=${RANKMESH_MIRROR:-$(own_mirror "$distribution")}
-  mirror=${mirror:-$(public_mirror "$distribution")}
-  wget -q -t 2 -T 20 -O /dev/null "$mirror/dists/$suite/Release" ||
+  [[ -z $mirror ]] || wget -q -t 2 -T 20 -O /dev/null "$mirror/dists/$suite/Release" ||
     stop 77 "skipped: $mirror cannot be reached, or has no $suite"
   if [[ ! -e /usr/share/keyrings/$distribution-archive-keyring.gpg ]]; then
     echo "The archive keys of $distribution are not installed here: signatures of the first packages stay unchecked."
@@ -52,7 +44,11 @@ make_base() {
   echo "Making a minimal $suite (log: $cache/$suite-debootstrap.log)"
   fresh=$(mktemp -d "$cache/base.XXXXXX")
   debootstrap "${options[@]}" --variant=minbase "--components=$components" "$suite" "$fresh" "$mirror" "$script" \
-    >"$cache/$suite-debootstrap.log" 2>&1 || stop 1 "debootstrap failed"
+    >"$cache/$suite-debootstrap.log" 2>&1 || {
+    ! grep -q 'Failed getting release file' "$cache/$suite-debootstrap.log" ||
+      stop 77 "skipped: the archive of $distribution cannot be reached"
+    stop 1 "debootstrap failed"
+  }
   tar -C "$fresh" -czf "$base.new" .
   mv "$base.new" "$base"
   rm -rf --one-file-system "$fresh"
