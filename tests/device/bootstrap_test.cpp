@@ -34,18 +34,12 @@ FakeNcclCounters counters() { return test_platform::nccl(); }
 // All ranks see the same message, which holds `part`.
 template <class Expected>
 void all_throw(const MeshOptions& options, const std::string& part) {
-  std::string message;
-  try {
-    const Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    FAIL("no exception");
-  } catch (const Expected& error) {
-    message = error.message();
-  }
+  const std::string message = rankmesh_test::thrown_by<Expected>([&] {
+                                (void)Mesh{MPI_COMM_WORLD, "tp=auto", options};
+                              }).message();
   CAPTURE(message);
   CHECK_CONTAINS(message, part);
-  std::uint64_t first = hash_bytes(message).low;
-  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  CHECK(hash_bytes(message).low == first);
+  CHECK(rankmesh_test::is_same_as_on_first(message));
 }
 
 }  // namespace
