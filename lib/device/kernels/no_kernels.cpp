@@ -8,7 +8,7 @@
 namespace rankmesh::device {
 namespace {
 
-[[noreturn]] void fail() {
+[[noreturn]] void fail_without_kernels() {
   throw NoDeviceError{
       "an expert dispatcher cannot use device memory: rankmesh was built without CUDA's compiler",
       "use host memory, or build rankmesh on a machine with nvcc"};
@@ -19,9 +19,9 @@ namespace {
 bool has_kernels() noexcept { return false; }
 void load_kernels() noexcept {}
 
-void launch(const GatherRows&, StreamRef) { fail(); }
-void launch(const WeightedSum&, StreamRef) { fail(); }
+void launch(const GatherRows&, StreamRef) { fail_without_kernels(); }
+void launch(const WeightedSum&, StreamRef) { fail_without_kernels(); }
 // Operations along an axis use copies of CUDA's runtime in this build.
-void launch(const MovePieces&, StreamRef) { fail(); }
+void launch(const MovePieces&, StreamRef) { fail_without_kernels(); }
 
 }  // namespace rankmesh::device
