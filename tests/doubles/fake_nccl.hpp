@@ -49,6 +49,13 @@ int fake_nccl_inject(const char* faults);
 // A communicator's name, read now through the pointer that its config gave; null where it has none.
 const char* fake_nccl_name(void* communicator);
 
+// When a communicator's latest batch was put on its stream: FakeNcclCounters::launches right after.
+// 0 before its first batch, -1 for no communicator.
+long fake_nccl_last_launch(void* communicator);
+
+// By what NCCL orders the communicators of a group; the same on all ranks. 0 for no communicator.
+unsigned long long fake_nccl_hash(void* communicator);
+
 // The CTA limits, traffic class and split share that a communicator was made with.
 struct FakeNcclConfig {
   int blocking, min_ctas, max_ctas, traffic_class, split_share, cga_cluster_size;

@@ -40,7 +40,7 @@ struct GroupOptions {
   bool blocking = false;
   /// The CUDA priority of the stream of the group (GroupCoordinator::stream()). Work in streams
   /// with lower numbers runs first. In an NcclGroup, the operations of families with lower numbers
-  /// are issued first.
+  /// are issued first; on device memory, each number becomes an NCCL group of its own.
   int priority = 0;
   std::optional<int> min_ctas{};  ///< minimum number of thread blocks per operation
   /// The maximum number of thread blocks per operation. Fewer blocks need less memory.

@@ -96,6 +96,8 @@ long live_comms() {
   return static_cast<long>(live().comms.size());
 }
 
+std::uint64_t hash_of(const Comm& comm) { return comm.seat.segment.slot(comm.seat.rank).ids; }
+
 void set_error(Comm& comm, const Outcome& outcome) {
   {
     std::lock_guard lock(comm.mutex);

@@ -2,11 +2,13 @@
 #include "group.hpp"
 
 #include <atomic>
+#include <map>
 #include <thread>
 
 #include "common/settings.hpp"
 #include "counters.hpp"
 #include "engine.hpp"
+#include "order.hpp"
 
 namespace fake {
 namespace {
@@ -15,8 +17,27 @@ struct Group {
   int depth = 0;
   Outcome error;
   std::vector<Job> jobs;
-  std::vector<std::pair<CommPtr, std::vector<Operation>>>
-      batches;  // per communicator, in order of first use
+  Batches batches;
+};
+
+// The launches of a group of non-blocking communicators. One thread of NCCL makes all of them, in
+// order, before any of the communicators is ready (groupLaunch in src/group.cc); here the first
+// poll that says so does.
+class LaunchTogether {
+ public:
+  explicit LaunchTogether(Batches batches) : batches_(std::move(batches)) {}
+  Outcome of(const Comm& comm) {
+    std::lock_guard lock(mutex_);
+    for (auto& [other, operations] : batches_)
+      outcomes_[other.get()] = launch(other, std::move(operations));
+    batches_.clear();
+    return outcomes_.at(&comm);
+  }
+
+ private:
+  std::mutex mutex_;
+  Batches batches_;  // empty after the launch
+  std::map<const Comm*, Outcome> outcomes_;
 };
 
 // The group of this thread.
@@ -66,6 +87,27 @@ Outcome find_obstacle(const Group& ended) {
   return check_mode(ended);
 }
 
+Outcome launch_all(Batches& batches, bool& in_progress) {
+  arrange(batches);
+  Batches later;
+  for (auto& [comm, operations] : batches) {
+    if (!comm->config.blocking && !broken("in_progress"))
+      later.emplace_back(comm, std::move(operations));
+    else if (Outcome bad = launch(comm, std::move(operations)); !bad.ok())
+      return bad;
+  }
+  if (later.empty()) return {};
+  in_progress = true;
+  const auto together = std::make_shared<LaunchTogether>(later);
+  for (const auto& [comm, operations] : later) {
+    std::lock_guard lock(comm->mutex);
+    become_busy(*comm);
+    comm->progress.launches.push_back(
+        [together, comm = comm.get()] { return together->of(*comm); });
+  }
+  return {};
+}
+
 Outcome run(Group& ended, bool& in_progress) {
   if (Outcome bad = find_obstacle(ended); !bad.ok()) {
     for (const Job& job : ended.jobs)
@@ -86,18 +128,7 @@ Outcome run(Group& ended, bool& in_progress) {
     }
     return now.empty() ? Outcome{} : run_all(now);
   }
-  for (auto& [comm, operations] : ended.batches) {
-    if (comm->config.blocking || broken("in_progress")) {
-      if (Outcome bad = launch(comm, std::move(operations)); !bad.ok()) return bad;
-      continue;
-    }
-    std::lock_guard lock(comm->mutex);
-    become_busy(*comm);
-    comm->progress.launches.push_back(
-        [comm = comm, put_off = std::move(operations)] { return launch(comm, put_off); });
-    in_progress = true;
-  }
-  return {};
+  return launch_all(ended.batches, in_progress);
 }
 
 ncclResult_t end_group(bool really) {

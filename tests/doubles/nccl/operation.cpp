@@ -15,11 +15,7 @@ constexpr const char* type_names[] = {"int8",    "uint8",    "int32",   "uint32"
                                       "float64", "bfloat16", "fp8e4m3", "fp8e5m2"};
 constexpr const char* op_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
-struct Extent {
-  std::size_t send, receive;  // elements; 0 where this rank does not use the buffer
-};
-
-Extent extent(const Comm& comm, const Operation& o) {
+Extent elements_used(const Comm& comm, const Operation& o) {
   const auto n = static_cast<std::size_t>(comm.seat.ranks);
   const bool at_root = o.root == comm.seat.rank;
   switch (o.kind) {
@@ -68,6 +64,12 @@ Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, st
 
 std::size_t type_bytes(ncclDataType_t type) {
   return type >= 0 && type < ncclNumTypes ? sizes[type] : 0;
+}
+
+Extent bytes_used(const Comm& comm, const Operation& o) {
+  const Extent elements = elements_used(comm, o);
+  const std::size_t size = type_bytes(o.type);
+  return {elements.send * size, elements.receive * size};
 }
 
 const char* call_name(int kind) {
@@ -127,11 +129,9 @@ Outcome check(Comm& comm, Operation& o) {
   }
   if (o.kind == fake_all_to_all && o.send == o.receive && o.count > 0)
     return failed(ncclInvalidArgument, "AlltoAll cannot work in place");
-  const Extent elements = extent(comm, o);
-  const std::size_t size = type_bytes(o.type);
-  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, elements.send * size); !bad.ok())
-    return bad;
-  return check_buffer(comm, "recvbuff", o.receive, elements.receive * size);
+  const Extent bytes = bytes_used(comm, o);
+  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, bytes.send); !bad.ok()) return bad;
+  return check_buffer(comm, "recvbuff", o.receive, bytes.receive);
 }
 
 }  // namespace fake

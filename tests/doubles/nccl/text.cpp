@@ -108,6 +108,16 @@ const char* fake_nccl_name(void* handle) {
   return comm ? comm->config.name : nullptr;
 }
 
+long fake_nccl_last_launch(void* handle) {
+  const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
+  return comm ? comm->last_launch : -1;
+}
+
+unsigned long long fake_nccl_hash(void* handle) {
+  const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
+  return comm ? hash_of(*comm) : 0;
+}
+
 int fake_nccl_config(void* handle, FakeNcclConfig* out) {
   const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
   if (!comm) return -1;
