@@ -70,7 +70,10 @@ void CallDispatcher::run_on_device(const Call& call) {
 }
 
 void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
-  compare_on_device(call);
+  Call on_own_stream = call;  // NCCL gets the call on this stream
+  if (connection_->host().comparison != nullptr)
+    on_own_stream.stream = connection_->device()->stream();
+  compare_on_device(on_own_stream);
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
 }
 

@@ -2,15 +2,14 @@
 // Chooses the devices of a mesh.
 #include "detail/device_backend.hpp"
 
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "detail/nccl_backend.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
@@ -26,17 +25,19 @@ struct LocalDevices {
   std::string why_not;
 
   LocalDevices() {
-    if (cuda.driver == 0) {
-      why_not = "no CUDA driver was found (libcuda.so.1)";
-    } else if (cuda.devices == 0) {
-      why_not = "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)";
-    } else {
-      try {
-        library = &nccl::Library::load();
-      } catch (const NoDeviceError& error) {
-        why_not = error.message();
-      }
+    why_not = device::why_no_device(cuda);
+    if (!why_not.empty()) return;
+    try {
+      library = &nccl::Library::load();
+    } catch (const NoDeviceError& error) {
+      why_not = error.message();
     }
+  }
+
+  // Whether the machine has a driver that cannot be used. A machine without devices is nothing to
+  // warn of, but this one probably has devices.
+  [[nodiscard]] bool has_broken_driver() const {
+    return cuda.driver != 0 && cuda.error != cudaSuccess && cuda.error != cudaErrorNoDevice;
   }
 };
 
@@ -59,26 +60,6 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   all.verify("the choice of devices", agreement);
 }
 
-// Returns the launcher's number of this process on its node. It counts all processes of the job,
-// while the mesh may contain only some of them. Returns nothing if no launcher sets it.
-std::optional<int> launcher_local_rank() {
-  const auto number = [](const char* name) -> std::optional<int> {
-    const char* text = std::getenv(name);
-    int value = -1;
-    if (text == nullptr) return std::nullopt;
-    const char* end = text + std::strlen(text);
-    const auto [last, error] = std::from_chars(text, end, value);
-    return error == std::errc{} && last == end && value >= 0 ? std::optional{value} : std::nullopt;
-  };
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"})
-    if (const auto rank = number(name)) return rank;
-  // Slurm also sets its variables for programs that a batch script starts itself. They describe
-  // this process only if they agree with the variables of PMI.
-  for (const char* name : {"PMIX_RANK", "PMI_RANK"})
-    if (number(name) && number(name) == number("SLURM_PROCID")) return number("SLURM_LOCALID");
-  return std::nullopt;
-}
-
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 device::Claim choose_device(const MeshOptions& options, const Placement& placement,
                             ControlPlane& control, int visible_devices) {
@@ -88,9 +69,10 @@ device::Claim choose_device(const MeshOptions& options, const Placement& placeme
   device::Identity mine;
   try {
     nccl::Batch::require_no_other(nullptr);
-    claim = device::choose(options.device,
-                           launcher_local_rank().value_or(placement.local_rank(control.rank())),
-                           visible_devices);
+    claim = device::choose(
+        options.device,
+        launcher_local_rank(environment_variable).value_or(placement.local_rank(control.rank())),
+        visible_devices);
     mine = device::identity_of(claim.device());
   } catch (const Error& error) {
     failure = error.message();
@@ -131,6 +113,9 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
   if (options.devices == DeviceUse::off) return {nullptr, "MeshOptions::devices is off"};
   const LocalDevices local;
   agree_on_devices(options, control->all(), local);
+  if (local.has_broken_driver())
+    control->log(LogLevel::warning, fmt::format("the mesh uses no devices on rank {}: {}",
+                                                control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
   device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);

@@ -93,19 +93,32 @@ bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
-void NcclTransport::validate(const Call& call) const {
+void NcclTransport::require_supported(const Call& call) const {
   detail::validate_nccl_call(call, context_->library);
   device::require_current(context_->claim.device());
   nccl::Batch::require_no_other(context_->batch.get());
+  // NCCL launches the operations of a communicator that does not block in a thread of its own
+  // (ncclGroupEndInternal in src/group.cc), where the handle means the stream of that thread.
+  if (call.stream.native() == cudaStreamPerThread && !comm_->is_blocking())
+    throw UsageError{
+        fmt::format("{}: an operation on cudaStreamPerThread, and NCCL calls on the communicator "
+                    "do not block",
+                    comm_->name()),
+        "use a stream that was created, or the option blocking = true of the name"};
+}
+
+void NcclTransport::validate(const Call& call) const {
+  require_supported(call);
+  (void)device::is_captured(call.stream);
 }
 
 void NcclTransport::issue(const Call& call) {
   if (call.rows != 1) return issue_along_axis(call);
-  validate(call);
+  require_supported(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  if (!batch.is_open()) (void)comm_->is_ready();  // throws if an earlier operation failed
-  context_->graphs.note(call.stream, comm_->name());
+  if (!batch.is_open()) (void)comm_->is_ready();      // throws if an earlier operation failed
+  context_->graphs.note(call.stream, comm_->name());  // throws if the capture is invalidated
   detail::issue_nccl_call(call, *comm_, rank_, size_);
   if (batch.is_open())
     batch.add(*comm_);
@@ -117,6 +130,7 @@ void NcclTransport::issue(const Call& call) {
 // copy: its pieces are contiguous in the packed block, and `size` pieces apart in the whole array.
 void NcclTransport::issue_along_axis(const Call& call) {
   device::require_current(context_->claim.device());
+  (void)device::is_captured(call.stream);
   const bool gathers =
       call.operation == Operation::all_gather || call.operation == Operation::gather;
   const bool is_rooted =
@@ -160,6 +174,7 @@ void NcclTransport::issue_along_axis(const Call& call) {
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
+  (void)device::is_captured(call.stream);
   const Call own = moved_to(stream(), call);
   issue(own);
   return std::make_unique<StreamPending>(own.stream, comm_.get());
@@ -198,6 +213,7 @@ bool LocalDeviceTransport::supports(const Call& call) const {
 
 void LocalDeviceTransport::copy(const Call& call) {
   const LocalCopy copy = local_copy(call);
+  (void)device::is_captured(call.stream);
   if (copy.out.count == 0) return;
   device::check(
       cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
@@ -206,6 +222,7 @@ void LocalDeviceTransport::copy(const Call& call) {
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
+  (void)device::is_captured(call.stream);
   const Call own = moved_to(stream(), call);
   copy(own);
   return std::make_unique<StreamPending>(own.stream, nullptr);

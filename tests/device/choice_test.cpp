@@ -82,7 +82,8 @@ TEST_CASE("Slurm's local rank counts only where its rank is that of the process 
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   SKIP_UNLESS(size() <= 15, "needs a device for each rank");
   std::map<const char*, std::optional<std::string>> before;
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+                           "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID",
                            "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_LOCALID"}) {
     const char* value = std::getenv(name);
     before[name] = value == nullptr ? std::nullopt : std::optional<std::string>{value};

@@ -349,3 +349,33 @@ TEST_CASE("overlapping dynamic groups in a ring: each pair has its own communica
   if (test_platform::is_double()) CHECK(test_platform::nccl().communicators == before);
   mesh.close();
 }
+
+TEST_CASE(
+    "cudaStreamPerThread is used where NCCL calls block, and refused where NCCL's thread would use "
+    "its own") {
+  NEEDS_RANKS(2);
+  for (const bool blocks : {false, true}) {
+    CAPTURE(blocks);
+    MeshOptions options = test_platform::options();
+    options.names["tp"].blocking = blocks;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    const StreamRef own{cudaStreamPerThread};
+    const auto value = on_device<float>({1});
+    const FakeNcclCounters before = test_platform::nccl();
+    if (!blocks) {
+      CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), own),
+                           doctest::Contains("cudaStreamPerThread"), UsageError);
+      NcclGroup together{mesh};
+      CHECK_THROWS_AS(tp.all_reduce(value.span(), own), UsageError);
+      together.end();
+      CHECK(test_platform::nccl().launches == before.launches);
+      // The group's own stream waits for the calling thread's.
+      tp.all_reduce_async(value.span(), own).wait();
+    } else {
+      tp.all_reduce(value.span(), own);
+    }
+    CHECK(value.download(own) == std::vector{static_cast<float>(size())});
+    mesh.close();
+  }
+}

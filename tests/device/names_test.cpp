@@ -283,6 +283,17 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   mesh.close();
 }
 
+TEST_CASE("each limit of thread blocks may be set alone") {
+  for (const bool is_lower : {true, false}) {
+    CAPTURE(is_lower);
+    MeshOptions options = test_platform::options();
+    (is_lower ? options.names["tp"].min_ctas : options.names["tp"].max_ctas) = 4;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    check_sum(mesh["tp"]);
+    mesh.close();
+  }
+}
+
 TEST_CASE(
     "a second thread that issues for the device, in whichever mesh, is refused before NCCL sees "
     "it") {

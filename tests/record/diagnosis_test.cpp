@@ -135,97 +135,6 @@ TEST_CASE("if all processes are stopped or have ended, the question is what they
   }
 }
 
-TEST_CASE("crossed orders of two groups are a circle, with the orders of both ranks") {
-  Job job{2, 2};
-  job.call(job.all(), Job::world, barrier).call(job.all(), Job::tp, barrier);
-  job.call({0, 3}, Job::tp, all_reduce, issued).call({1, 2}, Job::dp, all_reduce, issued);
-  const Diagnosis diagnosis = job.diagnose();
-  REQUIRE(diagnosis.findings.size() == 1);
-  const Finding& finding = diagnosis.findings[0];
-  CHECK(finding.kind == Finding::Kind::circle);
-  CHECK(finding.severity == Finding::Severity::error);
-  CHECK(finding.ranks == RankSet::parse("0-3"));
-  REQUIRE(finding.steps.size() == 4);
-  CHECK(finding.text ==
-        "These ranks wait for each other, so none of them can go on: rank 0 (dp=0,tp=0) waits for "
-        "rank 1 in tp.all_reduce, call 2; rank 1 (dp=0,tp=1) waits for rank 3 in dp.all_reduce, "
-        "call 1; rank 3 (dp=1,tp=1) waits for rank 2 in tp.all_reduce, call 2; rank 2 (dp=1,tp=0) "
-        "waits for rank 0 in dp.all_reduce, call 1. The ranks call these groups in different "
-        "orders, or a call is missing on one of them. After tp.barrier, call 1, ranks 1 and 2 "
-        "called dp.all_reduce, call 1, but ranks 0 and 3 called tp.all_reduce, call 2.");
-  CHECK(finding.steps[0].text == "tp.all_reduce(8 x float32, sum), call 2");
-}
-
-TEST_CASE("calls on device memory that two ranks have issued in different orders") {
-  for (const bool are_crossed : {true, false}) {
-    Job job{1, 2};
-    for (const std::size_t rank : job.all()) {
-      const bool is_world_first = are_crossed && rank == 1;
-      for (const std::size_t group :
-           {is_world_first ? Job::world : Job::tp, is_world_first ? Job::tp : Job::world})
-        job.add(rank, group, all_reduce, inside, true).carrier = Carrier::nccl;
-    }
-    const std::string text = lines(job.diagnose());
-    if (!are_crossed) {
-      CHECK_LACKS(text, "circle");
-      continue;
-    }
-    CHECK_CONTAINS(text,
-                   "warning circle [0-1] Two ranks have issued the same calls on device memory in "
-                   "different orders: rank 0 (dp=0,tp=0) issued tp.all_reduce(8 x float32, sum), "
-                   "call 1, then world.all_reduce(8 x float32, sum), call 1; rank 1 (dp=0,tp=1) "
-                   "issued world.all_reduce(8 x float32, sum), call 1, then tp.all_reduce(8 x "
-                   "float32, sum), call 1.");
-  }
-}
-
-TEST_CASE("circles of three ranks, and ranks that wait for a circle") {
-  // Three groups of two ranks each, in a ring, and the world.
-  Job job{1, 4};
-  const auto pair = [&](std::size_t a, std::size_t b, std::uint64_t identity) {
-    for (const std::size_t rank : {a, b})
-      job[rank].groups.push_back(
-          {identity, {"pair"}, 2, RankSet::parse(std::to_string(a) + "," + std::to_string(b))});
-  };
-  pair(0, 1, 1);
-  pair(1, 2, 2);
-  pair(2, 0, 3);
-  const auto call = [&](std::size_t rank, std::size_t group) {
-    job.records[rank].calls.push_back({.sequence = 1, .group = group, .number = 1});
-    job.records[rank].calls_made = 1;
-  };
-  call(0, 3);  // with 1
-  call(1, 4);  // with 2
-  call(2, 4);  // with 0
-  job.call({3}, Job::world, barrier, issued);
-  const Diagnosis diagnosis = job.diagnose();
-  REQUIRE(diagnosis.findings.size() == 1);
-  CHECK(diagnosis.findings[0].steps.size() == 3);
-  CHECK(diagnosis.findings[0].ranks == RankSet::parse("0-2"));
-  CHECK(diagnosis.findings[0].waiting == RankSet::parse("3"));
-  CHECK_CONTAINS(diagnosis.findings[0].text,
-                 "1 more rank waits for them, directly or through other ranks: rank 3");
-}
-
-TEST_CASE("equal circles of several groups are one finding") {
-  Job job{1, 6};
-  for (std::size_t rank = 0; rank < 6; ++rank)
-    for (const std::uint64_t identity : {10 + rank / 2, 20 + rank / 2})
-      job[rank].groups.push_back({identity,
-                                  {identity < 20 ? "a" : "b"},
-                                  2,
-                                  RankSet::range(static_cast<std::int64_t>(rank / 2 * 2), 2)});
-  for (std::size_t rank = 0; rank < 6; ++rank) {
-    job[rank].calls.push_back({.sequence = 1, .group = 3 + rank % 2, .number = 1});
-    job[rank].calls_made = 1;
-  }
-  const Diagnosis diagnosis = job.diagnose();
-  REQUIRE(diagnosis.findings.size() == 1);
-  CHECK(diagnosis.findings[0].ranks == RankSet::parse("0-5"));
-  CHECK_CONTAINS(diagnosis.findings[0].text,
-                 "There are 2 more circles like this one, all together ranks 0-5 (6 ranks).");
-}
-
 TEST_CASE("the first call in which the members of a group differ") {
   Job job{2, 4};
   job.call(job.all(), Job::tp, all_reduce);
@@ -331,47 +240,6 @@ TEST_CASE("ranks in close() wait for those that have not closed the mesh") {
                  "(dp=1,tp=0) in close()");
 }
 
-TEST_CASE("ranks without records are named, and are not accused") {
-  Job job{2, 2};
-  job.call({0, 1, 2}, Job::world, barrier, issued);
-  job.records.pop_back();
-  const Diagnosis diagnosis = job.diagnose();
-  CHECK(diagnosis.missing == RankSet::parse("3"));
-  CHECK(diagnosis.ranks.size() == 3);
-  CHECK(diagnosis.ranks[0].waits_for == RankSet::parse("3"));
-  CHECK(!diagnosis.ranks[0].is_certain);
-  CHECK_CONTAINS(lines(diagnosis),
-                 "note no_record [3] There is no record of rank 3. Ranks 0 (dp=0,tp=0), 1 "
-                 "(dp=0,tp=1) and 2 (dp=1,tp=0) are in world.barrier(), call 1 and may wait for "
-                 "it.");
-}
-
-TEST_CASE("ranks that wait for a rank that waits for one without a record") {
-  Job job{2, 2};
-  job.call({1}, Job::dp, barrier, issued);  // with 3, which has no record
-  job.call({0}, Job::tp, barrier, issued);  // with 1
-  job.call({0, 1, 2}, Job::world, barrier, State::ended);
-  job.records.pop_back();
-  const Diagnosis diagnosis = job.diagnose();
-  REQUIRE(diagnosis.findings.size() == 1);
-  const Finding& finding = diagnosis.findings[0];
-  CHECK(finding.kind == Finding::Kind::no_record);
-  CHECK(finding.waiting == RankSet::parse("0-1"));
-  CHECK(finding.text ==
-        "There is no record of rank 3. Rank 1 (dp=0,tp=1) is in dp.barrier(), call 1 and may wait "
-        "for it. In turn, rank 0 (dp=0,tp=0) waits for rank 1 (dp=0,tp=1) in tp.barrier(), call "
-        "1.");
-}
-
-TEST_CASE("a rank without a record for which nobody waits does not hide that all is well") {
-  Job job{2, 2};
-  job.call({0, 1, 2}, Job::world, barrier, State::ended);
-  job.records.pop_back();
-  CHECK(lines(job.diagnose()) ==
-        "note progress [] No rank waits for another rank: 3 ranks are outside rankmesh.\n"
-        "note no_record [3] There is no record of rank 3.\n");
-}
-
 TEST_CASE("a wait for a rank outside rankmesh is a warning after ten seconds") {
   for (const Time waited : {9 * second, 11 * second}) {
     Job job{2, 2};
@@ -384,38 +252,6 @@ TEST_CASE("a wait for a rank outside rankmesh is a warning after ten seconds") {
     CHECK(diagnosis.findings[0].severity ==
           (waited > 10 * second ? Finding::Severity::warning : Finding::Severity::note));
   }
-}
-
-TEST_CASE("records that no longer have the old calls are compared where they overlap") {
-  Job job{1, 3};
-  for (int i = 0; i < 10; ++i) job.call(job.all(), Job::tp, all_reduce);
-  job.call({0, 1}, Job::tp, barrier, issued);
-  job.forget(0, 5).forget(1, 8).forget(2, 2);
-  const Diagnosis diagnosis = job.diagnose();
-  REQUIRE(diagnosis.findings.size() == 1);
-  CHECK(diagnosis.findings[0].ranks == RankSet::parse("2"));
-  CHECK(diagnosis.ranks[0].is_certain);
-  job[2].calls[7].descriptor = barrier;  // call 10, which rank 1 has too
-  CHECK(job.diagnose().findings[0].kind == Finding::Kind::different_calls);
-}
-
-TEST_CASE("a rank whose record has no call of the group any more is only suspected") {
-  Job job{2, 2};
-  job.call(job.all(), Job::tp, barrier);
-  for (int i = 0; i < 4; ++i) job.call({1, 3}, Job::dp, barrier);
-  job.call({0}, Job::tp, barrier, issued);
-  job.forget(1, 1);
-  CHECK(job.diagnose().ranks[0].waits_for == RankSet::parse("1"));
-  CHECK(!job.diagnose().ranks[0].is_certain);
-}
-
-TEST_CASE("a wait that began after the others were read says nothing about them") {
-  Job job{1, 2};
-  job.add(0, Job::tp, barrier, issued).begin = 60 * second;
-  job[1].read_at = 50 * second;
-  CHECK(job.diagnose().findings[0].kind == Finding::Kind::progress);
-  job[1].process = Process::ended;  // it cannot have come since
-  CHECK(job.diagnose().has_error());
 }
 
 TEST_CASE("all is well") {
@@ -449,22 +285,6 @@ TEST_CASE("several findings: errors first") {
   REQUIRE(diagnosis.findings.size() == 2);
   CHECK(diagnosis.findings[0].kind == Finding::Kind::different_calls);
   CHECK(diagnosis.findings[1].kind == Finding::Kind::waits);
-}
-
-TEST_CASE("records in any order, twice, or with nonsense in them") {
-  Job job{2, 2};
-  job.call({0, 1, 2}, Job::world, barrier, issued);
-  const std::string text = lines(job.diagnose());
-  std::swap(job.records[0], job.records[3]);
-  job.records.push_back(job.records[1]);
-  CHECK(lines(job.diagnose()) == text);
-  job.records[1].calls.push_back({.group = 99, .number = 3});
-  job.records[2].calls.push_back({.group = 1, .number = ~std::uint64_t{0}});
-  job.records[2].groups[1].ranks = RankSet::range(0, std::int64_t{1} << 60);
-  job.records[3].groups = {job.records[3].groups[0], job.records[3].groups[0]};
-  job.records[3].rank = -5;
-  job.records[0].world_size = -1;
-  CHECK(!job.diagnose().findings.empty());
 }
 
 TEST_CASE("random records are diagnosed without an error") {

@@ -14,19 +14,21 @@
 #include <memory>
 #include <new>
 #include <random>
-#include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/reductions.hpp"
-#include "transport/detail/reduce_kernels.hpp"
-#include "transport/shm/algorithms.hpp"
-#include "transport/shm/engine.hpp"
+#include "transport/shm_random_call.hpp"
+#include "transport/shm_table_check.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::fail;
+using rankmesh_test::RandomCall;
+using rankmesh_test::region_bytes;
+using rankmesh_test::regions;
+using rankmesh_test::SharedMemory;
 
 // Counts the allocations of this thread. Not inlined, or g++ warns that new and free do not match.
 namespace {
@@ -48,10 +50,6 @@ struct Runs {
 };
 using RunsOf = std::map<const shm::Algorithm*, Runs>;
 
-constexpr std::size_t slot_bytes = shm::medium_bytes + 1024;
-constexpr std::size_t region_bytes = 131072;  // of symmetric memory, per operation in flight
-constexpr int regions = 8;
-
 constexpr DataType types[] = {
     DataType::int8,   DataType::uint8, DataType::int16,  DataType::uint16,  DataType::int32,
     DataType::uint32, DataType::int64, DataType::uint64, DataType::float32, DataType::float64};
@@ -59,65 +57,6 @@ constexpr Operation operations[] = {
     Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
     Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
     Operation::reduce,     Operation::gather,         Operation::scatter};
-
-std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
-  memory.assign(bytes + shm::line, std::byte{0});
-  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  return memory.data() + (shm::line - address % shm::line) % shm::line;
-}
-
-// The memory of all members.
-struct SharedMemory {
-  explicit SharedMemory(int n) : members{n} {
-    const auto un = static_cast<std::size_t>(n);
-    std::byte* at = aligned(area_memory, un * shm::Area::size(slot_bytes));
-    for (std::size_t k = 0; k < un; ++k) areas.push_back(at + k * shm::Area::size(slot_bytes));
-    base = aligned(window_memory, un * regions * region_bytes);
-  }
-  int members;
-  std::vector<std::byte> area_memory, window_memory;
-  std::vector<std::byte*> areas;
-  std::byte* base = nullptr;
-};
-
-// The value of a member at place i of an operation.
-int value(int member, std::uint64_t operation, std::int64_t i) {
-  return static_cast<int>((static_cast<std::uint64_t>(member) * 7 + operation * 13 +
-                           static_cast<std::uint64_t>(i) * 3) %
-                          3) +
-         1;
-}
-
-template <class T>
-void put(std::byte* to, std::int64_t i, T v) {
-  std::memcpy(to + static_cast<std::size_t>(i) * sizeof(T), &v, sizeof v);
-}
-
-template <class T>
-T reduced(ReduceOp op, int members, std::uint64_t operation, std::int64_t i) {
-  return rankmesh_test::reduced<T>(
-      op, members, [&](std::int64_t k) { return value(static_cast<int>(k), operation, i); });
-}
-
-std::string name_of(const shm::Algorithm* algorithm) {
-  return algorithm == nullptr ? "no algorithm" : std::string{algorithm->name};
-}
-
-struct Item {
-  Call call;
-  shm::Progress progress{};
-  bool is_fast = false;  // complete at once, so there is no record of its progress
-  std::uint64_t number = 0;
-
-  [[nodiscard]] bool is_complete() const { return is_fast || progress.is_complete(); }
-  [[nodiscard]] const shm::Algorithm* algorithm() const {
-    return is_fast ? shm::small_algorithms[static_cast<std::size_t>(call.operation)]
-                   : progress.algorithm;
-  }
-  std::vector<std::byte> in, out, expected;
-  std::byte* result = nullptr;
-  int region = -1;
-};
 
 class Member {
  public:
@@ -129,7 +68,7 @@ class Member {
         engine_{memory.areas,
                 locals(memory.members),
                 self,
-                slot_bytes,
+                rankmesh_test::slot_bytes,
                 {.flat_bytes = 1000, .symmetric_bytes = 64},
                 &memory} {
     window_.base = memory.base;
@@ -161,9 +100,9 @@ class Member {
 
   void start(std::uint64_t number) {
     const int n = memory_.members;
-    Item& item = *flying_.emplace_back(std::make_unique<Item>());
-    item.number = number;
-    Call& call = item.call;
+    RandomCall& random = *flying_.emplace_back(std::make_unique<RandomCall>());
+    random.number = number;
+    Call& call = random.call;
     call.operation = operations[same_() % std::size(operations)];
     const DataType type = types[same_() % std::size(types)];
     call.reduction =
@@ -179,20 +118,18 @@ class Member {
       std::vector<bool> taken(regions);
       for (const auto& other : flying_)
         if (other->region >= 0) taken[static_cast<std::size_t>(other->region)] = true;
-      do item.region = static_cast<int>(own_() % regions);
-      while (taken[static_cast<std::size_t>(item.region)]);
+      do random.region = static_cast<int>(own_() % regions);
+      while (taken[static_cast<std::size_t>(random.region)]);
     }
-    rankmesh::visit(type, [&]<class T>(std::type_identity<T>) {
-      if constexpr (std::is_arithmetic_v<T>) fill<T>(item, call, type, count, in_place);
-    });
+    rankmesh_test::fill(random, {self_, n, &window_}, type, count, in_place);
     const bool tries_fast_path = own_() % 2 == 0;
     const int looks = static_cast<int>(own_() % 50);
     const std::uint64_t before = allocations;
     // The fast path may end in the middle. Then the operation has begun.
     const shm::Outcome outcome =
-        tries_fast_path ? engine_.run_small(item.progress, call, looks) : shm::Outcome::not_begun;
-    item.is_fast = outcome == shm::Outcome::complete;
-    if (outcome == shm::Outcome::not_begun) engine_.begin(item.progress, call);
+        tries_fast_path ? engine_.run_small(random.progress, call, looks) : shm::Outcome::not_begun;
+    random.is_fast = outcome == shm::Outcome::complete;
+    if (outcome == shm::Outcome::not_begun) engine_.begin(random.progress, call);
     allocated_ += allocations - before;
   }
 
@@ -202,125 +139,23 @@ class Member {
     allocated_ += allocations - before;
   }
 
-  // Memory of an operation: half a region each for in and out where it is symmetric.
-  std::byte* memory(Item& item, std::vector<std::byte>& plain, std::size_t bytes, bool second) {
-    plain.assign(bytes, std::byte{0});
-    if (item.region < 0) return plain.data();
-    std::byte* at = window_.own() + static_cast<std::size_t>(item.region) * region_bytes +
-                    (second ? region_bytes / 2 : 0);
-    std::memset(at, 0, bytes);
-    return at;
-  }
-
-  template <class T>
-  void fill(Item& item, Call& call, DataType type, std::int64_t count, bool in_place) {
-    const int n = memory_.members;
-    const std::uint64_t number = item.number;
-    const SymmetricWindow* window = item.region >= 0 ? &window_ : nullptr;
-    const auto buffers = [&](std::int64_t in, std::int64_t out) {
-      std::byte* first = memory(item, item.in, static_cast<std::size_t>(in) * sizeof(T), false);
-      std::byte* second = memory(item, item.out, static_cast<std::size_t>(out) * sizeof(T), true);
-      item.result = second;
-      item.expected.assign(static_cast<std::size_t>(out) * sizeof(T), std::byte{0});
-      call.in = {first, in, type, MemoryKind::host, window};
-      call.out = {second, out, type, MemoryKind::host, window};
-    };
-    const auto input = [&](std::int64_t i) {
-      put(const_cast<std::byte*>(call.in.data), i, static_cast<T>(value(self_, number, i)));
-    };
-    switch (call.operation) {
-      case Operation::broadcast:
-        buffers(0, count);
-        for (std::int64_t i = 0; i < count; ++i) {
-          put(call.out.data, i,
-              static_cast<T>(call.root.value() == self_ ? value(self_, number, i) : 0));
-          put(item.expected.data(), i,
-              static_cast<T>(value(static_cast<int>(call.root.value()), number, i)));
-        }
-        return;
-      case Operation::all_reduce:
-        buffers(count, count);
-        if (in_place) call.in.data = call.out.data;
-        for (std::int64_t i = 0; i < count; ++i) {
-          input(i);
-          put(item.expected.data(), i, reduced<T>(call.reduction, n, number, i));
-        }
-        return;
-      case Operation::all_gather:
-        buffers(count, count * n);
-        if (in_place) call.in.data = call.out.slice(self_ * count, 0).data;
-        for (std::int64_t i = 0; i < count; ++i) {
-          input(i);
-          for (int k = 0; k < n; ++k)
-            put(item.expected.data(), k * count + i, static_cast<T>(value(k, number, i)));
-        }
-        return;
-      case Operation::reduce_scatter:
-        buffers(count * n, count);
-        for (std::int64_t i = 0; i < count * n; ++i) input(i);
-        for (std::int64_t i = 0; i < count; ++i)
-          put(item.expected.data(), i, reduced<T>(call.reduction, n, number, self_ * count + i));
-        return;
-      case Operation::all_to_all:
-        buffers(count * n, count * n);
-        if (in_place) call.in.data = call.out.data;
-        for (std::int64_t i = 0; i < count * n; ++i) input(i);
-        for (int k = 0; k < n; ++k)
-          for (std::int64_t i = 0; i < count; ++i)
-            put(item.expected.data(), k * count + i,
-                static_cast<T>(value(k, number, self_ * count + i)));
-        return;
-      case Operation::reduce:
-        buffers(count, count);
-        if (in_place) call.in.data = call.out.data;
-        for (std::int64_t i = 0; i < count; ++i) {
-          input(i);
-          if (!in_place)
-            put(call.out.data, i, T{9});  // at members other than the root it does not change
-          put(item.expected.data(), i,
-              call.root.value() == self_ ? reduced<T>(call.reduction, n, number, i)
-              : in_place                 ? static_cast<T>(value(self_, number, i))
-                                         : T{9});
-        }
-        return;
-      case Operation::gather:
-        buffers(count, count * n);
-        for (std::int64_t i = 0; i < count; ++i) {
-          input(i);
-          for (int k = 0; k < n && call.root.value() == self_; ++k)
-            put(item.expected.data(), k * count + i, static_cast<T>(value(k, number, i)));
-        }
-        return;
-      case Operation::scatter:
-        buffers(call.root.value() == self_ ? count * n : 0, count);
-        for (std::int64_t i = 0; i < call.in.count; ++i) input(i);
-        for (std::int64_t i = 0; i < count; ++i)
-          put(item.expected.data(), i,
-              static_cast<T>(
-                  value(static_cast<int>(call.root.value()), number, self_ * count + i)));
-        return;
-      default:
-        return buffers(0, 0);
-    }
-  }
-
   void finish(std::size_t which) {
-    Item& item = *flying_[which];
-    while (!item.is_complete()) {
+    RandomCall& random = *flying_[which];
+    while (!random.is_complete()) {
       advance();
-      if (!item.is_complete()) std::this_thread::yield();
+      if (!random.is_complete()) std::this_thread::yield();
     }
-    if (!item.expected.empty() || item.call.operation == Operation::barrier) {
-      Runs& runs = runs_[item.algorithm()];
+    if (!random.expected.empty() || random.call.operation == Operation::barrier) {
+      Runs& runs = runs_[random.algorithm()];
       ++runs.all;
-      if (item.is_fast) ++runs.fast;
+      if (random.is_fast) ++runs.fast;
     }
-    if (!item.expected.empty() &&
-        std::memcmp(item.result, item.expected.data(), item.expected.size()) != 0) {
+    if (!random.expected.empty() &&
+        std::memcmp(random.result, random.expected.data(), random.expected.size()) != 0) {
       if (++wrong_ == 1)
         std::fprintf(stderr, "member %d of %d: operation %llu (%s) gave wrong data\n", self_,
-                     memory_.members, static_cast<unsigned long long>(item.number),
-                     name_of(item.algorithm()).c_str());
+                     memory_.members, static_cast<unsigned long long>(random.number),
+                     random.name_of_algorithm().c_str());
     }
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(which));
   }
@@ -330,49 +165,11 @@ class Member {
   std::mt19937 same_, own_;
   shm::Engine engine_;
   SymmetricWindow window_;
-  std::deque<std::unique_ptr<Item>> flying_;
+  std::deque<std::unique_ptr<RandomCall>> flying_;
   RunsOf runs_;
   std::uint64_t wrong_ = 0;
   std::uint64_t allocated_ = 0;
 };
-
-bool fail(const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
-  return false;
-}
-
-// The table of algorithms is what choose() and can() expect.
-bool check_table() {
-  bool good = true;
-  std::set<std::string_view> names;
-  for (std::size_t o = 0; o < operation_count; ++o) {
-    const auto operation = static_cast<Operation>(o);
-    const shm::Algorithm* last = nullptr;
-    bool has_ended = false;
-    for (const shm::Algorithm* algorithm : shm::choices_of(operation)) {
-      if (algorithm == nullptr) {
-        has_ended = true;
-        continue;
-      }
-      last = algorithm;
-      const std::string name{algorithm->name};
-      if (has_ended) good = fail(name + " is behind the end of its row of the table");
-      if (algorithm->operation != operation)
-        good = fail(name + " is in the row of operation " + std::to_string(o));
-      if (!names.insert(algorithm->name).second) good = fail("two algorithms are called " + name);
-      if (algorithm->payload == nullptr) good = fail(name + " has no payload");
-    }
-    if (last != nullptr && (last->applies != nullptr || last->is_symmetric != nullptr))
-      good = fail(std::string{last->name} + " is the last of its row, but not for every call");
-    if (!has_ended) good = fail("a row of the table has no null pointer at its end");
-    const shm::Algorithm* small = shm::small_algorithms[o];
-    if (small != nullptr && (small->operation != operation || small->run_small == nullptr ||
-                             small->second.has_value() || small->is_symmetric != nullptr))
-      good = fail(std::string{small->name} + " cannot be the small algorithm of operation " +
-                  std::to_string(o));
-  }
-  return good;
-}
 
 // Every algorithm must have run. With one member the fast path always succeeds, so there every
 // small algorithm must have run both ways; with more it depends on who comes first.
@@ -397,7 +194,8 @@ bool check_runs(const RunsOf& runs, int members) {
 // still needs the payload of step 1 in step 2, when member 0 comes to step 5, which uses the same
 // slot.
 bool check_late_reader() {
-  constexpr std::int64_t count = 3 * static_cast<std::int64_t>(slot_bytes / sizeof(std::int32_t));
+  constexpr std::int64_t count =
+      3 * static_cast<std::int64_t>(rankmesh_test::slot_bytes / sizeof(std::int32_t));
   SharedMemory memory{2};
   std::vector<std::int32_t> in[2], out[2];
   Call calls[2];
@@ -410,8 +208,8 @@ bool check_late_reader() {
     calls[k].operation = Operation::all_reduce;
     calls[k].in = buffer_of(std::as_const(in[k]));
     calls[k].out = buffer_of(out[k]);
-    engines.emplace_back(memory.areas, std::vector<std::int32_t>{0, 1}, k, slot_bytes,
-                         shm::Limits{}, &memory);
+    engines.emplace_back(memory.areas, std::vector<std::int32_t>{0, 1}, k,
+                         rankmesh_test::slot_bytes, shm::Limits{}, &memory);
   }
   for (std::size_t k = 0; k < 2; ++k) engines[k].begin(progress[k], calls[k]);
   for (int i = 0; i < 8; ++i)
@@ -461,7 +259,7 @@ bool run(int members, std::uint64_t count, unsigned seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool good = check_table();
+  bool good = rankmesh_test::check_table();
   good = check_late_reader() && good;
   if (argc > 2)
     return run(std::atoi(argv[1]), std::strtoull(argv[2], nullptr, 10),

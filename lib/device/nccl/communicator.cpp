@@ -11,6 +11,10 @@
 namespace rankmesh::nccl {
 namespace {
 
+// The most thread blocks that any version of NCCL uses for an operation (MAXCHANNELS). Versions
+// with a lower limit reduce the number to theirs.
+constexpr int most_ctas = 64;
+
 ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) {
   ncclConfig_t config{};  // zero, because the initialiser of an older header sets fewer fields
   config = NCCL_CONFIG_INITIALIZER;
@@ -18,6 +22,8 @@ ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) 
   config.splitShare = wanted.share_resources ? 1 : 0;
   if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
   if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
+  // NCCL compares both limits before it fills in its defaults, so it refuses a lower limit alone.
+  if (wanted.min_ctas && !wanted.max_ctas) config.maxCTAs = most_ctas;
   if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
   if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
   config.commName = name.c_str();

@@ -69,6 +69,7 @@ class NcclTransport final : public DeviceTransport {
                const WaitPoint& point, const Deadline& deadline);
 
  private:
+  void require_supported(const Call& call) const;
   void issue(const Call& call);
   void issue_along_axis(const Call& call);
 

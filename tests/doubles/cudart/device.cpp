@@ -21,7 +21,9 @@ namespace fake {
 namespace {
 
 constexpr int first_bus = 0x10;
-constexpr int driver_version = 13000;
+constexpr int newest_driver = 13000;
+
+int driver_version() { return static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", newest_driver)); }
 
 struct Device {
   int physical;
@@ -148,8 +150,14 @@ bool have_driver() { return machine().driver; }
 int current_device() { return chosen_device; }
 bool valid_device(int device) { return device >= 0 && device < device_count(); }
 
+// A runtime runs on drivers of its own major release and of later ones ("CUDA Compatibility", minor
+// version compatibility); on an older driver every call answers as without a driver.
 cudaError_t usable() {
   if (!have_driver()) return cudaErrorInsufficientDriver;
+  if (driver_version() / 1000 < CUDART_VERSION / 1000 && !broken("old_driver"))
+    return cudaErrorInsufficientDriver;
+  if (const double error = number("FAKE_CUDA_ERROR", 0); error != 0 && !broken("driver_error"))
+    return static_cast<cudaError_t>(static_cast<int>(error));
   if (device_count() == 0) return cudaErrorNoDevice;
   return cudaSuccess;
 }
@@ -260,8 +268,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (version == nullptr) return record(cudaErrorInvalidValue);
-  *version =
-      have_driver() ? static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", driver_version)) : 0;
+  *version = have_driver() ? driver_version() : 0;
   return cudaSuccess;
 }
 

@@ -29,6 +29,7 @@ Outcome check_arguments(ncclComm_t* out, int ranks, int rank, int id_count, cons
 
 ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const ncclUniqueId* ids,
                   const ncclConfig_t* given) {
+  read_settings_once();
   Config config;
   if (Outcome bad = check_arguments(out, ranks, rank, id_count, ids, given, config); !bad.ok())
     return add(bad, Job{});
@@ -74,6 +75,7 @@ extern "C" {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return report(failed(ncclInvalidArgument, "ncclGetUniqueId: a null pointer"));
+  read_settings_once();
   if (Outcome bad = injected_id_failure(); !bad.ok()) return report(bad);
   if (!network_interface_exists())
     return report(failed(ncclInvalidUsage, "Bootstrap : no socket interface found"));

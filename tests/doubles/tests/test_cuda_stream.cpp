@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <thread>
 #include <vector>
 
 #include "fake_cuda.hpp"
@@ -331,5 +332,51 @@ TEST_CASE("waiting for a captured stream, or allocating meanwhile, spoils the ca
     REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
     REQUIRE_SAME(cudaMalloc(&p, 16), 0);
     REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+  });
+}
+
+TEST_CASE("cudaStreamPerThread is the stream of the thread that calls") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    unsigned long long mine = 0, theirs = 0;
+    REQUIRE_SAME(cudaStreamGetId(cudaStreamPerThread, &mine), 0);
+    std::vector<int> seen;
+    const auto blocked = new_stream();
+    const auto event = new_event();
+    Gate gate(blocked);
+    REQUIRE_SAME(cudaEventRecord(event, blocked), 0);
+    REQUIRE_SAME(cudaStreamWaitEvent(cudaStreamPerThread, event, 0), 0);
+    push(cudaStreamPerThread, seen, 1);
+    std::thread{[&] {  // does not wait for this thread's stream, and outlives its thread
+      cudaStreamGetId(cudaStreamPerThread, &theirs);
+      fake_cuda_enqueue(cudaStreamPerThread, [&] { seen.push_back(2); });
+      cudaStreamSynchronize(cudaStreamPerThread);
+    }}
+        .join();
+    REQUIRE_RANK(mine != theirs);
+    REQUIRE_SAME(seen.size(), 1);
+    REQUIRE_SAME(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+    gate.open();
+    REQUIRE_SAME(cudaDeviceSynchronize(), 0);
+    REQUIRE_SAME(seen.size(), 2);
+  });
+}
+
+TEST_CASE("the default stream cannot be used while a stream that waits for it is captured") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    cudaStreamCaptureStatus status;
+    cudaGraph_t graph = nullptr;
+    const auto blocking = new_stream(cudaStreamDefault), other = new_stream();
+    REQUIRE_SAME(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(cudaStreamIsCapturing(nullptr, &status), 0);
+    REQUIRE_SAME(fake_cuda_enqueue(nullptr, [] {}), 0);
+    REQUIRE_SAME(cudaStreamEndCapture(other, &graph), 0);
+    REQUIRE_SAME(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
+    REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusActive);
+    REQUIRE_SAME(fake_cuda_enqueue(nullptr, [] {}), cudaErrorStreamCaptureImplicit);
+    REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusInvalidated);
+    REQUIRE_SAME(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
   });
 }
