@@ -69,7 +69,8 @@ class Opening {
                                                 std::string method) {
     auto transport = std::make_unique<NcclTransport>(
         std::move(comm), wanted.comm.rank(), wanted.comm.size(), wanted.group->timeout,
-        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)});
+        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)},
+        context_->least_compute_capability(wanted.group->ranks));
     opened_.push_back({&wanted, transport.get()});
     return transport;
   }

@@ -10,6 +10,8 @@
 namespace rankmesh::detail {
 namespace {
 
+constexpr int least_for_8_bit_floats = 90;
+
 struct Element {
   ncclDataType_t type;
   std::size_t per_element = 1;  // elements of NCCL per element of the call
@@ -229,7 +231,8 @@ void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank,
   NcclIssue{call, comm, rank, size}();
 }
 
-void validate_nccl_call(const Call& call, const nccl::Library& library) {
+void validate_nccl_call(const Call& call, const nccl::Library& library,
+                        int least_compute_capability) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
     throw UnsupportedError{
         "NCCL has no all_to_all in place: it would overwrite elements before they are sent",
@@ -239,6 +242,16 @@ void validate_nccl_call(const Call& call, const nccl::Library& library) {
         fmt::format("NCCL {} cannot reduce elements of type {}", library.version_text(),
                     to_string(call.in.type)),
         "use 32-bit or 64-bit integers, or wider floats (8-bit floats need NCCL 2.24)"};
+  const bool is_8_bit =
+      call.in.type == DataType::float8_e4m3 || call.in.type == DataType::float8_e5m2;
+  if (reduces(call.operation) && is_8_bit && least_compute_capability < least_for_8_bit_floats)
+    throw UnsupportedError{
+        fmt::format("NCCL cannot reduce elements of type {}: a device of the group has compute "
+                    "capability {}.{}",
+                    to_string(call.in.type), least_compute_capability / 10,
+                    least_compute_capability % 10),
+        "NCCL reduces 8-bit floats from compute capability 9.0 on: use wider floats, or host "
+        "memory"};
 }
 
 }  // namespace rankmesh::detail

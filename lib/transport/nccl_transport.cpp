@@ -80,21 +80,23 @@ StreamRef OwnStream::get() {
 
 NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                              Deadline::Duration timeout, int priority,
-                             std::shared_ptr<NcclContext> context, BootstrapReport report)
+                             std::shared_ptr<NcclContext> context, BootstrapReport report,
+                             int least_compute_capability)
     : comm_{std::move(comm)},
       rank_{rank},
       size_{size},
       timeout_{timeout},
       context_{std::move(context)},
       stream_{context_, priority},
-      report_{std::move(report)} {}
+      report_{std::move(report)},
+      least_compute_capability_{least_compute_capability} {}
 
 bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
 void NcclTransport::require_supported(const Call& call) const {
-  detail::validate_nccl_call(call, context_->library);
+  detail::validate_nccl_call(call, context_->library, least_compute_capability_);
   device::require_current(context_->claim.device());
   nccl::Batch::require_no_other(context_->batch.get());
   // NCCL launches the operations of a communicator that does not block in a thread of its own

@@ -12,7 +12,11 @@ namespace rankmesh::detail {
 /// @throws nccl::NcclError
 void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size);
 
-/// Checks that NCCL supports the call. @throws UnsupportedError
-void validate_nccl_call(const Call& call, const nccl::Library& library);
+/// Checks that NCCL supports the call. NCCL's own check would break a communicator that does not
+/// block.
+/// @param least_compute_capability  Of the members' devices: 90 for 9.0.
+/// @throws UnsupportedError
+void validate_nccl_call(const Call& call, const nccl::Library& library,
+                        int least_compute_capability);
 
 }  // namespace rankmesh::detail

@@ -42,9 +42,10 @@ class NcclTransport final : public DeviceTransport {
   /// @param rank      The rank of this process in the group.
   /// @param timeout   The time limit for NCCL to accept an operation.
   /// @param priority  The priority of the group's own stream.
+  /// @param least_compute_capability  Of the members' devices: 90 for 9.0.
   NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                 Deadline::Duration timeout, int priority, std::shared_ptr<NcclContext> context,
-                BootstrapReport report);
+                BootstrapReport report, int least_compute_capability);
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -79,6 +80,7 @@ class NcclTransport final : public DeviceTransport {
   std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
   BootstrapReport report_;
+  int least_compute_capability_;
 };
 
 /// Carries operations of groups of one on device memory: copies on the call's stream.

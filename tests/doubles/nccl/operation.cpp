@@ -45,6 +45,24 @@ Extent elements_used(const Comm& comm, const Operation& o) {
   return {0, 0};
 }
 
+// taskAppend (src/enqueue.cc): before 2.28, also collectives that only move data; never messages.
+Outcome check_capability(const Comm& comm, const Operation& o) {
+  constexpr int least_for_8_bits = 90;
+  constexpr int since_moving_is_allowed = 22800;
+  const bool reduces =
+      o.kind == fake_all_reduce || o.kind == fake_reduce || o.kind == fake_reduce_scatter;
+  const bool concerned = o.type >= first_new_type && !o.point_to_point() && o.count > 0 &&
+                         (reduces || version() < since_moving_is_allowed);
+  for (int rank = 0; concerned && rank < comm.seat.ranks; ++rank) {
+    const int capability = comm.seat.segment.slot(rank).capability;
+    if (capability < least_for_8_bits && !broken("fp8_capability"))
+      return failed(ncclInvalidArgument,
+                    "FP8 reduction support begins with sm90 capable devices; rank %d has sm%d",
+                    rank, capability);
+  }
+  return {};
+}
+
 Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, std::size_t bytes) {
   if (bytes == 0) return {};
   int device = -1;
@@ -98,6 +116,7 @@ Outcome check(Comm& comm, Operation& o) {
   if (type_bytes(o.type) == 0 || is_too_new)
     return failed(ncclInvalidArgument, "%s: data type %d does not exist", call_name(o.kind),
                   o.type);
+  if (Outcome bad = check_capability(comm, o); !bad.ok()) return bad;
   const bool rooted = o.kind == fake_reduce || o.kind == fake_broadcast || o.kind == fake_gather ||
                       o.kind == fake_scatter;
   if ((rooted || o.point_to_point()) && (o.root < 0 || o.root >= comm.seat.ranks))

@@ -292,6 +292,29 @@ TEST_CASE("a wrong device is refused and counted") {
   });
 }
 
+TEST_CASE("8-bit floats are reduced only if every device has compute capability 9.0") {
+  for (const char* version : {"22809", "22605"}) {
+    const bool moves = std::string(version) == "22809";
+    CHECK_RANKS(
+        2, (Settings{{"FAKE_NCCL_VERSION", version}, {"FAKE_CUDA_COMPUTE_CAPABILITIES", "90,89"}}),
+        [moves](Rank rank) {
+          const ncclComm_t comm = make_non_blocking_comm(rank);
+          std::uint8_t* x = device(std::vector<std::uint8_t>(4, 0x38));
+          REQUIRE_SAME(ncclBroadcast(x, x, 2, ncclFloat8e4m3, 0, comm, nullptr),
+                       moves ? ncclInProgress : ncclInvalidArgument);
+          if (!moves) return;
+          REQUIRE_SAME(poll(comm), ncclSuccess);
+          REQUIRE_NCCL(ncclAllReduce(x, x, 0, ncclFloat8e5m2, ncclSum, comm, nullptr),
+                       ncclInProgress);
+          REQUIRE_SAME(poll(comm), ncclSuccess);
+          REQUIRE_NCCL(ncclAllReduce(x, x, 2, ncclFloat8e4m3, ncclSum, comm, nullptr),
+                       ncclInvalidArgument);
+          REQUIRE_RANK(says(nullptr, "sm90"));
+          REQUIRE_SAME(poll(comm), ncclInvalidArgument);  // for ever
+        });
+  }
+}
+
 TEST_CASE("types that a version does not have are refused") {
   CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", "22304"}}), [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);
