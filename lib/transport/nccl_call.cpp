@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_call.hpp"
 
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -58,6 +59,14 @@ std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library
   }
   const Element element = element_of(type);
   return element.per_element == 1 ? std::optional{element.type} : std::nullopt;
+}
+
+// Returns the size of the largest group over which NCCL averages a type well: it rounds the factor
+// 1/size to the type, and below the smallest normal number this loses digits, or all of them.
+std::int64_t largest_average(DataType type) {
+  if (type == DataType::float8_e4m3) return std::int64_t{1} << 6;
+  if (type == DataType::float8_e5m2 || type == DataType::float16) return std::int64_t{1} << 14;
+  return std::numeric_limits<std::int64_t>::max();
 }
 
 ncclRedOp_t native(ReduceOp op) {
@@ -232,7 +241,7 @@ void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank,
 }
 
 void validate_nccl_call(const Call& call, const nccl::Library& library,
-                        int least_compute_capability) {
+                        int least_compute_capability, std::int64_t size) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
     throw UnsupportedError{
         "NCCL has no all_to_all in place: it would overwrite elements before they are sent",
@@ -252,6 +261,13 @@ void validate_nccl_call(const Call& call, const nccl::Library& library,
                     least_compute_capability % 10),
         "NCCL reduces 8-bit floats from compute capability 9.0 on: use wider floats, or host "
         "memory"};
+  if (reduces(call.operation) && call.reduction == ReduceOp::avg &&
+      size > largest_average(call.in.type))
+    throw UnsupportedError{
+        fmt::format("NCCL cannot average elements of type {} over {} members: it multiplies with "
+                    "1/{} in this type, which has too few digits there",
+                    to_string(call.in.type), size, size),
+        "use sum and divide, or wider floats"};
 }
 
 }  // namespace rankmesh::detail

@@ -96,7 +96,7 @@ bool NcclTransport::supports(const Call& call) const {
 }
 
 void NcclTransport::require_supported(const Call& call) const {
-  detail::validate_nccl_call(call, context_->library, least_compute_capability_);
+  detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
   device::require_current(context_->claim.device());
   nccl::Batch::require_no_other(context_->batch.get());
   // NCCL launches the operations of a communicator that does not block in a thread of its own

@@ -53,6 +53,7 @@ NCCL = {
     "config_before_defaults": "a lower limit of thread blocks*",
     "name_kept": "commName is read late*",
     "reduction_ops": "reductions on every type*",
+    "rounded_factor": "averages of floats are sums of products*",
     "returns_before_completion": "a collective returns before*",
     "issue_order": "operations of one communicator keep*",
     "fp8_capability": "8-bit floats are reduced only if*",

@@ -130,6 +130,26 @@ TEST_CASE("integers wrap round, averages of integers are cut, and averages of fl
   });
 }
 
+TEST_CASE("averages of floats are sums of products with 1/ranks, which is rounded to the type") {
+  CHECK_RANKS(3, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    const auto average = [&]<class T>(T value, ncclDataType_t type) {
+      T* x = device(std::vector<T>{value});
+      NCCL_OK(ncclAllReduce(x, x, 1, type, ncclAvg, comm, nullptr));
+      return read(host(x, 1)[0]);
+    };
+    // 1/3 is 0.34375, 0.3125, 0.333984375 and 0.333251953125 in these types.
+    REQUIRE_RANK(average(__nv_fp8_e4m3(1.75F), ncclFloat8e4m3) == 1.875);
+    REQUIRE_RANK(average(__nv_fp8_e5m2(1.25F), ncclFloat8e5m2) == 1.0);
+    REQUIRE_RANK(average(__nv_bfloat16(1.0390625F), ncclBfloat16) == 1.046875);
+    REQUIRE_RANK(average(__half(1.0009765625F), ncclFloat16) == 1.0);
+    const float third = 1.0F / 3;
+    for (const float value : {5.0F, 1e30F, 0.1F})
+      REQUIRE_RANK(average(value, ncclFloat32) == value * third + value * third + value * third);
+    REQUIRE_RANK(average(3e38F, ncclFloat32) < 3.1e38);  // the sum alone would be infinite
+  });
+}
+
 TEST_CASE("collectives that move data, in place and out of place") {
   for (const int size : {2, 4, 8}) {
     CHECK_RANKS(size, Settings{}, [](Rank rank) {
