@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_transport.hpp"
 
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -106,7 +107,8 @@ void NcclTransport::require_supported(const Call& call) const {
         fmt::format("{}: an operation on cudaStreamPerThread, and NCCL calls on the communicator "
                     "do not block",
                     comm_->name()),
-        "use a stream that was created, or the option blocking = true of the name"};
+        "use a stream that was created, or remove blocking = false from the options of the name; "
+        "before NCCL 2.23, and if NCCL_COMM_BLOCKING is 0, calls never block"};
 }
 
 void NcclTransport::validate(const Call& call) const {
@@ -119,13 +121,17 @@ void NcclTransport::issue(const Call& call) {
   require_supported(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  if (!batch.is_open()) (void)comm_->is_ready();      // throws if an earlier operation failed
+  comm_->require_whole();
+  if (batch.is_open()) batch.add(*comm_);
   context_->graphs.note(call.stream, comm_->name());  // throws if the capture is invalidated
-  detail::issue_nccl_call(call, *comm_, rank_, size_);
-  if (batch.is_open())
-    batch.add(*comm_);
+  // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
+  bool is_in_progress = false;
+  const auto issue = [&] { is_in_progress = detail::issue_nccl_call(call, *comm_, rank_, size_); };
+  if (comm_->is_blocking() && !batch.is_open())
+    context_->watch.run(std::array{comm_.get()}, timeout_, issue);
   else
-    comm_->wait_until_ready(Deadline{timeout_});
+    issue();
+  if (is_in_progress && !batch.is_open()) comm_->wait_until_ready(Deadline{timeout_});
 }
 
 // Packs or unpacks blocks along an axis on the stream. Each member's block is one two-dimensional

@@ -10,6 +10,7 @@
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -358,6 +359,7 @@ TEST_CASE(
     CAPTURE(blocks);
     MeshOptions options = test_platform::options();
     options.names["tp"].blocking = blocks;
+    if (blocks && !nccl::blocks_after_creation(nccl::Library::load(), true)) continue;
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     auto& tp = mesh["tp"];
     const StreamRef own{cudaStreamPerThread};

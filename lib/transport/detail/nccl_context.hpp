@@ -12,6 +12,7 @@
 #include "rankmesh/device/captured_graphs.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
@@ -25,7 +26,8 @@ struct NcclContext {
       : library{nccl_library},
         claim{std::move(device_claim)},
         compute_capabilities{std::move(compute_capabilities_of_ranks)},
-        batch{std::make_shared<nccl::Batch>(library, claim)} {}
+        watch{library, claim.device()},
+        batch{std::make_shared<nccl::Batch>(library, claim, watch)} {}
 
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
@@ -44,6 +46,7 @@ struct NcclContext {
   const nccl::Library& library;
   device::Claim claim;
   const std::vector<int> compute_capabilities;  ///< Of the device of each rank of the mesh.
+  nccl::CallWatch watch;  ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 };
