@@ -63,6 +63,7 @@ unsigned long long fake_nccl_hash(void* communicator);
 // The CTA limits, traffic class and split share that a communicator was made with.
 struct FakeNcclConfig {
   int blocking, min_ctas, max_ctas, traffic_class, split_share, cga_cluster_size;
+  int cta_policy, nvls_ctas, graph_usage_mode;
 };
 int fake_nccl_config(void* communicator, FakeNcclConfig* config);
 

@@ -167,6 +167,11 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
 
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream, &capturing);
+  // 2.29: the program has promised to capture nothing, and NCCL may hang if it does (src/plugin/
+  // profiler.cc, ncclProfilerStartCollApiEvent).
+  if (capturing != cudaStreamCaptureStatusNone && comm->config.graph_usage_mode == 0 &&
+      !broken("graph_usage_mode"))
+    return failed(ncclInvalidUsage, "launch: a capture on a communicator with graphUsageMode 0");
   const std::shared_ptr<void> recording =
       capturing == cudaStreamCaptureStatusNone ? nullptr : recording_of(comm);
   const auto shared = std::make_shared<const std::vector<Operation>>(std::move(operations));

@@ -126,7 +126,8 @@ int fake_nccl_config(void* handle, FakeNcclConfig* out) {
   const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
   if (!comm) return -1;
   const Config& c = comm->config;
-  *out = {c.blocking, c.min_ctas, c.max_ctas, c.traffic_class, c.split_share, c.cga_cluster_size};
+  *out = {c.blocking,         c.min_ctas,   c.max_ctas,  c.traffic_class,   c.split_share,
+          c.cga_cluster_size, c.cta_policy, c.nvls_ctas, c.graph_usage_mode};
   return 0;
 }
 

@@ -72,6 +72,7 @@ NCCL = {
     "split_nocolor": "a split orders by key*",
     "split_inherits": "a split without config*",
     "capture_records": "collectives are captured*",
+    "graph_usage_mode": "a communicator without graphs*",
     "graphs_pin": "collectives are captured*",
     "in_progress": "a non-blocking communicator is in progress*",
     "early_reuse": "a non-blocking communicator is in progress*",

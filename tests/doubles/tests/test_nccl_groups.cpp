@@ -323,6 +323,35 @@ TEST_CASE("collectives are captured and replayed, and pin their communicator") {
   });
 }
 
+TEST_CASE(
+    "a communicator without graphs refuses captures, and older versions do not read the mode") {
+  struct Newer {
+    ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
+    int graph_usage_mode = 0;
+  };
+  for (const char* version : {"22907", "22809"}) {
+    const bool is_read = std::string(version) == "22907";
+    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}}), [is_read](Rank rank) {
+      Newer config;
+      config.known.size = offsetof(Newer, graph_usage_mode) + sizeof(int);
+      config.known.version = 22900;
+      ncclComm_t comm;
+      NCCL_OK(ncclCommInitRankConfig(&comm, 2, shared_id(rank), rank.number, &config.known));
+      const cudaStream_t stream = make_stream();
+      int* x = device(std::vector<int>{1});
+      CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      REQUIRE_SAME(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream),
+                   is_read ? ncclInvalidUsage : ncclSuccess);
+      config.graph_usage_mode = 3;
+      if (rank.number == 1) return;
+      ncclUniqueId own;
+      NCCL_OK(ncclGetUniqueId(&own));
+      REQUIRE_SAME(ncclCommInitRankConfig(&comm, 1, own, 0, &config.known),
+                   is_read ? ncclInvalidArgument : ncclSuccess);
+    });
+  }
+}
+
 TEST_CASE("a group over two streams is ordered with both") {
   CHECK_RANKS(2, Settings{}, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);
