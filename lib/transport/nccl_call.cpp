@@ -131,25 +131,11 @@ class NcclIssue {
                                          native(c.reduction), comm_.native(), stream_),
                      "ncclReduceScatter");
       case Operation::gather:
-        return grouped([&] {
-          send(c.in, root);
-          for (int r = 0; r < size_ && rank_ == root; ++r)
-            recv(c.out.slice(r * c.in.count, c.in.count), r);
-        });
+        return gather(root);
       case Operation::scatter:
-        return grouped([&] {
-          for (int r = 0; r < size_ && rank_ == root; ++r)
-            send(c.in.slice(r * c.out.count, c.out.count), r);
-          recv(c.out, root);
-        });
+        return scatter(root);
       case Operation::all_to_all:
-        return grouped([&] {
-          const std::int64_t n = c.in.count / size_;
-          for (int r = 0; r < size_; ++r) {
-            send(c.in.slice(r * n, n), r);
-            recv(c.out.slice(r * n, n), r);
-          }
-        });
+        return all_to_all();
       case Operation::send:
         return send(c.in, static_cast<int>(c.destination.value()));
       case Operation::recv:
@@ -163,6 +149,54 @@ class NcclIssue {
   }
 
  private:
+  // With copy engines, NCCL reads the offset of the buffer at the root from the buffer that each
+  // member passes (ncclCeGather and ncclCeScatter in src/ce_coll.cc). Members that are not the root
+  // need not pass one in rankmesh, so only the option calls these functions.
+  [[nodiscard]] bool gathers_as_one() const {
+    return comm_.prefers_copy_engines() && nccl_.Gather != nullptr && nccl_.Scatter != nullptr;
+  }
+
+  void gather(int root) {
+    const Call& c = call_;
+    if (gathers_as_one())
+      return check(
+          nccl_.Gather(c.in.data, c.out.data, count(c.in), in_.type, root, comm_.native(), stream_),
+          "ncclGather");
+    grouped([&] {
+      send(c.in, root);
+      for (int r = 0; r < size_ && rank_ == root; ++r)
+        recv(c.out.slice(r * c.in.count, c.in.count), r);
+    });
+  }
+
+  void scatter(int root) {
+    const Call& c = call_;
+    if (gathers_as_one())
+      return check(nccl_.Scatter(c.in.data, c.out.data, count(c.out), out_.type, root,
+                                 comm_.native(), stream_),
+                   "ncclScatter");
+    grouped([&] {
+      for (int r = 0; r < size_ && rank_ == root; ++r)
+        send(c.in.slice(r * c.out.count, c.out.count), r);
+      recv(c.out, root);
+    });
+  }
+
+  void all_to_all() {
+    const Call& c = call_;
+    const std::int64_t n = c.in.count / size_;
+    if (nccl_.AlltoAll != nullptr)
+      return check(nccl_.AlltoAll(c.in.data, c.out.data, count(c.in.slice(0, n)), in_.type,
+                                  comm_.native(), stream_),
+                   "ncclAlltoAll");
+    grouped([&] {
+      for (int r = 0; r < size_; ++r) {
+        send(c.in.slice(r * n, n), r);
+        recv(c.out.slice(r * n, n), r);
+      }
+    });
+  }
+
   // Issues a v-form: one NCCL operation per block, in one group. Both ends omit empty blocks,
   // because all members know the counts.
   void blocks(int root) {

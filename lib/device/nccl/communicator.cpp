@@ -29,6 +29,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
                     "no CUDA device is current, so no NCCL communicator can be created"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   comm->is_blocking_ = forced_blocking().value_or(false);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
   if (wanted.share_resources) comm->family_ = std::make_shared<Family>();
   NativeConfig config{wanted, false, *comm->name_, library.version()};
   if (ids.size() == 1) {
@@ -59,6 +60,7 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   comm->is_blocking_ = blocks_after_creation(library, wanted.blocking);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
   // NCCL shares the resources if the configuration of the parent says so.
   comm->family_ = parent.family_;
   if (parent.family_ == nullptr && wanted.share_resources)

@@ -30,7 +30,7 @@ class OwnStream {
 /// Carries all operations on device memory except barriers. run() returns once NCCL has accepted
 /// the operation (the communicator is ready again) or, inside a batch, once the operation is
 /// part of the batch. The host does not wait for its end. gather, scatter and all_to_all are
-/// grouped sends and receives.
+/// grouped sends and receives, or one call of NCCL 2.28.
 ///
 /// Blocks along an axis other than the first are packed or unpacked on the stream, in memory that
 /// is allocated and freed in stream order. NCCL has no 16-bit integers: they are transferred as
@@ -65,14 +65,16 @@ class NcclTransport final : public DeviceTransport {
   /// connects in the first operation, and the hosts wait for each other meanwhile. If the ranks
   /// began with operations of different groups, that could deadlock; here all ranks connect their
   /// groups in the same order. Collective over the group; blocks.
-  /// @param scratch  Device memory for 4 floats.
-  void warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
-               const WaitPoint& point, const Deadline& deadline);
+  /// @param scratch  Device memory for 4 floats, or for `largest` bytes if these are more.
+  /// @param largest  GroupOptions::warm_up_bytes.
+  void warm_up(float* scratch, std::int64_t largest, const device::Stream& stream,
+               WaitMonitor& monitor, const WaitPoint& point, const Deadline& deadline);
 
  private:
   void require_supported(const Call& call) const;
   void issue(const Call& call);
   void issue_along_axis(const Call& call);
+  void warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream);
 
   std::unique_ptr<nccl::Communicator> comm_;
   int rank_, size_;

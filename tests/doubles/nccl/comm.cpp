@@ -38,6 +38,8 @@ const char* meeting_name(int kind) {
       return "CommSplit";
     case Meeting::window:
       return "CommWindowRegister";
+    case Meeting::connect:
+      return "an operation that makes connections";
   }
   return "nothing";
 }

@@ -50,6 +50,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fake::Progress progress;
   fake::Outcome error;
   bool finalized = false, gone = false;
+  unsigned connected = 0;  // algorithms, see connect.cpp
   int recordings = 0;  // operations held by captures and graphs
   int inside = 0;      // threads that are in a blocking call
   bool is_freed_in_use = false;
@@ -90,7 +91,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
 Outcome drain(Comm& comm);
 
 // A host-side barrier of all ranks; `kind` must be the same everywhere.
-enum class Meeting { finalize = 1, split, window };
+enum class Meeting { finalize = 1, split, window, connect };
 Outcome meet(Comm& comm, Meeting kind,
              const std::function<void(RankSlot&, int parity)>& write = {});
 

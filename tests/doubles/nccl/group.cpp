@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/settings.hpp"
+#include "connect.hpp"
 #include "counters.hpp"
 #include "engine.hpp"
 #include "faults.hpp"
@@ -111,12 +112,16 @@ Outcome launch_blocking(const CommPtr& comm, std::vector<Operation> operations) 
                            [&] { return comm->seat.cancelled(); });
     return failed(ncclInternalError, "a call on rank %d ended without its peers", comm->seat.rank);
   }
+  if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+    if (Outcome bad = connect(*comm, missing); !bad.ok()) return bad;
   return launch(comm, std::move(operations));
 }
 
 void launch_later(const Batches& batches) {
   const auto together = std::make_shared<LaunchTogether>(batches);
   for (const auto& [comm, operations] : batches) {
+    if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+      run_in_background(comm, [comm = comm, missing] { return connect(*comm, missing); });
     std::lock_guard lock(comm->mutex);
     become_busy(*comm);
     comm->progress.launches.push_back(

@@ -91,6 +91,7 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->splits = t.splits;
   out->shrinks = t.shrinks;
   out->launches = t.launches;
+  out->connections = t.connections;
   out->lone_aborts = t.lone_aborts;
   out->unsafe_aborts = t.unsafe_aborts;
   out->entries = t.entries;
@@ -115,6 +116,10 @@ const char* fake_nccl_name(void* handle) {
 long fake_nccl_last_launch(void* handle) {
   const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
   return comm ? comm->last_launch : -1;
+}
+
+void fake_nccl_connect(void* handle) {
+  if (const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle))) comm->connected = ~0U;
 }
 
 unsigned long long fake_nccl_hash(void* handle) {

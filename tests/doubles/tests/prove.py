@@ -55,6 +55,7 @@ NCCL = {
     "reduction_ops": "reductions on every type*",
     "rounded_factor": "averages of floats are sums of products*",
     "returns_before_completion": "a collective returns before*",
+    "lazy_connect": "the first operation of an algorithm waits*",
     "issue_order": "operations of one communicator keep*",
     "fp8_capability": "8-bit floats are reduced only if*",
     "new_types": "types that a version does not have*",

@@ -260,6 +260,34 @@ TEST_CASE("a collective returns before it is done") {
   });
 }
 
+TEST_CASE("the first operation of an algorithm waits for the hosts of all ranks") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, rank.size, shared_id(rank), rank.number));
+    float* x = device(std::vector<float>(100000));
+    const auto reduce = [&](std::size_t count) {
+      NCCL_OK(ncclAllReduce(x, x, count, ncclFloat32, ncclSum, comm, nullptr));
+    };
+    for (const std::size_t count : {std::size_t{1}, std::size_t{100000}}) {
+      const long before = count > 1 ? 1 : 0;
+      REQUIRE_SAME(::help::count().connections, before);
+      if (rank.number == 0) {
+        reduce(count);
+        REQUIRE_RANK(rank.shared->flags[static_cast<int>(before)] == 1);  // it has waited
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        rank.set(static_cast<int>(before));
+        reduce(count);
+      }
+      reduce(count);
+      REQUIRE_SAME(::help::count().connections, before + 1);
+    }
+    NCCL_OK(ncclBroadcast(x, x, 1, ncclFloat32, 0, comm, nullptr));  // the ring is there
+    REQUIRE_SAME(::help::count().connections, 2);
+    CUDA_OK(cudaDeviceSynchronize());
+  });
+}
+
 TEST_CASE("operations of one communicator keep their order over two streams") {
   CHECK_RANKS(2, Settings{}, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);
