@@ -51,8 +51,8 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fake::Outcome error;
   bool finalized = false, gone = false;
   unsigned connected = 0;  // algorithms, see connect.cpp
-  int recordings = 0;  // operations held by captures and graphs
-  int inside = 0;      // threads that are in a blocking call
+  int recordings = 0;      // operations held by captures and graphs
+  int inside = 0;          // threads that are in a blocking call
   bool is_freed_in_use = false;
   std::uint64_t issued = 0, done = 0, running = 0, collectives = 0, operations = 0;
   std::uint64_t met = 0, shrunk = 0;

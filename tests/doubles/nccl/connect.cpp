@@ -8,7 +8,7 @@
 namespace fake {
 namespace {
 
-enum Algorithm : unsigned { none = 0, ring = 1, tree = 2, pat = 4 };
+enum Algorithm : unsigned { none = 0, ring = 1, tree = 2, pat = 4, nvls = 8 };
 
 // NCCL chooses by a model of the machine. Which sizes it separates is the double's choice.
 constexpr std::size_t small = 64 << 10;
@@ -21,7 +21,7 @@ Algorithm algorithm_of(const Comm& comm, const Operation& o) {
                                  ? static_cast<std::size_t>(comm.seat.ranks)
                                  : 1);
   if (bytes == 0) return none;
-  if (o.kind == fake_all_reduce) return bytes < small ? tree : ring;
+  if (o.kind == fake_all_reduce) return bytes < small ? tree : nvls;
   if (o.kind == fake_all_gather || o.kind == fake_reduce_scatter)
     return bytes < small && version() >= first_with_pat ? pat : ring;
   return o.kind == fake_broadcast || o.kind == fake_reduce ? ring : none;
