@@ -46,7 +46,7 @@ struct NcclContext {
   const nccl::Library& library;
   device::Claim claim;
   const std::vector<int> compute_capabilities;  ///< Of the device of each rank of the mesh.
-  nccl::CallWatch watch;  ///< Limits the time of calls that block.
+  nccl::CallWatch watch;                        ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 };
