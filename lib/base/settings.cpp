@@ -38,6 +38,9 @@ std::string record_from_environment() {
   const char* name = "RANKMESH_RECORD";
   std::string value = environment_variable(name).value_or("");
   if (value.empty() || value == "off") return value;
+  // Who writes these does not mean a folder, which would be made in the current folder.
+  for (const char* word : {"0", "1", "on", "On", "ON", "Off", "OFF", "true", "false", "yes", "no"})
+    if (value == word) refuse_variable(name, "'off' or a folder (./NAME)", value);
   std::error_code error;
   std::filesystem::create_directories(value, error);
   if (!std::filesystem::is_directory(value, error) ||

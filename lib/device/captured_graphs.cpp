@@ -75,12 +75,12 @@ bool is_captured(StreamRef stream) {
 
 CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()} {}
 
-void CapturedGraphs::note(StreamRef stream, const std::string& name) {
+bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   if (!is_captured(stream)) [[likely]]
-    return;
+    return false;
   const Capture capture = capture_of(static_cast<cudaStream_t>(stream.native()));
   const auto [last, is_new] = last_capture_.try_emplace(name, capture.number);
-  if (!is_new && last->second == capture.number) return;
+  if (!is_new && last->second == capture.number) return true;
   last->second = capture.number;
   auto token = std::make_unique<State::Token>(State::Token{state_, name});
   cudaUserObject_t object = nullptr;
@@ -96,6 +96,7 @@ void CapturedGraphs::note(StreamRef stream, const std::string& name) {
       cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
   if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);
   check(retained, "cudaGraphRetainUserObject");
+  return true;
 }
 
 std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const {

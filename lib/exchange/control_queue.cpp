@@ -34,9 +34,11 @@ void validate(const GroupCoordinator& group, RankInGroup writer,
         "set both to 1 or more"};
 }
 
-// Validates and compares the arguments of all members, and returns the queue's tag. Members may
-// have opened different numbers of queues in other groups, so the highest number counts.
-int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions& options) {
+// Validates and compares the arguments of all members, and returns the queue's number in the mesh.
+// Members may have opened different numbers of queues in other groups, so the highest number
+// counts.
+std::int64_t agree(GroupCoordinator& group, RankInGroup writer,
+                   const ControlQueueOptions& options) {
   rankmesh::detail::ControlPlane& control = *rankmesh::detail::GroupAccess::runtime(group).control;
   detail::MemberArguments mine;
   mine.failure = detail::failure_of([&] { validate(group, writer, options); });
@@ -55,7 +57,7 @@ int agree(GroupCoordinator& group, RankInGroup writer, const ControlQueueOptions
     throw_difference(group, mine, "pass the same writer and the same options on every rank");
   }
   control.queues = agreed[2] + 1;
-  return first_tag + static_cast<int>(agreed[2] % tags);
+  return agreed[2];
 }
 
 }  // namespace
@@ -101,7 +103,7 @@ void ControlQueue::State::find_readers(const Placement& nodes) {
     (is_near ? local_of : remote_of).push_back(r);
   }
   is_local = nodes.node(group->rank_in_group().value()) == nodes.node(writer.value());
-  remote.open(group->native_mpi(), tag, std::move(remote_of));
+  remote.open(group->native_mpi(), tag, id, std::move(remote_of));
   // A rank that spins on a shared core keeps it from the rank that it waits for.
   spins = local_of.size() + 1 > std::thread::hardware_concurrency() ? 0 : 100;
 }
@@ -149,8 +151,11 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   state.writer = writer;
   state.options = options;
   state.is_writer = group.rank_in_group() == writer;
-  state.tag = agree(group, writer, options);
+  const std::int64_t number = agree(group, writer, options);
   if (group.size() == 1) return;
+  state.tag = first_tag + static_cast<int>(number % tags);
+  const std::uint64_t mesh = state.runtime().control->key_of_mesh;
+  state.id = hash_bytes(fmt::format("queue {} of {}", number, mesh)).low;
   const mpi::CommunicatorView comm{group.native_mpi()};
   state.find_readers(mpi::discover_nodes(comm));
   state.open_ring(comm);
@@ -195,18 +200,19 @@ void ControlQueue::read(Bytes& message, std::optional<Deadline::Duration> timeou
   State& state = *state_;
   state.require_reader();
   State::Arrival arrival;
-  state.wait([&] { return state.has_arrived(arrival); }, timeout,
-             [&](const Deadline& deadline) { state.throw_no_message(deadline); });
-  state.take(message, arrival, timeout);
+  do
+    state.wait([&] { return state.has_arrived(arrival); }, timeout,
+               [&](const Deadline& deadline) { state.throw_no_message(deadline); });
+  while (!state.take(message, arrival, timeout));
 }
 
 bool ControlQueue::try_read(Bytes& message) {
   State& state = *state_;
   state.require_reader();
   State::Arrival arrival;
-  if (!state.has_arrived(arrival)) return false;
-  state.take(message, arrival, {});
-  return true;
+  while (state.has_arrived(arrival))
+    if (state.take(message, arrival, {})) return true;
+  return false;
 }
 
 }  // namespace rankmesh::exchange

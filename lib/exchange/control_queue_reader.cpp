@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,16 +31,17 @@ bool ControlQueue::State::has_arrived(Arrival& arrival) const {
   return flag != 0;
 }
 
-void ControlQueue::State::take(Bytes& message, Arrival& arrival,
+bool ControlQueue::State::take(Bytes& message, Arrival& arrival,
                                std::optional<Deadline::Duration> timeout) {
   if (is_local)
     take_from_ring(message, timeout);
-  else
-    take_from_mpi(message, arrival, timeout);
+  else if (!take_from_mpi(message, arrival, timeout))
+    return false;
   ++messages;
+  return true;
 }
 
-void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
+bool ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
                                         std::optional<Deadline::Duration> timeout) {
   int bytes = 0;
   mpi::check(MPI_Get_count(&arrival.status, MPI_BYTE, &bytes), "MPI_Get_count");
@@ -60,7 +62,11 @@ void ControlQueue::State::take_from_mpi(Bytes& message, Arrival& arrival,
     mpi::record_abandoned(fmt::format("a message of the control queue of '{}'", group->name()));
     throw;
   }
+  if (incoming.size() < sizeof id || std::memcmp(incoming.data(), &id, sizeof id) != 0)
+    return false;
+  incoming.erase(incoming.begin(), incoming.begin() + sizeof id);
   message = std::move(incoming);
+  return true;
 }
 
 void ControlQueue::State::take_from_ring(Bytes& message,

@@ -46,7 +46,7 @@ void ControlQueue::State::write(std::span<const std::byte> message,
   const auto late = [&](const Deadline& deadline) { throw_late(deadline); };
   const bool has_remote = !remote.readers().empty();
   if (has_remote) {
-    if (message.size() > INT32_MAX)
+    if (message.size() > INT32_MAX - sizeof id)
       throw UsageError{fmt::format("a control message has {} bytes", message.size()),
                        "the queue is for small messages; broadcast the data"};
     wait([&] { return remote.collect() < options.slots; }, timeout, late);

@@ -30,7 +30,8 @@ void QueueVigil::look() {
   const std::int64_t now = NodeBoard::now();
   if (next_check_ == 0) {
     next_check_ = now + check_interval;
-    published_ = rankmesh::detail::PublishedWait{*board, no_point, activity_()};
+    published_ = rankmesh::detail::PublishedWait{board.get(),
+                                                 {no_point, activity_(), RankSet::of(awaited_())}};
   }
   if (now < next_check_) return;
   next_check_ = now + check_interval;

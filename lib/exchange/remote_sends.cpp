@@ -2,6 +2,7 @@
 #include "detail/remote_sends.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "mpi/detail/unfinished.hpp"
@@ -26,15 +27,19 @@ RemoteSends::~RemoteSends() {
   leak(sending_);
 }
 
-void RemoteSends::open(MPI_Comm comm, int tag, std::vector<std::int64_t> readers) {
+void RemoteSends::open(MPI_Comm comm, int tag, std::uint64_t id,
+                       std::vector<std::int64_t> readers) {
   comm_ = comm;
   tag_ = tag;
+  id_ = id;
   readers_ = std::move(readers);
   done_.resize(readers_.size());
 }
 
 void RemoteSends::send(std::span<const std::byte> message) {
-  Sending& s = sending_.emplace_back(Sending{{message.begin(), message.end()}, {}});
+  Sending& s = sending_.emplace_back(Sending{Bytes(sizeof id_ + message.size()), {}});
+  std::memcpy(s.message.data(), &id_, sizeof id_);
+  std::ranges::copy(message, s.message.begin() + sizeof id_);
   for (const std::int64_t reader : readers_)
     // A synchronous send completes when the reader receives it, not when MPI has buffered it, so
     // that collect() knows how far behind each reader is.

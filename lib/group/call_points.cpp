@@ -56,8 +56,10 @@ WaitPoint CallDispatcher::wait_point(const Call& call) {
 }
 
 WaitPoint CallDispatcher::point_of(const Call& call, std::uint64_t number) const {
-  return is_point_to_point(call.operation) ? point_of_message(call)
-                                           : collective_point(call, number);
+  WaitPoint point =
+      is_point_to_point(call.operation) ? point_of_message(call) : collective_point(call, number);
+  point.is_call = true;
+  return point;
 }
 
 // All members that wait in this operation compute the same key.

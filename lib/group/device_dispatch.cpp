@@ -112,7 +112,7 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
 
 void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
   if (connection_->recordings.device.record == nullptr) return;
-  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream), stream);
 }
 
 RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {

@@ -15,6 +15,7 @@
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -43,6 +44,12 @@ struct LocalDevices {
   }
 };
 
+// The mode decides which communicators the ranks create.
+std::string mode_in_words() {
+  const std::optional<bool> forced = nccl::forced_blocking();
+  return !forced ? "not set" : *forced ? "1" : "0";
+}
+
 // Adds the facts that must be the same on all ranks: whether there are devices, and the libraries.
 void agree_on_devices(const MeshOptions& options, const Participants& all,
                       const LocalDevices& local) {
@@ -52,6 +59,7 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   agreement.add("devices", hash_bytes(kind),
                 local.why_not.empty() ? kind : "none: " + local.why_not);
   agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
+  agreement.add("NCCL_COMM_BLOCKING", mode_in_words());
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
   if (options.devices == DeviceUse::required && local.library == nullptr)
     agreement.fail("devices are required: " + local.why_not);
@@ -62,6 +70,9 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   all.verify("the choice of devices", agreement);
 }
 
+// The first version of NCCL that can use several MIG instances of one GPU in a communicator.
+constexpr int first_with_instances = 23003;
+
 // The device of this rank, and the compute capability of the device of each rank.
 struct ChosenDevice {
   device::Claim claim;
@@ -70,7 +81,7 @@ struct ChosenDevice {
 
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 ChosenDevice choose_device(const MeshOptions& options, const Placement& placement,
-                           ControlPlane& control, int visible_devices) {
+                           ControlPlane& control, int visible_devices, int nccl_version) {
   const Participants all = control.all();
   std::string failure;
   device::Claim claim;
@@ -96,7 +107,10 @@ ChosenDevice choose_device(const MeshOptions& options, const Placement& placemen
   if (options.share_devices) return chosen;
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < placement.world_size(); ++r) nodes.push_back(placement.node(r));
-  all.verify("the NCCL bootstrap", device::shared_device(nodes, identities));
+  std::string shared = device::shared_device(nodes, identities);
+  if (shared.empty() && nccl_version < first_with_instances)
+    shared = device::shared_gpu(nodes, identities);
+  all.verify("the NCCL bootstrap", shared);
   return chosen;
 }
 
@@ -111,6 +125,15 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
                 "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
                 "reach the device in one order on all ranks. Set to 1 before NCCL is loaded "
                 "(mpi::NcclLaunchOrder::implicit does it), it makes that the order of the calls.");
+  if (nccl::forced_blocking() == false && library.version() >= 22300)
+    control.log(
+        LogLevel::warning,
+        "NCCL_COMM_BLOCKING is 0, in the environment or in nccl.conf: NCCL starts a thread for "
+        "every call on device memory");
+  if (nccl::forced_blocking() == true)
+    control.log(LogLevel::warning,
+                "NCCL_COMM_BLOCKING is 1, in the environment or in nccl.conf: the creation of NCCL "
+                "communicators waits for all ranks without a deadline");
   if (is_set("CUDA_LAUNCH_BLOCKING"))
     control.log(LogLevel::warning,
                 "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait "
@@ -129,7 +152,8 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
                                                 control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
-  ChosenDevice chosen = choose_device(options, placement, *control, local.cuda.devices);
+  ChosenDevice chosen =
+      choose_device(options, placement, *control, local.cuda.devices, local.library->version());
   return {std::make_unique<NcclBackend>(*local.library, std::move(chosen.claim),
                                         std::move(chosen.compute_capabilities), std::move(control)),
           ""};

@@ -64,8 +64,11 @@ Record read(std::span<const std::byte> bytes, const std::string& name) {
   detail::check_header(header, name);
   Record record = facts_of(header);
   const Clock clock{header};
-  if (const auto wait = header.wait.read())
-    record.wait = Wait{detail::printable(wait->text), clock.of_clock(wait->since)};
+  if (const auto wait = header.wait.read()) {
+    record.wait = detail::read_wait(*image, wait->text, name);
+    record.wait->since = clock.of_clock(wait->since);
+    record.wait->point = wait->key;
+  }
   record.groups = detail::read_groups(*image, name);
   detail::read_entries(*image, clock, name, record);
   record.read_at = header.observed_at != 0 ? clock.of_clock(header.observed_at)

@@ -116,6 +116,17 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+Wait read_wait(const Image& image, std::string_view text, const std::string& name) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) refuse_altered(name, "its wait is not valid");
+  Wait wait{.text = printable(text.substr(end + 1))};
+  if (end == 0) return wait;
+  wait.ranks = parse_ranks(std::string{text.substr(0, end)}, most_listed_ranks);
+  if (wait.ranks.empty() || wait.ranks.highest() >= Rank{image.header().world_size})
+    refuse_altered(name, "its wait is not valid");
+  return wait;
+}
+
 std::vector<Group> read_groups(const Image& image, const std::string& name) {
   std::vector<Group> groups;
   std::string_view lines = image.groups();

@@ -8,7 +8,8 @@ namespace rankmesh::record::detail {
 namespace {
 
 constexpr std::int64_t limit = std::int64_t{1} << 60;
-// The clocks are read one after the other, so closer pairs say too little about the frequency.
+// The counter and the clock are read one after the other, so closer pairs say too little about the
+// frequency for the time after them. Between them, the error is no larger than that of the pairs.
 constexpr double shortest = 1e6;
 // Counters count between 1 MHz and 1 THz.
 constexpr double fastest = 1e-3, slowest = 1e3;
@@ -42,15 +43,18 @@ Clock::Clock(const format::Header& header)
   const double time = static_cast<double>(header.last.nanoseconds.load(relaxed)) -
                       static_cast<double>(nanoseconds_);
   const double counts = difference(header.last.counter.load(relaxed), counter_);
-  if (time < shortest || counts <= 0) return;
+  if (time <= 0 || counts <= 0) return;
   const double ratio = time / counts;
-  if (ratio >= fastest && ratio <= slowest) nanoseconds_per_count_ = ratio;
+  if (ratio < fastest || ratio > slowest) return;
+  nanoseconds_per_count_ = ratio;
+  if (time < shortest) most_counts_ = counts;
 }
 
 std::optional<Time> Clock::of_counter(std::uint64_t counter) const {
   if (nanoseconds_per_count_ == 0) return std::nullopt;
-  return of_clock(
-      sum(nanoseconds_, limited(difference(counter, counter_) * nanoseconds_per_count_)));
+  const double counts = difference(counter, counter_);
+  if (counts > most_counts_) return std::nullopt;
+  return of_clock(sum(nanoseconds_, limited(counts * nanoseconds_per_count_)));
 }
 
 Time Clock::of_clock(std::int64_t nanoseconds) const { return sum(nanoseconds, offset_); }

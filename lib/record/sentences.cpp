@@ -160,9 +160,5 @@ std::string capital(std::string text) {
   return text;
 }
 
-std::string count_text(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace detail
 }  // namespace rankmesh::record

@@ -8,9 +8,6 @@
 namespace rankmesh::record::detail {
 namespace {
 
-// A call that has lasted for so long does not end by itself, for example because a buffer took its
-// message.
-
 bool is_open(const Call& call) { return !call.is_over() && !call.is_captured; }
 
 // Whether `text` contains `part`, and no digit follows.
@@ -20,15 +17,6 @@ bool has_number(const std::string& text, const std::string& part) {
     if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
   }
   return false;
-}
-
-// Whether the rank waits for all others in Mesh::close().
-bool is_in_close(const Record& record) {
-  if (!record.wait) return false;
-  const std::string& text = record.wait->text;
-  return text == "close()" || text == "close of the mesh" ||
-         text == "the agreement before close of the mesh" ||
-         text == "the end of a close that failed";
 }
 
 // Whether the rank has given up its part of the calls that it has made.
@@ -110,7 +98,7 @@ void WaitGraph::find_point(std::size_t node) {
   // Where all processes have ended, the question is what they were in before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
-    if (is_in_close(record)) state.point = point_of_close(record.wait->text);
+    if (record.wait && !record.wait->ranks.empty()) state.point = point_of_wait(*record.wait);
     return;
   }
   const Call& call = record.calls[state.call];
@@ -225,27 +213,40 @@ std::size_t WaitGraph::point_of_message(std::size_t node, std::size_t call) {
   return points.size() - 1;
 }
 
-std::size_t WaitGraph::point_of_close(const std::string& text) {
-  const auto [at, is_new] = closes_.try_emplace(text, points.size());
-  if (!is_new) return at->second;
-  WaitPoint point;
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    const Record& record = job_.record(node);
-    const bool is_closing = record.presence == Presence::closed ||
-                            (nodes[node].activity == Activity::wait && record.wait->text == text);
-    if (!is_closing) point.certain.push_back(node);
+std::size_t WaitGraph::point_of_wait(const Wait& wait) {
+  const bool is_meeting = wait.point != 0;
+  if (is_meeting) {
+    const auto [at, is_new] = meetings_.try_emplace(wait.point, points.size());
+    if (!is_new) return at->second;
   }
-  job_.missing().for_each([&](Rank rank) { point.no_records.push_back(rank); });
+  WaitPoint point{.is_meeting = is_meeting};
+  wait.ranks.for_each([&](Rank rank) {
+    const std::size_t node = job_.find(rank);
+    if (node == none) {
+      point.no_records.push_back(rank);
+      return;
+    }
+    const Record& record = job_.record(node);
+    if (!is_meeting)
+      point.possible.push_back(node);
+    else if (record.presence == Presence::open && record.wait && record.wait->point == wait.point) {
+      if (is_halted(node)) point.halted.push_back(node);
+    } else if (record.presence != Presence::closed) {
+      point.certain.push_back(node);
+    }
+  });
   points.push_back(std::move(point));
-  return at->second;
+  return points.size() - 1;
 }
 
 void WaitGraph::finish(WaitPoint& point) const {
-  for (auto* const list : {&point.certain, &point.possible, &point.halted}) {
-    std::ranges::sort(*list);
-    const auto repeated = std::ranges::unique(*list);
-    list->erase(repeated.begin(), repeated.end());
-  }
+  const auto sort_once = [](auto& list) {
+    std::ranges::sort(list);
+    const auto repeated = std::ranges::unique(list);
+    list.erase(repeated.begin(), repeated.end());
+  };
+  for (auto* const list : {&point.certain, &point.possible, &point.halted}) sort_once(*list);
+  sort_once(point.no_records);  // both ends of a send_recv may be one rank
   for (const auto* const list : {&point.needed(), &std::as_const(point).halted}) {
     for (const std::size_t node : *list) {
       const Record& record = job_.record(node);
@@ -269,8 +270,9 @@ void WaitGraph::judge(std::size_t node) {
   if (state.call != none) since = record.calls[state.call].begin;
   if (record.wait && state.activity == Activity::wait) since = record.wait->since;
   const bool is_long = since && record.read_at - *since >= long_wait;
+  // A rank that has come to a meeting may have gone on before the others notice that it was there.
   state.is_certain =
-      !point.certain.empty() ||
+      (!point.certain.empty() && (is_long || !point.is_meeting)) ||
       (is_long && point.is_complete && point.possible.size() == 1 && point.no_records.empty());
   const bool has_nodes = !point.needed().empty() || !point.halted.empty();
   state.is_old = since && has_nodes && *since > point.valid_until;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -94,8 +95,8 @@ Document count(const MeshPlan& plan, const PlanCounts& counts) {
     views += "...";
   }
   document.add_bold("count");
-  document.add(fmt::format("  {}   {} rank{}\n\n", views, counts.world_size,
-                           counts.world_size == 1 ? "" : "s"));
+  document.add(
+      fmt::format("  {}   {}\n\n", views, rankmesh::detail::count_text(counts.world_size, "rank")));
   document.add(
       fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
                   counts.names, number(counts.groups), number(counts.distinct_groups),

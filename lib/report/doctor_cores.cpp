@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 
 namespace rankmesh::report::detail {
 namespace {
 
+using rankmesh::detail::count_text;
 using Members = std::vector<const RankFacts*>;
 
 std::set<int> cores_of(const Members& members) {
@@ -93,9 +95,8 @@ Findings check_oversubscription(const Rule& rule, const Examination& job) {
     if (!is_oversubscribed(members)) continue;
     findings.push_back(
         finding(rule, ranks_of(members),
-                fmt::format("{} ranks on host {} may use {} core{} together", members.size(),
-                            members.front()->host, cores_of(members).size(),
-                            cores_of(members).size() == 1 ? "" : "s"),
+                fmt::format("{} ranks on host {} may use {} together", members.size(),
+                            members.front()->host, count_text(cores_of(members).size(), "core")),
                 "ranks that wait poll, and take the cores from the ranks that they wait for",
                 "start fewer ranks per node, or reserve more cores (sbatch --cpus-per-task, "
                 "docker run --cpuset-cpus); for a test, let ranks yield: mpirun --mca "
@@ -143,9 +144,8 @@ Findings check_threads(const Rule& rule, const Examination& job) {
         rule, ranks_of(is_total ? members : crowded),
         is_total ? fmt::format("OMP_NUM_THREADS makes {} threads on the {} cores of host {}",
                                threads, cores, first.host)
-                 : fmt::format("OMP_NUM_THREADS={} on rank {}, which may use {} core{}",
-                               threads_of(first), first.rank, first.cores.size(),
-                               first.cores.size() == 1 ? "" : "s"),
+                 : fmt::format("OMP_NUM_THREADS={} on rank {}, which may use {}", threads_of(first),
+                               first.rank, count_text(first.cores.size(), "core")),
         "threads on one core take turns, and OpenMP waits for the last thread at the end of each "
         "loop",
         "set OMP_NUM_THREADS to the number of cores of a rank, or bind ranks to more cores (srun "

@@ -16,6 +16,18 @@ const DeviceFacts* device_of(const RankFacts& facts) {
 
 bool has_device(const RankFacts& facts) { return device_of(facts) != nullptr; }
 
+// The values of the ranks' devices, and "" for ranks without a device; nothing unless two devices
+// differ.
+std::vector<Variant> differing_devices(
+    const Examination& job, const std::function<std::string(const DeviceFacts&)>& value) {
+  auto all = variants(job, [&](const RankFacts& facts) {
+    return has_device(facts) ? value(*device_of(facts)) : std::string{};
+  });
+  const auto real = std::ranges::count_if(all, [](const Variant& v) { return !v.value.empty(); });
+  if (real < 2) all.clear();
+  return all;
+}
+
 // Ranks that share memory may still see the same UUID of devices of different machines, so the
 // node is part of the key.
 using Key = std::pair<std::int32_t, std::string>;
@@ -58,13 +70,10 @@ Findings check_missing_devices(const Rule& rule, const Examination& job) {
 }
 
 Findings check_device_kinds(const Rule& rule, const Examination& job) {
-  const auto kinds = variants(job, [](const RankFacts& facts) {
-    const DeviceFacts* device = device_of(facts);
-    return device == nullptr ? std::string{}
-                             : fmt::format("{}, {}", device->name, size_text(device->memory));
+  const auto kinds = differing_devices(job, [](const DeviceFacts& device) {
+    return fmt::format("{}, {}", device.name, size_text(device.memory));
   });
-  const auto real = std::ranges::count_if(kinds, [](const Variant& v) { return !v.value.empty(); });
-  if (real < 2) return {};
+  if (kinds.empty()) return {};
   return {finding(rule, outliers(kinds), fmt::format("the devices differ: {}", to_string(kinds)),
                   "the fastest device waits for the slowest, and the smallest memory limits all",
                   "ask the batch system for one kind of device (srun --gres=gpu:KIND:N), or give "
@@ -72,13 +81,9 @@ Findings check_device_kinds(const Rule& rule, const Examination& job) {
 }
 
 Findings check_device_ecc(const Rule& rule, const Examination& job) {
-  const auto modes = variants(job, [](const RankFacts& facts) {
-    const DeviceFacts* device = device_of(facts);
-    if (device == nullptr) return std::string{};
-    return std::string{device->has_ecc ? "on" : "off"};
-  });
-  const auto real = std::ranges::count_if(modes, [](const Variant& v) { return !v.value.empty(); });
-  if (real < 2) return {};
+  const auto modes = differing_devices(
+      job, [](const DeviceFacts& device) { return std::string{device.has_ecc ? "on" : "off"}; });
+  if (modes.empty()) return {};
   return {finding(rule, outliers(modes),
                   fmt::format("error correction (ECC) differs: {}", to_string(modes)),
                   "without ECC, a flipped bit changes results without any message; with ECC, some "

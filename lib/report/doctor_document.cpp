@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 #include "rankmesh/base/launcher.hpp"
 
@@ -15,10 +16,7 @@ namespace {
 using detail::by_node;
 using detail::ranks_text;
 using detail::size_text;
-
-std::string plural(std::size_t n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
+using rankmesh::detail::count_text;
 
 std::size_t count(const std::vector<Finding>& findings, Severity severity) {
   return static_cast<std::size_t>(std::ranges::count(findings, severity, &Finding::severity));
@@ -127,8 +125,8 @@ void add_heading(Document& document, const Examination& job, bool in_job) {
     return;
   }
   const std::size_t nodes = detail::node_count(job);
-  document.add(fmt::format("doctor  {} on {}, {}\n\n", plural(job.ranks.size(), "rank"),
-                           plural(nodes, "node"), short_mpi_name(first.mpi_library)));
+  document.add(fmt::format("doctor  {} on {}, {}\n\n", count_text(job.ranks.size(), "rank"),
+                           count_text(nodes, "node"), short_mpi_name(first.mpi_library)));
 }
 
 void add_findings(Document& document, const Examination& job,
@@ -143,9 +141,9 @@ void add_findings(Document& document, const Examination& job,
 std::string summary(const std::vector<Finding>& findings) {
   const std::string rules = fmt::format("{} rules were applied", doctor_rules().size());
   if (findings.empty()) return fmt::format("Nothing was found; {}.\n", rules);
-  return fmt::format("{}, {}, {}; {}.\n", plural(count(findings, Severity::error), "error"),
-                     plural(count(findings, Severity::warning), "warning"),
-                     plural(count(findings, Severity::note), "note"), rules);
+  return fmt::format("{}, {}, {}; {}.\n", count_text(count(findings, Severity::error), "error"),
+                     count_text(count(findings, Severity::warning), "warning"),
+                     count_text(count(findings, Severity::note), "note"), rules);
 }
 
 }  // namespace

@@ -90,6 +90,23 @@ std::vector<double> values_of(const std::vector<const RankFacts*>& links,
   return result;
 }
 
+// The links of which a value is bad. Nothing if there are fewer than three, since two links say
+// nothing about what is usual.
+// @param is_small_good  Of two values, the smaller one is better.
+// @param is_bad         is_bad(value, usual)
+Links bad_links(const Examination& job, double LinkFacts::*value, bool is_small_good,
+                std::function<std::string(double)> text,
+                const std::function<bool(double, double)>& is_bad) {
+  Links bad{{}, std::move(text), value, 0};
+  const auto links = linked(job);
+  if (links.size() < 3) return bad;
+  bad.usual = median(values_of(links, value), is_small_good);
+  std::ranges::copy_if(links, std::back_inserter(bad.list), [&](const RankFacts* from) {
+    return is_bad((*from->link).*value, bad.usual);
+  });
+  return bad;
+}
+
 // The dimension with the smallest stride in the first view, if it has a family.
 const GroupFamily* fastest_family(const MeshPlan& plan) {
   const Layout::Dimension* best = nullptr;
@@ -141,14 +158,11 @@ Findings check_host_names(const Rule& rule, const Examination& job) {
 Findings check_latency(const Rule& rule, const Examination& job) {
   constexpr double factor = 3;
   constexpr double least_excess = 50e-6;
-  const auto links = linked(job);
-  if (links.size() < 3) return {};  // two links say nothing about what is usual
-  const double usual = median(values_of(links, &LinkFacts::latency), true);
-  Links slow{
-      {}, [](double s) { return fmt::format("{:.1f} us", 1e6 * s); }, &LinkFacts::latency, usual};
-  std::ranges::copy_if(links, std::back_inserter(slow.list), [&](const RankFacts* from) {
-    return from->link->latency > std::max(factor * usual, usual + least_excess);
-  });
+  const Links slow = bad_links(
+      job, &LinkFacts::latency, true, [](double s) { return fmt::format("{:.1f} us", 1e6 * s); },
+      [](double latency, double usual) {
+        return latency > std::max(factor * usual, usual + least_excess);
+      });
   if (slow.list.empty()) return {};
   return {finding(rule, ends_of(slow.list), "long latency: " + links_text(job, slow),
                   "each collective over several nodes is as slow as its slowest connection",
@@ -159,16 +173,10 @@ Findings check_latency(const Rule& rule, const Examination& job) {
 
 Findings check_bandwidth(const Rule& rule, const Examination& job) {
   constexpr double factor = 0.5;
-  const auto links = linked(job);
-  if (links.size() < 3) return {};
-  const double usual = median(values_of(links, &LinkFacts::bandwidth), false);
-  Links slow{{},
-             [](double b) { return fmt::format("{:.3g} GB/s", b / 1e9); },
-             &LinkFacts::bandwidth,
-             usual};
-  std::ranges::copy_if(links, std::back_inserter(slow.list), [&](const RankFacts* from) {
-    return from->link->bandwidth < factor * usual;
-  });
+  const Links slow = bad_links(
+      job, &LinkFacts::bandwidth, false,
+      [](double b) { return fmt::format("{:.3g} GB/s", b / 1e9); },
+      [](double bandwidth, double usual) { return bandwidth < factor * usual; });
   if (slow.list.empty()) return {};
   return {finding(rule, ends_of(slow.list), "low bandwidth: " + links_text(job, slow),
                   "each large collective over several nodes is as slow as its slowest connection",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "detail/strides.hpp"
 #include "rankmesh/report/explain.hpp"
 #include "rankmesh/report/show.hpp"
@@ -100,8 +101,8 @@ Document explain_order(const MeshPlan& plan) {
   for (const char* title :
        {"view", "dimension", "size", "stride", "next to first", "within ranks in a row"})
     document.table.columns.push_back({title});
-  document.add(fmt::format("{}   {} rank{}\n", views_text(plan), plan.world_size(),
-                           plan.world_size() == 1 ? "" : "s"));
+  document.add(fmt::format("{}   {}\n", views_text(plan),
+                           rankmesh::detail::count_text(plan.world_size(), "rank")));
   for (std::size_t v = 0; v < plan.views().size(); ++v) {
     const Layout& view = plan.views()[v];
     document.add("\n");

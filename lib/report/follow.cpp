@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/text.hpp"
 #include "detail/timeline_rows.hpp"
 #include "rankmesh/record/statistics.hpp"
 
@@ -112,9 +113,9 @@ std::vector<Value> row_of(const FamilyActivity& family, std::span<const Record> 
 std::string head_of(std::span<const Record> now, double seconds) {
   std::set<std::int32_t> nodes;
   for (const Record& record : now) nodes.insert(record.node);
-  return fmt::format("  {} rank{} on {} node{}, the last {:.1f} s\n\n", now.size(),
-                     now.size() == 1 ? "" : "s", nodes.size(), nodes.size() == 1 ? "" : "s",
-                     seconds);
+  return fmt::format("  {} on {}, the last {:.1f} s\n\n",
+                     rankmesh::detail::count_text(now.size(), "rank"),
+                     rankmesh::detail::count_text(nodes.size(), "node"), seconds);
 }
 
 void add_waiting(std::span<const Record> now, std::size_t most, Document& document) {

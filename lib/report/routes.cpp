@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -305,8 +306,8 @@ Document routes(const MeshPlan& plan, const RouteTable& table, const RouteFacts*
                     .fields = routes_fields(plan, table, rows),
                     .table = routes_table(table, rows, live != nullptr)};
   document.add_bold("routes");
-  document.add(fmt::format("  {}   {} rank{}\n\n", views_text(plan), plan.world_size(),
-                           plan.world_size() == 1 ? "" : "s"));
+  document.add(fmt::format("  {}   {}\n\n", views_text(plan),
+                           rankmesh::detail::count_text(plan.world_size(), "rank")));
   document.text.emplace_back(rules_table(table));
   document.add("\n");
   if (!rows.empty()) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "detail/grid.hpp"
 #include "detail/live.hpp"
 
@@ -124,12 +125,10 @@ std::string communicators_text(const MeshPlan& plan) {
   const bool uniform = std::ranges::all_of(plan.families(), [&](const GroupFamily& family) {
     return family.is_uniform() && family.coverage(plan.world_size()) == Coverage::partition;
   });
-  const auto count = [](std::size_t n, std::string_view noun) {
-    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-  };
   return fmt::format("  {} is in {}: {} (equal groups share one, a group of one rank needs none)\n",
-                     uniform ? "a rank" : "rank 0", count(plan.memberships(0).size(), "group"),
-                     count(plan.communicators(0).size(), "communicator"));
+                     uniform ? "a rank" : "rank 0",
+                     rankmesh::detail::count_text(plan.memberships(0).size(), "group"),
+                     rankmesh::detail::count_text(plan.communicators(0).size(), "communicator"));
 }
 
 }  // namespace
@@ -252,8 +251,8 @@ Document show(const MeshPlan& plan, const LiveFacts* live) {
   std::string views = views_text(plan);
   if (views.size() > 400) views = views.substr(0, 400) + "...";
   document.add_bold("mesh");
-  document.add(fmt::format("  {}   {} rank{}{}, digest {}\n", views, plan.world_size(),
-                           plan.world_size() == 1 ? "" : "s",
+  document.add(fmt::format("  {}   {}{}, digest {}\n", views,
+                           rankmesh::detail::count_text(plan.world_size(), "rank"),
                            fast ? fmt::format(", {} varies fastest", *fast) : "",
                            to_string(plan.digest()).substr(0, 8)));
   const std::size_t names = std::min(max_names, plan.families().size());

@@ -17,7 +17,6 @@ namespace {
 
 using Event = nlohmann::json;
 using record::Call;
-using record::CallIndex;
 using record::Record;
 using record::Time;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/report/trace.hpp"
+#include "base/detail/text.hpp"
 
 #include <algorithm>
 #include <map>
@@ -113,9 +114,9 @@ void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
   std::set<std::string> hosts;
   for (const RankActivity& rank : diagnosis.ranks) hosts.insert(records[rank.record].host);
   document.add_bold(fmt::format("mesh {}", first.mesh));
-  document.add(fmt::format("   {} of {} rank{} on {} host{}\n\n", diagnosis.ranks.size(),
-                           first.world_size, first.world_size == 1 ? "" : "s", hosts.size(),
-                           hosts.size() == 1 ? "" : "s"));
+  document.add(fmt::format("   {} of {} on {}\n\n", diagnosis.ranks.size(),
+                           rankmesh::detail::count_text(first.world_size, "rank"),
+                           rankmesh::detail::count_text(hosts.size(), "host")));
   const bool is_grouped = diagnosis.ranks.size() > most_single_ranks;
   Table table =
       is_grouped ? table_of_lines(records, diagnosis) : table_of_ranks(records, diagnosis);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "detail/located.hpp"
 #include "detail/text.hpp"
 #include "rankmesh/layout/rank_map.hpp"
@@ -16,10 +17,6 @@ namespace {
 
 // Bounds the comparison of interleaved grids.
 constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;
-
-std::string count_of_ranks(std::int64_t count) {
-  return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
-}
 
 std::string called(const MeshSpec::Grid& grid) {
   return grid.name.empty() ? "the mesh" : fmt::format("the grid '{}'", grid.name);
@@ -73,9 +70,9 @@ void MeshSpec::check_world(std::optional<std::int64_t> world_size) const {
   if (world_size && stated_world_size_ && *world_size != *stated_world_size_)
     throw SpecError{fmt::format("{}: the mesh file is for {}, but the world has {}",
                                 detail::place_of(origin_, world_size_line_),
-                                count_of_ranks(*stated_world_size_), *world_size),
+                                detail::count_text(*stated_world_size_, "rank"), *world_size),
                     fmt::format("start {}, or remove world_size from the file",
-                                count_of_ranks(*stated_world_size_))};
+                                detail::count_text(*stated_world_size_, "rank"))};
 }
 
 void MeshSpec::check_overlap() const {
@@ -99,15 +96,15 @@ MeshString::Parts MeshSpec::parts_of(const Grid& grid,
   auto own = grid.mesh.world_size();
   if (grid.ranks && own && *own != grid.ranks->size())
     throw SpecError{
-        fmt::format("{} has {}, but {} listed", called(grid), count_of_ranks(*own),
+        fmt::format("{} has {}, but {} listed", called(grid), detail::count_text(*own, "rank"),
                     grid.ranks->size() == 1 ? "1 is" : fmt::format("{} are", grid.ranks->size())),
-        fmt::format("list {}, or make one size auto", count_of_ranks(*own))};
+        fmt::format("list {}, or make one size auto", detail::count_text(*own, "rank"))};
   if (grid.ranks) own = grid.ranks->size();
   if (!own && world_size) {
     own = *world_size - grid.rank_offset;
     if (*own < 1)
       throw SpecError{fmt::format("the mesh begins at rank {}, but the world has {}",
-                                  grid.rank_offset, count_of_ranks(*world_size)),
+                                  grid.rank_offset, detail::count_text(*world_size, "rank")),
                       "use a smaller rank_offset or a larger world"};
   }
   MeshString::Parts parts = grid.mesh.plan(own);
@@ -118,8 +115,8 @@ MeshString::Parts MeshSpec::parts_of(const Grid& grid,
   const std::int64_t reach = grid.ranks ? map.ranks().highest().value() + 1 : end;
   if (world_size && reach > *world_size)
     throw SpecError{fmt::format("{} uses rank {}, but the world has {}", called(grid), reach - 1,
-                                count_of_ranks(*world_size)),
-                    fmt::format("start {}, or use other ranks", count_of_ranks(reach))};
+                                detail::count_text(*world_size, "rank")),
+                    fmt::format("start {}, or use other ranks", detail::count_text(reach, "rank"))};
   const std::string prefix = grid.name.empty() ? "" : grid.name + ".";
   for (Layout& view : parts.views) view = map.map(view, prefix);
   for (GroupFamily& family : parts.families) family = map.map(family, prefix);
@@ -135,9 +132,10 @@ void MeshSpec::add_lists(std::int64_t world_size, std::vector<GroupFamily>& fami
                         "choose a name that the mesh does not use yet"};
       families.push_back(GroupFamily::of(lists.name, lists.groups));
       if (families.back().highest().value() >= world_size)
-        throw SpecError{fmt::format("'{}' lists rank {}, but the world has {}", lists.name,
-                                    families.back().highest().value(), count_of_ranks(world_size)),
-                        fmt::format("list ranks from 0 to {}", world_size - 1)};
+        throw SpecError{
+            fmt::format("'{}' lists rank {}, but the world has {}", lists.name,
+                        families.back().highest().value(), detail::count_text(world_size, "rank")),
+            fmt::format("list ranks from 0 to {}", world_size - 1)};
     });
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "detail/text.hpp"
 #include "presets/detail/preset.hpp"
 #include "rankmesh/base/error.hpp"
@@ -84,7 +85,7 @@ std::int64_t MeshString::resolve_world(std::optional<std::int64_t> world_size) c
 Layout MeshString::layout_of(const View& view, std::int64_t world) const {
   const std::int64_t given = *given_product(view);
   if (has_auto(view) ? world % given != 0 : world != given) {
-    const std::string there = world == 1 ? "1 rank" : fmt::format("{} ranks", world);
+    const std::string there = detail::count_text(world, "rank");
     if (has_auto(view))
       refuse(view.front().position,
              fmt::format("the world size {} is not divisible by {}, the product of the sizes in {}",

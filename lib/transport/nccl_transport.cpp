@@ -17,9 +17,14 @@ namespace {
 class StreamPending final : public Pending {
  public:
   // @param comm  Null for copies.
-  StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} {
+  StreamPending(StreamRef stream, const nccl::Communicator* comm,
+                std::shared_ptr<NcclContext> context)
+      : comm_{comm}, context_{std::move(context)}, event_{context_->take_event()} {
     event_.record(stream);
   }
+  ~StreamPending() override { context_->give_back(std::move(event_)); }
+  StreamPending(const StreamPending&) = delete;
+  StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
     // Throws if NCCL has failed: the event may then never happen, or happen too early.
@@ -29,16 +34,27 @@ class StreamPending final : public Pending {
 
  private:
   const nccl::Communicator* comm_;
+  std::shared_ptr<NcclContext> context_;
   device::Event event_;
 };
 
 // An event in a stream that is being captured would become a part of the graph.
-std::unique_ptr<Pending> end_of_work(StreamRef stream) {
+std::unique_ptr<Pending> end_of_work(StreamRef stream, bool is_captured,
+                                     const std::shared_ptr<NcclContext>& context) {
+  if (is_captured) return nullptr;
+  return std::make_unique<StreamPending>(stream, nullptr, context);
+}
+
+bool is_capturing(StreamRef stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   device::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status),
                 "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) return nullptr;
-  return std::make_unique<StreamPending>(stream, nullptr);
+  return status != cudaStreamCaptureStatusNone;
+}
+
+bool is_default(StreamRef stream) {
+  const void* native = stream.native();
+  return native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread;
 }
 
 bool is_device_call(const Call& call) {
@@ -46,10 +62,11 @@ bool is_device_call(const Call& call) {
 }
 
 // Returns the call on the group's own stream, ordered after the work that the call's stream holds.
-Call moved_to(StreamRef own_stream, const Call& call) {
-  device::Event before;
+Call moved_to(StreamRef own_stream, const Call& call, NcclContext& context) {
+  device::Event before = context.take_event();
   before.record(call.stream);
   before.make_wait(own_stream);
+  context.give_back(std::move(before));
   Call moved = call;
   moved.stream = own_stream;
   return moved;
@@ -98,7 +115,9 @@ bool NcclTransport::supports(const Call& call) const {
 
 void NcclTransport::require_supported(const Call& call) const {
   detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
-  device::require_current(context_->claim.device());
+  // NCCL makes its own device current while it works (ncclGroupEndInternal in src/group.cc), so
+  // only the default streams depend on the current device.
+  if (is_default(call.stream)) device::require_current(context_->claim.device());
   nccl::Batch::require_no_other(context_->batch.get());
   // NCCL launches the operations of a communicator that does not block in a thread of its own
   // (ncclGroupEndInternal in src/group.cc), where the handle means the stream of that thread.
@@ -123,7 +142,8 @@ void NcclTransport::issue(const Call& call) {
   nccl::Batch& batch = *context_->batch;
   comm_->require_whole();
   if (batch.is_open()) batch.add(*comm_);
-  context_->graphs.note(call.stream, comm_->name());  // throws if the capture is invalidated
+  // Throws if the capture is invalidated.
+  last_issue_ = {call.stream.native(), context_->graphs.note(call.stream, comm_->name())};
   // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
   bool is_in_progress = false;
   const auto issue = [&] { is_in_progress = detail::issue_nccl_call(call, *comm_, rank_, size_); };
@@ -183,12 +203,15 @@ void NcclTransport::issue_along_axis(const Call& call) {
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
   (void)device::is_captured(call.stream);
-  const Call own = moved_to(stream(), call);
+  const Call own = moved_to(stream(), call, *context_);
   issue(own);
-  return std::make_unique<StreamPending>(own.stream, comm_.get());
+  return std::make_unique<StreamPending>(own.stream, comm_.get(), context_);
 }
 
-std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) { return end_of_work(stream); }
+std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
+  const bool is_known = last_issue_.stream == stream.native();
+  return end_of_work(stream, is_known ? last_issue_.is_captured : is_capturing(stream), context_);
+}
 
 void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
   wait_for(stream, comm_.get(), comm_->name(), deadline);
@@ -252,13 +275,13 @@ void LocalDeviceTransport::copy(const Call& call) {
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
   (void)device::is_captured(call.stream);
-  const Call own = moved_to(stream(), call);
+  const Call own = moved_to(stream(), call, *context_);
   copy(own);
-  return std::make_unique<StreamPending>(own.stream, nullptr);
+  return std::make_unique<StreamPending>(own.stream, nullptr, context_);
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::end_of(StreamRef stream) {
-  return end_of_work(stream);
+  return end_of_work(stream, is_capturing(stream), context_);
 }
 
 void LocalDeviceTransport::wait(StreamRef stream, const Deadline& deadline) {

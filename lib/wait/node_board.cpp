@@ -153,11 +153,12 @@ std::optional<Deadlock> NodeBoard::found_deadlock() const {
   return Deadlock{text->text, text->since};
 }
 
-std::uint64_t NodeBoard::publish(std::uint64_t key, const std::string& activity) {
+std::uint64_t NodeBoard::publish(const WaitNotice& wait) {
   const std::lock_guard lock{mutex_};
   if (published_ != 0) return 0;
-  slot_of(self_)->wait.write(key, now(), activity);
-  if (recorder_ != nullptr) recorder_->publish_wait(activity);
+  slot_of(self_)->wait.write(wait.key, now(), wait.activity);
+  if (recorder_ != nullptr)
+    recorder_->publish_wait(wait.activity, wait.ranks.empty() ? 0 : wait.key, wait.ranks);
   return published_ = ++last_number_;
 }
 

@@ -13,6 +13,7 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
+#include "rankmesh/record/other_meshes.hpp"
 #include "record/detail/processes.hpp"
 
 namespace rankmesh::detail {
@@ -27,7 +28,7 @@ constexpr std::size_t most_findings = 3;
 constexpr std::size_t longest = 3000;
 
 // Reads the records that the ranks on the board keep of a mesh. Process ids of other process
-// namespaces mean nothing here.
+// namespaces mean nothing here. Ranks may be in calls of other meshes.
 std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mesh_key) {
   const Deadline limit{time_limit};
   const ProcessIdentity own = board.identity_of(board.own_slot());
@@ -37,7 +38,6 @@ std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mes
     if (process.process != 0 && process.pid_namespace == own.pid_namespace)
       record::detail::add_open_records(process.process, open);
   }
-  std::erase_if(open, [&](const auto& r) { return r.source.mesh_key != mesh_key; });
   std::vector<record::Record> records;
   for (const record::Source& source : record::detail::without_repeats(std::move(open))) {
     if (limit.passed()) break;
@@ -47,6 +47,8 @@ std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mes
       continue;  // the process has just ended
     }
   }
+  record::add_waits_in_other_meshes(records);
+  std::erase_if(records, [&](const auto& record) { return record.mesh_key != mesh_key; });
   return records;
 }
 

@@ -46,10 +46,10 @@ void OpenBoards::for_each(const std::function<void(NodeBoard&)>& action) {
   for (NodeBoard* board : boards_) action(*board);
 }
 
-PublishedWait::PublishedWait(const NodeBoard& own, std::uint64_t key, const std::string& activity) {
+PublishedWait::PublishedWait(const NodeBoard* own, const WaitNotice& wait) {
   OpenBoards::instance().for_each([&](NodeBoard& board) {
-    const std::uint64_t number = &board == &own ? board.publish(key, activity)
-                                                : board.publish(0, activity + " of another mesh");
+    const std::uint64_t number = board.publish(
+        &board == own ? wait : WaitNotice{0, wait.activity + std::string{record::in_another_mesh}});
     if (number != 0) numbers_.emplace_back(&board, number);
   });
 }

@@ -8,15 +8,16 @@
 #include "detail/monitor_state.hpp"
 #include "detail/wait_messages.hpp"
 #include "rankmesh/mpi/native.hpp"
+#include "rankmesh/record/record.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
 // Returns the wait for the members of another mesh. Its key is that of no wait of theirs.
 WaitPoint seen_from_another_mesh(const WaitPoint& point) {
-  constexpr std::string_view suffix = " of another mesh";
-  std::string activity = point.activity.substr(0, sizeof Note::activity - 1 - suffix.size());
-  return {.key = 0, .activity = activity.append(suffix)};
+  std::string activity =
+      point.activity.substr(0, sizeof Note::activity - 1 - record::in_another_mesh.size());
+  return {.key = 0, .activity = activity.append(record::in_another_mesh)};
 }
 
 }  // namespace

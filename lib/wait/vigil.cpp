@@ -59,11 +59,20 @@ void Vigil::begin() {
   if (state_.context == nullptr) return;
   next_stall_ = state_.context->stall.count();
   const auto& board = state_.context->board;
+  published_ = PublishedWait{board.get(), notice()};
   if (board == nullptr) return;
-  published_ = PublishedWait{*board, point_.key, point_.activity};
   for (const int member : point_.members)
     if (member != state_.comm.rank() && board->look(state_.in_mesh(member)))
       local_.push_back(member);
+}
+
+WaitNotice Vigil::notice() const {
+  WaitNotice notice{point_.key, point_.activity};
+  if (point_.is_call) return notice;
+  std::vector<Rank> ranks;
+  for (const int member : point_.members) ranks.push_back(state_.in_mesh(member));
+  notice.ranks = RankSet::of(ranks);
+  return notice;
 }
 
 // Asks all members that are not on the board of this node.

@@ -88,6 +88,8 @@ TEST_CASE("a bad value of any variable is refused with its name, its values and 
       {"RANKMESH_STALL", "1e999", "a positive number of seconds"},
       {"RANKMESH_STALL", "nan", "a positive number of seconds"},
       {"RANKMESH_WATCHDOG", "yes", "0 or 1"},
+      {"RANKMESH_RECORD", "1", "'off' or a folder (./NAME)"},
+      {"RANKMESH_RECORD", "OFF", "'off' or a folder (./NAME)"},
       {"RANKMESH_LOG", "nonsense", "off, debug, info or warning"},
       {"RANKMESH_LOG", "reports", "off, debug, info or warning"},
       {"RANKMESH_NCCL_LIBRARY", "/no/such/library.so", "a library that can be read"},

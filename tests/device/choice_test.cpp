@@ -138,3 +138,16 @@ TEST_CASE("a call while another device is current throws and changes nothing") {
   CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
 }
+
+TEST_CASE("two MIG instances of one GPU are refused with a hint, before NCCL refuses them") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(std::getenv("FAKE_CUDA_INSTANCES") != nullptr, "runs where the double has instances");
+  const FakeNcclCounters before = test_platform::nccl();
+  const auto open = [] {
+    const MeshOptions options = short_timeout();
+    const Mesh mesh(MPI_COMM_WORLD, "tp=auto", options);
+  };
+  CHECK_THROWS_WITH_AS(open(), doctest::Contains("ranks 0 and 1 use two MIG instances of one GPU"),
+                       MismatchError);
+  CHECK(test_platform::nccl().unique_ids == before.unique_ids);
+}

@@ -19,6 +19,7 @@ using device::Stream;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::captured;
 using test_platform::on_device;
 
 TEST_CASE("a mesh knows the graphs that hold its operations, and closes only after them") {
@@ -28,12 +29,11 @@ TEST_CASE("a mesh knows the graphs that hold its operations, and closes only aft
   const auto value = on_device<float>({1});
   tp.all_reduce(value.span(), stream);  // once before, as every program does
   stream.wait(Deadline{Deadline::Duration{30}});
-  cudaGraph_t graph = nullptr;
+  cudaGraph_t graph = captured(stream, [&] {
+    tp.all_reduce(value.span(), stream);
+    tp.all_reduce(value.span(), stream);
+  });
   cudaGraphExec_t exec = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  tp.all_reduce(value.span(), stream);
-  tp.all_reduce(value.span(), stream);
-  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
   REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
   REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
   float expected = static_cast<float>(size());
@@ -63,12 +63,8 @@ TEST_CASE("each capture counts: the mesh closes only after the graphs of all of 
   mesh["tp"].all_reduce(value.span(), stream);
   stream.wait(Deadline{Deadline::Duration{30}});
   cudaGraph_t graphs[2] = {};
-  for (cudaGraph_t& graph : graphs) {
-    REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) ==
-            cudaSuccess);
-    mesh["tp"].all_reduce(value.span(), stream);
-    REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
-  }
+  for (cudaGraph_t& graph : graphs)
+    graph = captured(stream, [&] { mesh["tp"].all_reduce(value.span(), stream); });
   if (size() > 1) CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("2 of 'tp'"), MismatchError);
   wait_for_all();
   REQUIRE(cudaGraphDestroy(graphs[0]) == cudaSuccess);
@@ -84,10 +80,7 @@ TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a 
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
-  cudaGraph_t graph = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  mesh["tp"].all_reduce(value.span(), stream);
-  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  cudaGraph_t graph = captured(stream, [&] { mesh["tp"].all_reduce(value.span(), stream); });
   std::thread cuda{[graph] {
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
     (void)cudaGraphDestroy(graph);
@@ -103,10 +96,7 @@ TEST_CASE("graphs keep a dynamic group from closing, too") {
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
-  cudaGraph_t graph = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  group->all_reduce(value.span(), stream);
-  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  cudaGraph_t graph = captured(stream, [&] { group->all_reduce(value.span(), stream); });
   CHECK_THROWS_WITH_AS(mesh.close(*group), doctest::Contains("1 of 'mine'"), UsageError);
   REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
   mesh.close(*group);

@@ -127,10 +127,7 @@ TEST_CASE("a captured call is marked, because its end cannot be known") {
   const auto value = on_device<float>({1});
   tp.all_reduce(value.span(), stream);  // once before, as every program does
   stream.wait(Deadline{Deadline::Duration{30}});
-  cudaGraph_t graph = nullptr;
-  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  tp.all_reduce(value.span(), stream);
-  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  cudaGraph_t graph = test_platform::captured(stream, [&] { tp.all_reduce(value.span(), stream); });
   REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
   const auto calls = device_calls();
   REQUIRE(calls.size() == 2);

@@ -3,6 +3,7 @@
 // per rank.
 #pragma once
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -14,6 +15,7 @@
 #include "fake_nccl.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/device/stream.hpp"
 #include "rankmesh/mesh/options.hpp"
 
 namespace test_platform {
@@ -63,6 +65,16 @@ inline rankmesh::MeshOptions short_timeout() {
 template <class T>
 rankmesh::device::DeviceBuffer<T> on_device(const std::vector<T>& host) {
   return rankmesh::device::DeviceBuffer<T>{std::span<const T>{host}};
+}
+
+// Captures what `calls` issues on the stream.
+template <class Calls>
+cudaGraph_t captured(const rankmesh::device::Stream& stream, Calls&& calls) {
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  calls();
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  return graph;
 }
 
 }  // namespace test_platform

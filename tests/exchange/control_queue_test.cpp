@@ -8,8 +8,10 @@
 #include <chrono>
 #include <filesystem>
 #include <random>
+#include <string>
 #include <thread>
 
+#include "rankmesh/exchange/objects.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -72,6 +74,21 @@ TEST_CASE("messages of all lengths come once and in order, to every reader, from
     if (!queue.is_writer()) CHECK(!queue.try_read(got));
   }
   CHECK(files_in_shm() == 0);
+  mesh.close();
+}
+
+TEST_CASE("objects in a queue: each message is one object, and another type is refused") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  ControlQueue queue{mesh["tp"], 0};
+  if (queue.is_writer()) {
+    exchange::write_object(queue, std::string{"step 7"});
+    exchange::write_object(queue, 7);
+  } else {
+    CHECK(exchange::read_object<std::string>(queue) == "step 7");
+    CHECK_THROWS_AS((void)exchange::read_object<std::string>(queue), DataError);
+  }
+  mesh["tp"].barrier();
   mesh.close();
 }
 
@@ -155,6 +172,27 @@ TEST_CASE("a wait for a rank that an exception has taken from the mesh ends with
     }
     rankmesh_test::wait_for_all();
   }
+}
+
+TEST_CASE("a queue does not read what was sent on its communicator before") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  ControlQueue queue{tp, 0};
+  const std::int64_t from_elsewhere = tp.size() - 1 - queue.local_readers();
+  // The first queue of a mesh has this tag.
+  const auto stray = message(9, 40);
+  if (queue.is_writer())
+    for (std::int64_t r = tp.size() - from_elsewhere; r < tp.size(); ++r)
+      MPI_Send(stray.data(), 40, MPI_BYTE, static_cast<int>(r), 20000, tp.native_mpi());
+  if (queue.is_writer())
+    queue.write(message(1, 30));
+  else
+    CHECK(queue.read() == message(1, 30));
+  Bytes none;
+  if (!queue.is_writer()) CHECK_FALSE(queue.try_read(none));
+  tp.barrier();
+  mesh.close();
 }
 
 TEST_CASE("a rank that reads is not silent for its peers") {

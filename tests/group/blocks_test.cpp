@@ -53,6 +53,34 @@ Shape shape(std::mt19937& random, std::int64_t n, bool has_gaps) {
   return {has_gaps ? Blocks{counts, displacements} : Blocks{counts}, end};
 }
 
+// Exchanges blocks by a matrix of random counts: member k sends the blocks of row k.
+void check_all_to_all(GroupCoordinator& group, std::mt19937& random, bool is_async) {
+  const std::int64_t n = group.size();
+  const std::int64_t self = group.rank_in_group().value();
+  std::vector<std::vector<std::int64_t>> matrix(index(n));
+  for (auto& row : matrix)
+    for (std::int64_t k = 0; k < n; ++k) row.push_back(static_cast<std::int64_t>(random() % 7));
+  std::vector<std::int64_t> column;
+  for (const auto& row : matrix) column.push_back(row[index(self)]);
+  const Blocks sends{matrix[index(self)]};
+  const Blocks receives{column};
+  const auto sum = [](const std::vector<std::int64_t>& counts) {
+    std::int64_t total_count = 0;
+    for (const std::int64_t count : counts) total_count += count;
+    return total_count;
+  };
+  const Values to_all = laid_out(sends, sum(sends.counts()), [&](std::int64_t k) {
+    return message(self, k, sends.counts()[index(k)]);
+  });
+  Values from_all(index(sum(column)), -1);
+  if (is_async)
+    group.all_to_all_v_async(to_all, sends, from_all, receives).wait();
+  else
+    group.all_to_all_v(to_all, sends, from_all, receives);
+  CHECK(from_all == laid_out(receives, sum(column),
+                             [&](std::int64_t k) { return message(k, self, column[index(k)]); }));
+}
+
 }  // namespace
 
 TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
@@ -111,30 +139,7 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
     Values expected = block_of(self);
     for (auto& value : expected) value *= static_cast<std::int32_t>(n * (n + 1) / 2);
     CHECK(mine == expected);
-
-    // A matrix of counts: member k sends the blocks of row k.
-    std::vector<std::vector<std::int64_t>> matrix(index(n));
-    for (auto& row : matrix)
-      for (std::int64_t k = 0; k < n; ++k) row.push_back(static_cast<std::int64_t>(random() % 7));
-    std::vector<std::int64_t> column;
-    for (const auto& row : matrix) column.push_back(row[index(self)]);
-    const Blocks sends{matrix[index(self)]};
-    const Blocks receives{column};
-    const auto sum = [](const std::vector<std::int64_t>& counts) {
-      std::int64_t total_count = 0;
-      for (const std::int64_t count : counts) total_count += count;
-      return total_count;
-    };
-    const Values to_all = laid_out(sends, sum(sends.counts()), [&](std::int64_t k) {
-      return message(self, k, sends.counts()[index(k)]);
-    });
-    Values from_all(index(sum(column)), -1);
-    if (is_async)
-      group.all_to_all_v_async(to_all, sends, from_all, receives).wait();
-    else
-      group.all_to_all_v(to_all, sends, from_all, receives);
-    CHECK(from_all == laid_out(receives, sum(column),
-                               [&](std::int64_t k) { return message(k, self, column[index(k)]); }));
+    check_all_to_all(group, random, is_async);
   }
   mesh.close();
 }

@@ -107,6 +107,67 @@ TEST_CASE("a family and its duplicates do not meet in one part of shared memory"
   mesh.close();
 }
 
+namespace {
+
+// An operation in flight, with its buffers.
+struct Item {
+  Work work;
+  std::vector<std::int64_t> in, out, expected;
+};
+
+// Element k that a rank contributes to operation i.
+std::int64_t contributed(std::int64_t r, int i, std::int64_t k) {
+  return (r * 131 + i * 17 + k) % 1009;
+}
+
+// Starts operation i of a group, of a kind that all ranks draw alike. Some are blocking.
+void start(Item& item, GroupCoordinator& group, int i, std::mt19937& same) {
+  const auto n = static_cast<std::int64_t>(same() % 60);
+  for (std::int64_t k = 0; k < n; ++k) item.in.push_back(contributed(rank(), i, k));
+  switch (same() % 6) {
+    case 0:
+    case 1:
+      item.out.resize(item.in.size());
+      item.expected.assign(item.in.size(), 0);
+      for (const Rank member : group.ranks())
+        for (std::int64_t k = 0; k < n; ++k)
+          item.expected[static_cast<std::size_t>(k)] += contributed(member.value(), i, k);
+      if (same() % 4 == 0) {
+        group.all_reduce(item.in, item.out);  // a blocking operation in between
+      } else {
+        item.work = group.all_reduce_async(item.in, item.out);
+      }
+      break;
+    case 2:
+      item.work = group.barrier_async();
+      break;
+    case 3: {
+      const Rank root = group.ranks().at(group.size() - 1);
+      item.out = item.in;
+      for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(contributed(root.value(), i, k));
+      item.work = group.broadcast_async(item.out, group.size() - 1);
+      break;
+    }
+    case 4:
+      item.out.resize(item.in.size());
+      for (std::int64_t k = 0; k < n; ++k)
+        item.expected.push_back(contributed(group.prev_rank().value(), i, k));
+      if (same() % 2 == 0)
+        group.send_recv(item.in, next, item.out, prev, i % 100);
+      else
+        item.work = group.send_recv_async(item.in, next, item.out, prev, i % 100);
+      break;
+    default:
+      item.out.resize(item.in.size() * static_cast<std::size_t>(group.size()));
+      for (const Rank member : group.ranks())
+        for (std::int64_t k = 0; k < n; ++k)
+          item.expected.push_back(contributed(member.value(), i, k));
+      item.work = group.all_gather_async(item.in, item.out);
+  }
+}
+
+}  // namespace
+
 // All ranks issue the same operations in the same order, but wait for them in different ways and
 // orders. Some groups use shared memory, some MPI, and for some the size decides. Blocking
 // operations and messages between members come in between.
@@ -117,14 +178,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
   const auto all_names = names(mesh);
   std::mt19937 same{21};
   std::mt19937 own{static_cast<unsigned>(300 + rank())};
-  struct Item {
-    Work work;
-    std::vector<std::int64_t> in, out, expected;
-  };
   std::deque<Item> flying;
-  const auto value = [](std::int64_t r, int i, std::int64_t k) {
-    return (r * 131 + i * 17 + k) % 1009;
-  };
   const auto finish = [&](std::size_t i) {
     Item& item = flying[i];
     switch (own() % 3) {
@@ -143,48 +197,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
   const int count = size() > 8 ? 150 : size() > 4 ? 400 : 2000;
   for (int i = 0; i < count; ++i) {
     auto& group = mesh[all_names[same() % all_names.size()]];
-    const auto n = static_cast<std::int64_t>(same() % 60);
-    Item& item = flying.emplace_back();
-    for (std::int64_t k = 0; k < n; ++k) item.in.push_back(value(rank(), i, k));
-    switch (same() % 6) {
-      case 0:
-      case 1:
-        item.out.resize(item.in.size());
-        item.expected.assign(item.in.size(), 0);
-        for (const Rank member : group.ranks())
-          for (std::int64_t k = 0; k < n; ++k)
-            item.expected[static_cast<std::size_t>(k)] += value(member.value(), i, k);
-        if (same() % 4 == 0) {
-          group.all_reduce(item.in, item.out);  // a blocking operation in between
-        } else {
-          item.work = group.all_reduce_async(item.in, item.out);
-        }
-        break;
-      case 2:
-        item.work = group.barrier_async();
-        break;
-      case 3: {
-        const Rank root = group.ranks().at(group.size() - 1);
-        item.out = item.in;
-        for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(root.value(), i, k));
-        item.work = group.broadcast_async(item.out, group.size() - 1);
-        break;
-      }
-      case 4:
-        item.out.resize(item.in.size());
-        for (std::int64_t k = 0; k < n; ++k)
-          item.expected.push_back(value(group.prev_rank().value(), i, k));
-        if (same() % 2 == 0)
-          group.send_recv(item.in, next, item.out, prev, i % 100);
-        else
-          item.work = group.send_recv_async(item.in, next, item.out, prev, i % 100);
-        break;
-      default:
-        item.out.resize(item.in.size() * static_cast<std::size_t>(group.size()));
-        for (const Rank member : group.ranks())
-          for (std::int64_t k = 0; k < n; ++k) item.expected.push_back(value(member.value(), i, k));
-        item.work = group.all_gather_async(item.in, item.out);
-    }
+    start(flying.emplace_back(), group, i, same);
     if (own() % 5 == 0) mesh.progress();
     while (flying.size() > 8) finish(own() % flying.size());
   }

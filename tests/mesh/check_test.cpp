@@ -20,6 +20,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 namespace {
@@ -55,15 +56,7 @@ std::string the_last() {
 // Runs an action that must throw `Expected`, and returns its message.
 template <class Expected, class Action>
 std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    if (dynamic_cast<const Expected*>(&error) == nullptr)
-      FAIL_CHECK("another error: " << error.message());
-    return error.message();
-  }
-  FAIL_CHECK("no error");
-  return {};
+  return thrown_by<Expected>(action).message();
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_CASE("two meshes in different orders") {
   Mesh& first = kept_mesh("tp=auto");
   Mesh& second = kept_mesh("dp=auto");
   std::vector<float> a(3), b(5);
-  check_deadlock({"tp.all_reduce(3 x float32", "dp.all_reduce(5 x float32", "of another mesh"},
+  check_deadlock({"tp.all_reduce(3 x float32", "dp.all_reduce(5 x float32", "(in another mesh)"},
                  [&] {
                    if (rank() != last()) first["tp"].all_reduce(a);
                    second["dp"].all_reduce(b);

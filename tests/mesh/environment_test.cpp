@@ -14,7 +14,6 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::ScopedVariable;
-using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
 
 TEST_CASE("a bad variable on all ranks is a UsageError, also if an option replaces it") {

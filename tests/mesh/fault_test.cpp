@@ -16,9 +16,11 @@
 
 using namespace rankmesh;
 using rankmesh_test::has_part;
+using rankmesh_test::is_same_as_on_first;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 using rankmesh_test::Watchdog;
 
@@ -34,17 +36,8 @@ MeshOptions short_timeout() {
 // the same on all ranks.
 template <class Expected, class Action>
 std::string common_message(Action&& action) {
-  std::string message;
-  try {
-    action();
-    FAIL("no exception");
-  } catch (const Expected& error) {
-    message = error.message();
-  }
-  std::uint64_t mine = hash_bytes(message).low;
-  std::uint64_t first = mine;
-  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  CHECK(mine == first);
+  std::string message = thrown_by<Expected>(action).message();
+  CHECK(is_same_as_on_first(message));
   return message;
 }
 
@@ -99,15 +92,13 @@ TEST_CASE("a rank that comes late is waited for") {
 TEST_CASE("a rank that never comes is named, with its coordinates") {
   const MPI_Comm world = spare_world();
   if (rank() != last()) {
-    try {
-      const Mesh mesh{world, "tp=auto", short_timeout()};
-      FAIL("no exception");
-    } catch (const TimeoutError& error) {
-      CHECK(error.missing() == std::vector<Rank>{last()});
-      const std::string name = std::to_string(last());
-      CHECK_CONTAINS(error.message(), "rank " + name + " (tp=" + name + ") is silent");
-      CHECK_CONTAINS(error.message(), "within 0.5 s");
-    }
+    const auto error = thrown_by<TimeoutError>([&] {
+      (void)Mesh{world, "tp=auto", short_timeout()};
+    });
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    const std::string name = std::to_string(last());
+    CHECK_CONTAINS(error.message(), "rank " + name + " (tp=" + name + ") is silent");
+    CHECK_CONTAINS(error.message(), "within 0.5 s");
   }
   wait_for_all();
 }
@@ -116,13 +107,9 @@ TEST_CASE("a member of a dynamic group that never comes is named; a later attemp
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const std::vector<Rank> pair{0, last()};
   if (rank() == 0) {
-    try {
-      (void)mesh.new_group(pair);
-      FAIL("no exception");
-    } catch (const TimeoutError& error) {
-      CHECK(error.missing() == std::vector<Rank>{last()});
-      CHECK_CONTAINS(error.message(), "new_group group(0");
-    }
+    const auto error = thrown_by<TimeoutError>([&] { (void)mesh.new_group(pair); });
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    CHECK_CONTAINS(error.message(), "new_group group(0");
   }
   wait_for_all();
   // Now the other member comes alone. Rank 0 has withdrawn, so this one waits in vain too.
@@ -182,17 +169,13 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
   static std::vector<std::vector<int>> leaked;
   auto& value = leaked.emplace_back(1, 1);
   auto& group = rank() == last() ? *twin : mesh["tp"];
-  try {
-    group.all_reduce(value);
-    FAIL("no exception");
-  } catch (const Error& error) {  // on one node MismatchError, because the calls form a circle
-    CHECK_LACKS(error.message(), "all of its ranks wait in it");
-    const bool is_heard =
-        has_part(error.message(), rank() == last() ? "tp.all_reduce" : "twin.all_reduce");
-    int heard = is_heard ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    CHECK(heard >= 1);
-  }
+  // On one node it is a MismatchError, because the calls form a circle.
+  const std::string message = thrown_by<Error>([&] { group.all_reduce(value); }).message();
+  CHECK_LACKS(message, "all of its ranks wait in it");
+  const bool is_heard = has_part(message, rank() == last() ? "tp.all_reduce" : "twin.all_reduce");
+  int heard = is_heard ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &heard, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(heard >= 1);
 }
 
 TEST_CASE("one invalid list in a batch: no group is created on any rank") {
@@ -207,21 +190,11 @@ TEST_CASE(
   SKIP_UNLESS(size() == 4, "needs 4 ranks");
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2"};
   std::vector<int> value{1};
-  std::string message;
   // 0 begins with tp (0,1), 1 with dp (1,3), 3 with tp (2,3), 2 with dp (0,2): a circle.
   auto& first = mesh[rank() == 0 || rank() == 3 ? "tp" : "dp"];
-  try {
-    first.all_reduce(value);
-    FAIL("no exception");
-  } catch (const MismatchError& error) {
-    message = error.message();
-  }
+  const std::string message = common_message<MismatchError>([&] { first.all_reduce(value); });
   for (const char* name : {"tp", "dp"})
     CHECK_CONTAINS(message, std::string{name} + ".all_reduce(1 x int32, sum, in place), call 1, ");
-  std::uint64_t mine = hash_bytes(message).low;
-  std::uint64_t of_first = mine;
-  MPI_Bcast(&of_first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  CHECK(mine == of_first);
   CHECK_THROWS_WITH_AS(first.barrier(), doctest::Contains("broken"), ClosedError);
   wait_for_all();
 }
@@ -232,13 +205,9 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<double> values(1000, 1.0);
   if (rank() != last()) {
-    try {
-      mesh["tp"].all_reduce(values);
-      FAIL("no exception");
-    } catch (const TimeoutError& error) {
-      CHECK(error.missing() == std::vector<Rank>{last()});
-      CHECK_CONTAINS(error.message(), "tp.all_reduce");
-    }
+    const auto error = thrown_by<TimeoutError>([&] { mesh["tp"].all_reduce(values); });
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    CHECK_CONTAINS(error.message(), "tp.all_reduce");
     CHECK_THROWS_AS(mesh["tp"].all_reduce(values), ClosedError);
   }
   wait_for_all();
@@ -290,15 +259,13 @@ TEST_CASE("a message that is not sent, a broadcast whose root is missing: the de
     auto& values = leaked.emplace_back(100'000, 1.0);
     const auto root = static_cast<RankInGroup>(last());
     if (rank() == 0) {
-      try {
+      const auto error = thrown_by<TimeoutError>([&] {
         if (is_message)
           mesh["tp"].recv(values, root);
         else
           mesh["tp"].broadcast(values, root);
-        FAIL("no exception");
-      } catch (const TimeoutError& error) {
-        CHECK_CONTAINS(error.message(), is_message ? "tp.recv" : "tp.broadcast");
-      }
+      });
+      CHECK_CONTAINS(error.message(), is_message ? "tp.recv" : "tp.broadcast");
     }
     wait_for_all();
   }
@@ -358,13 +325,9 @@ TEST_CASE(
   auto& value = leaked.emplace_back(1, 1);
   if (rank() != last()) {
     Work work = tp.all_reduce_async(value);
-    try {
-      work.wait();
-      FAIL("no exception");
-    } catch (const TimeoutError& error) {
-      CHECK(error.missing() == std::vector<Rank>{last()});
-      CHECK_CONTAINS(error.message(), "tp.all_reduce(1 x int32, sum, in place), call 1 ");
-    }
+    const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    CHECK(error.missing() == std::vector<Rank>{last()});
+    CHECK_CONTAINS(error.message(), "tp.all_reduce(1 x int32, sum, in place), call 1 ");
     CHECK_THROWS_AS((void)work.test(), ClosedError);
     CHECK_THROWS_AS(tp.barrier(), ClosedError);
   }

@@ -17,6 +17,7 @@
 #include "support/watchdog.hpp"
 
 using namespace rankmesh;
+using rankmesh_test::is_same_as_on_first;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
@@ -35,13 +36,6 @@ std::string text_of(Mesh& mesh, const std::vector<Rank>& ranks, const std::strin
     return error.message();
   }
   return {};
-}
-
-void check_same_everywhere(const std::string& text) {
-  std::uint64_t mine = hash_bytes(text).low;
-  std::uint64_t first = mine;
-  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  CHECK(mine == first);
 }
 
 std::vector<Rank> first_ranks(int count) {
@@ -67,7 +61,7 @@ TEST_CASE("a rank that lists other members: all members get one text, and a late
     CAPTURE(round);
     const bool is_odd = rank() == last();
     const std::string text = text_of(mesh, is_odd ? other : everybody, round == 1 ? "pool" : "");
-    check_same_everywhere(text);
+    CHECK(is_same_as_on_first(text));
     const std::string name = round == 1 ? " named 'pool'" : "";
     CHECK(text.starts_with(fmt::format("rank {0} (tp={0}): new_group({1}){2}; ", last(),
                                        size() == 2 ? "1,0" : fmt::format("0,{}", last()), name)));

@@ -10,6 +10,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 namespace {
@@ -23,13 +24,9 @@ MeshOptions shared_memory() {
 
 template <class Action>
 void names_the_last(Action&& action, const char* operation) {
-  try {
-    action();
-    FAIL("no exception");
-  } catch (const TimeoutError& error) {
-    CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
-    CHECK_CONTAINS(error.message(), operation);
-  }
+  const auto error = thrown_by<TimeoutError>(action);
+  CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
+  CHECK_CONTAINS(error.message(), operation);
 }
 
 }  // namespace

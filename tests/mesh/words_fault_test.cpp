@@ -17,21 +17,11 @@
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
-using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 using rankmesh_test::Watchdog;
 
 namespace {
-
-template <class Expected, class Action>
-Expected thrown_by(Action&& action) {
-  try {
-    action();
-  } catch (const Expected& error) {
-    return error;
-  }
-  throw std::logic_error{"no exception"};
-}
 
 std::string tp_rank(int rank) {
   return "rank " + std::to_string(rank) + " (tp=" + std::to_string(rank) + ")";

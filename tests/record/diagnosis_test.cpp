@@ -234,10 +234,49 @@ TEST_CASE("calls of a captured graph are not waited for") {
 
 TEST_CASE("ranks in close() wait for those that have not closed the mesh") {
   Job job{2, 2};
-  for (const std::size_t rank : {0, 1, 3}) job[rank].wait = Wait{"close()", 50 * second};
+  for (const std::size_t rank : {0, 1, 3})
+    job[rank].wait = Wait{"close()", 50 * second, 77, RankSet::range(0, 4)};
   CHECK_CONTAINS(lines(job.diagnose()),
                  "Ranks 0 (dp=0,tp=0), 1 (dp=0,tp=1) and 3 (dp=1,tp=1) wait for rank 2 "
                  "(dp=1,tp=0) in close()");
+  job[1].wait.reset();
+  job[1].presence = Presence::closed;
+  CHECK(job.diagnose().ranks[0].waits_for == RankSet::parse("2"));
+  // Rank 2 waits too, but at a later point, as when ranks close two meshes in different orders.
+  job[2].wait = Wait{"close()", 50 * second, 78, RankSet::range(0, 4)};
+  CHECK(job.diagnose().ranks[2].waits_for == RankSet::parse("0,3"));
+  CHECK_CONTAINS(lines(job.diagnose()), "error circle");
+}
+
+TEST_CASE("a member of new_group() is waited for") {
+  Job job{2, 2};
+  job[1].wait = Wait{"the agreement before new_group", 50 * second, 5, RankSet::parse("1,3")};
+  job.call({3}, Job::dp, all_reduce, issued);
+  const Diagnosis diagnosis = job.diagnose();
+  CHECK(diagnosis.ranks[1].waits_for == RankSet::parse("3"));
+  CHECK(diagnosis.ranks[3].waits_for == RankSet::parse("1"));
+  CHECK_CONTAINS(lines(diagnosis), "error circle [1,3]");
+}
+
+TEST_CASE("a short wait at a meeting proves no circle, because a rank may have been there before") {
+  Job job{1, 2};
+  job.call({1}, Job::tp, all_reduce, issued);
+  job[0].read_at = 51 * second;
+  job[0].wait = Wait{"close()", 51 * second - 1'000'000, 5, RankSet::range(0, 2)};
+  CHECK(!job.diagnose().ranks[0].is_certain);
+  CHECK(!job.diagnose().has_error());
+}
+
+TEST_CASE("a rank without a meeting waits for the ranks that it names") {
+  Job job{1, 3};
+  job[0].wait = Wait{"read of message 1", 50 * second, 0, RankSet::parse("2")};
+  job[1].wait = Wait{"read of message 1", 50 * second, 0, RankSet::parse("2")};
+  CHECK(job.diagnose().ranks[1].waits_for == RankSet::parse("2"));
+  CHECK_CONTAINS(lines(job.diagnose()), "rank 2 (dp=0,tp=2) runs outside rankmesh");
+  job[0].wait = Wait{"read of message 1", 50 * second, 0, RankSet::parse("5")};
+  CHECK(job.diagnose().ranks[0].waits_for == RankSet::parse("5"));
+  job[0].wait = Wait{"something unknown", 50 * second};
+  CHECK(job.diagnose().ranks[0].waits_for.empty());
 }
 
 TEST_CASE("a wait for a rank outside rankmesh is a warning after ten seconds") {
@@ -300,7 +339,9 @@ TEST_CASE("random records are diagnosed without an error") {
       record.calls_made = below(40);
       if (below(4) == 0) record.groups[below(3)].ranks = RankSet::range(below(9), below(9));
       if (below(4) == 0) record.groups.erase(record.groups.begin());
-      if (below(4) == 0) record.wait = Wait{below(2) == 0 ? "close()" : "tp.barrier, call 1", 3};
+      if (below(4) == 0)
+        record.wait = Wait{below(2) == 0 ? "close()" : "tp.barrier, call 1", 3, below(3),
+                           RankSet::range(below(9), below(9))};
       for (std::uint32_t i = below(20); i > 0; --i) {
         CallDescriptor descriptor =
             message(static_cast<Operation>(below(12)), below(7), below(3), below(3), below(7));

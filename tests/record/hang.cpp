@@ -8,6 +8,8 @@
 //   stopped   rank 3 stops itself
 //   message   rank 0 sends to rank 1, which does not receive
 //   loop      rank 2 computes for ever
+//   new_group rank 1 creates a group with rank 3, which computes for ever
+//   second    rank 2 opens a second mesh, while rank 0 computes for ever
 //   fine      nothing hangs: the job goes on for ten seconds and ends
 #include <unistd.h>
 
@@ -49,9 +51,14 @@ void hang(Mesh& mesh, const std::string& reason) {
   if (reason == "stopped" && rank == 3) std::raise(SIGSTOP);
   if (reason == "message" && rank == 0)
     mesh["tp"].send(std::vector<float>(1 << 20), RankInGroup{1});
-  if (reason == "loop" && rank == 2)
-    for (volatile bool goes_on = true; goes_on;) {
-    }
+  if (reason == "new_group" && rank == 1)
+    (void)mesh.new_group(std::vector{Rank{1}, Rank{3}}, "pair");
+  if (reason == "second" && rank == 2) Mesh{MPI_COMM_WORLD, "tp=4"}.close();
+  const volatile bool computes = (reason == "loop" && rank == 2) ||
+                                 (reason == "new_group" && rank == 3) ||
+                                 (reason == "second" && rank == 0);
+  while (computes) {
+  }
   step(mesh);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks that print the text that they searched, and macros that skip test cases.
+// Checks that print the text that they searched, functions that catch an exception, and macros that
+// skip test cases.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <ostream>
+#include <stdexcept>
 #include <string>
 
 namespace rankmesh_test {
@@ -30,6 +32,18 @@ inline std::ostream& operator<<(std::ostream& out, const SearchedText& searched)
 }
 inline std::ostream& operator<<(std::ostream& out, const Part& part) {
   return out << "a text with \"" << part.part << '"';
+}
+
+/// Runs an action that must throw `Expected`, and returns the exception. Without it the test case
+/// ends, and in an MPI job the whole job.
+template <class Expected, class Action>
+Expected thrown_by(Action&& action) {
+  try {
+    action();
+  } catch (const Expected& error) {
+    return error;
+  }
+  throw std::logic_error{"no exception was thrown"};
 }
 
 /// Why the test case that runs now was skipped; empty if it was not.

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -149,6 +151,13 @@ void rankmesh_test::wait_for_all() {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
+}
+
+bool rankmesh_test::is_same_as_on_first(const std::string& text) {
+  const auto mine = static_cast<std::uint64_t>(std::hash<std::string>{}(text));
+  std::uint64_t first = mine;
+  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  return mine == first;
 }
 
 int main(int argc, char** argv) {

@@ -2,6 +2,8 @@
 // The job of a multi-rank test.
 #pragma once
 
+#include <string>
+
 namespace rankmesh_test {
 
 int rank();
@@ -9,6 +11,10 @@ int size();
 
 /// Waits for all ranks without using a core, unlike MPI_Barrier. Use it where ranks may wait long.
 void wait_for_all();
+
+/// Returns whether all ranks pass the same text as rank 0. Collective over the world; ranks may get
+/// different results.
+bool is_same_as_on_first(const std::string& text);
 
 /// Returns the rank that misbehaves in tests that need one.
 inline int last() { return size() - 1; }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 namespace {
@@ -25,16 +27,29 @@ struct Monitored {
 
   // Waits in vain, and returns the error.
   TimeoutError wait_in_vain(const char* activity) {
-    try {
+    return thrown_by<TimeoutError>([&] {
       monitor.wait([] { return false; }, WaitPoint::of_all(size(), activity),
                    Deadline{Deadline::Duration{0.5}});
-    } catch (const TimeoutError& error) {
-      return error;
-    }
-    FAIL("the wait ended");
-    return TimeoutError{"", "", {}};
+    });
   }
 };
+
+// Rank 0 waits in vain at a point of `monitored`, while the others wait at another point of
+// `elsewhere`. Rank 0 passes its error to `check`.
+void wait_apart(Monitored& monitored, Monitored& elsewhere,
+                const std::function<void(const TimeoutError&)>& check) {
+  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
+  if (rank() == 0) {
+    check(monitored.wait_in_vain("the one wait"));
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
+    CHECK_NOTHROW(elsewhere.monitor.wait({&rank_0_is_done, 1},
+                                         WaitPoint::of_all(size(), "the other wait"),
+                                         Deadline{Deadline::Duration{30}}));
+  }
+}
 
 std::vector<Rank> all_but_first() {
   std::vector<Rank> ranks;
@@ -84,19 +99,10 @@ TEST_CASE("a rank that waits in another mesh is reported with that wait, and is 
   Monitored monitored;
   Monitored elsewhere;
   for (Monitored* mesh : {&monitored, &elsewhere}) mesh->monitor.answer_in_other_waits();
-  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
-  if (rank() == 0) {
-    const TimeoutError error = monitored.wait_in_vain("the one wait");
+  wait_apart(monitored, elsewhere, [](const TimeoutError& error) {
     CHECK(error.missing().empty());
-    CHECK_CONTAINS(error.message(), "the other wait of another mesh");
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    CHECK_NOTHROW(elsewhere.monitor.wait({&rank_0_is_done, 1},
-                                         WaitPoint::of_all(size(), "the other wait"),
-                                         Deadline{Deadline::Duration{30}}));
-  }
+    CHECK_CONTAINS(error.message(), "the other wait (in another mesh)");
+  });
 }
 
 TEST_CASE("a rank that waits in another mesh does not answer for a mesh that it has closed") {
@@ -105,34 +111,16 @@ TEST_CASE("a rank that waits in another mesh does not answer for a mesh that it 
   Monitored elsewhere;
   monitored.monitor.answer_in_other_waits();
   monitored.monitor.close();
-  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
-  if (rank() == 0) {
-    CHECK(monitored.wait_in_vain("the one wait").missing() == all_but_first());
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    CHECK_NOTHROW(elsewhere.monitor.wait({&rank_0_is_done, 1},
-                                         WaitPoint::of_all(size(), "the other wait"),
-                                         Deadline{Deadline::Duration{30}}));
-  }
+  wait_apart(monitored, elsewhere,
+             [](const TimeoutError& error) { CHECK(error.missing() == all_but_first()); });
 }
 
 TEST_CASE("a rank that waits at another point is reported with that point, and is not missing") {
   NEEDS_RANKS(2);
   Monitored monitored;
-  MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
-  if (rank() == 0) {
-    const TimeoutError error = monitored.wait_in_vain("the one wait");
+  wait_apart(monitored, monitored, [](const TimeoutError& error) {
     CHECK(error.missing().empty());
     CHECK_CONTAINS(error.message(), "1 (no mesh)");
     CHECK_CONTAINS(error.message(), "the other wait");
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
-    CHECK_NOTHROW(monitored.monitor.wait({&rank_0_is_done, 1},
-                                         WaitPoint::of_all(size(), "the other wait"),
-                                         Deadline{Deadline::Duration{30}}));
-  }
+  });
 }

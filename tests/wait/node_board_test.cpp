@@ -41,9 +41,9 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   const NodeBoard board = memory.board(Rank{3});
   NodeBoard peer = memory.board(Rank{5});
   CHECK(kind_of_peer(board) == Kind::outside);
-  const std::uint64_t number = peer.publish(77, "tp.all_reduce, call 7");
+  const std::uint64_t number = peer.publish({77, "tp.all_reduce, call 7"});
   CHECK(number != 0);
-  CHECK(peer.publish(78, "another wait") == 0);
+  CHECK(peer.publish({78, "another wait"}) == 0);
   CHECK(kind_of_peer(board) == Kind::waits);
   CHECK(board.look(Rank{5})->key == 77);
   CHECK(board.look(Rank{5})->text == "tp.all_reduce, call 7");
@@ -51,7 +51,7 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   CHECK(kind_of_peer(board) == Kind::waits);
   peer.clear(number);
   CHECK(kind_of_peer(board) == Kind::outside);
-  peer.publish(1, std::string(1000, 'x'));
+  peer.publish({1, std::string(1000, 'x')});
   CHECK(board.look(Rank{5})->text == std::string(231, 'x'));
   peer.leave(Presence::closed);
   CHECK(kind_of_peer(board) == Kind::closed);
@@ -196,7 +196,7 @@ TEST_CASE("a rank whose main thread alone has ended has not ended") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});
   Peer peer{memory, 0, [](NodeBoard& of_peer) {
-              (void)of_peer.publish(77, "tp.all_reduce, call 7");
+              (void)of_peer.publish({77, "tp.all_reduce, call 7"});
               // It ends the main thread as pthread_exit() does, without unwinding the stack.
               (void)std::signal(SIGUSR1, [](int) { ::syscall(SYS_exit, 0); });
               std::thread{[] {

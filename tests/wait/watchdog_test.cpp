@@ -32,6 +32,20 @@ namespace {
 
 std::atomic<bool> has_no_threads = false;
 
+// What the watchdog of rank 3 needs. It reports to `sink` the calls that take `stall` seconds.
+detail::WaitContext context_of(std::shared_ptr<NodeBoard> board, LogSink sink, double stall = 30) {
+  return {.board = std::move(board),
+          .log = std::make_shared<const detail::Log>(std::move(sink), LogChoice::reports),
+          .stall = Deadline::Duration{stall}};
+}
+
+// Returns the board of rank 3.
+// @param file  The file that shows whether the other rank has ended; -1 for none.
+std::shared_ptr<NodeBoard> board_of(const Memory& memory, int file = -1) {
+  return std::make_shared<NodeBoard>(memory.data, nullptr, file, std::vector{Rank{3}, Rank{5}},
+                                     Rank{3});
+}
+
 }  // namespace
 
 // Replaces the function of the system also for rankmesh.
@@ -45,15 +59,11 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 
 TEST_CASE("the watchdog reports a call that takes long, once, and at doubled intervals") {
   const Memory memory;
-  const auto board =
-      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const auto board = board_of(memory);
   NodeBoard peer = memory.board(Rank{5});
-  peer.publish(1, "dp.barrier, call 2");
+  peer.publish({1, "dp.barrier, call 2"});
   Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{0.3}};
+  const auto context = context_of(board, messages.sink(), 0.3);
   {
     const detail::WatchedMesh watched{context, {}};
     const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
@@ -68,14 +78,10 @@ TEST_CASE("the watchdog reports a call that takes long, once, and at doubled int
 
 TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
   const Memory memory;
-  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const auto board = board_of(memory, memory.open_file());
   Peer peer{memory};
   Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{30}};
+  const auto context = context_of(board, messages.sink());
   const detail::WatchedMesh watched{context, {}};
   peer.signal(SIGKILL);
   std::this_thread::sleep_for(std::chrono::milliseconds{1000});
@@ -88,8 +94,7 @@ TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
 
 TEST_CASE("the watchdog does not report a rank that has told why it ends") {
   const Memory memory;
-  const auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                                 std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const auto board = board_of(memory, memory.open_file());
   bool is_thrown_out = false;
   SUBCASE("by an exception") { is_thrown_out = true; }
   SUBCASE("by its last words") {}
@@ -100,10 +105,7 @@ TEST_CASE("the watchdog does not report a rank that has told why it ends") {
                 (void)of_peer.claim_end_report(Rank{5});  // as before its last words
             }};
   Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{30}};
+  const auto context = context_of(board, messages.sink());
   const detail::WatchedMesh watched{context, {}};
   peer.signal(SIGKILL);
   std::this_thread::sleep_for(std::chrono::milliseconds{700});
@@ -113,8 +115,7 @@ TEST_CASE("the watchdog does not report a rank that has told why it ends") {
 
 TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
   const Memory memory;
-  auto board = std::make_shared<NodeBoard>(memory.data, nullptr, memory.open_file(),
-                                           std::vector{Rank{3}, Rank{5}}, Rank{3});
+  auto board = board_of(memory, memory.open_file());
   const detail::WaitContext context{
       .board = board,
       .log = std::make_shared<const detail::Log>(LogSink{}, LogChoice::off),
@@ -137,13 +138,9 @@ TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
 
 TEST_CASE("without another thread there is a warning, no watchdog, and the signals are as before") {
   const Memory memory;
-  const auto board =
-      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const auto board = board_of(memory);
   Messages messages;
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(messages.sink(), LogChoice::reports),
-      .stall = Deadline::Duration{30}};
+  const auto context = context_of(board, messages.sink());
   has_no_threads = true;
   CHECK_NOTHROW(detail::WatchedMesh(context, {}));
   has_no_threads = false;
@@ -158,17 +155,13 @@ TEST_CASE("without another thread there is a warning, no watchdog, and the signa
 
 TEST_CASE("a sink that throws does not end the watchdog") {
   const Memory memory;
-  const auto board =
-      std::make_shared<NodeBoard>(memory.data, nullptr, -1, std::vector{Rank{3}, Rank{5}}, Rank{3});
+  const auto board = board_of(memory);
   std::atomic<int> reports = 0;
   const LogSink sink = [&](LogLevel, std::string_view) {
     ++reports;
     throw std::runtime_error{"no disk"};
   };
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(sink, LogChoice::reports),
-      .stall = Deadline::Duration{0.1}};
+  const auto context = context_of(board, sink, 0.1);
   const detail::WatchedMesh watched{context, {}};
   const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
   std::this_thread::sleep_for(std::chrono::milliseconds{900});

@@ -2,6 +2,9 @@
 #include "doctor.hpp"
 
 #include <memory>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
@@ -23,13 +26,20 @@ struct DoctorOptions {
 // about the launcher says more than the error that the mesh does not fit.
 std::optional<rankmesh::MeshPlan> plan_of(const DoctorOptions& options,
                                           const GatheredFacts& facts) {
-  if (options.mesh.mesh.empty() || !facts.in_job || facts.ranks.empty()) return std::nullopt;
+  if (options.mesh.mesh.empty() || facts.ranks.empty()) return std::nullopt;
+  const rankmesh::MeshSpec spec =
+      options.mesh.spec();  // refuses an invalid one, also without a job
+  if (!facts.in_job) return std::nullopt;
   const auto& first = facts.ranks.front();
   if (rankmesh::launcher_mismatch(first.world_size, first.mpi_library)) return std::nullopt;
-  return options.mesh.spec().plan(first.world_size);
+  return spec.plan(first.world_size);
 }
 
 int doctor(const DoctorOptions& options, Job& job) {
+  if (!(options.timeout >= 0 && options.timeout <= 86400))
+    throw rankmesh::UsageError{
+        fmt::format("--timeout takes seconds from 0 to 86400, got {}", options.timeout),
+        "0 means no time limit"};
   const GatheredFacts facts = job.gather(options.timeout);
   int status = ok;
   // Under a launcher that does not fit, each process is rank 0 of a world of its own.
@@ -52,6 +62,7 @@ void add_doctor(CLI::App& app, Program& program) {
       "doctor", "in a job: compare all ranks and say what is wrong, and how to fix it");
   options->mesh.add_to(*command);
   options->output.add_to(*command);
+  options->output.add_short_formats_to(*command);
   command->add_option("--timeout", options->timeout,
                       "seconds after which a step that hangs ends doctor (60; 0: never)");
   command->callback([options, &program] { program.status = doctor(*options, program.job); });

@@ -27,6 +27,13 @@ void OutputOptions::add_to(CLI::App& command, const std::string& flags) {
   command.add_option(flags, path, "write to a file; its extension picks the format");
 }
 
+void OutputOptions::add_short_formats_to(CLI::App& command) {
+  for (const char* name : {"json", "csv"})
+    command.add_flag_callback(
+        fmt::format("--{}", name), [this, name] { format = name; },
+        fmt::format("the same as --format {}", name));
+}
+
 Format OutputOptions::chosen_format() const {
   std::string name = format;
   if (name.empty()) {

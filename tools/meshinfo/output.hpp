@@ -21,6 +21,8 @@ struct OutputOptions {
 
   // `flags` are those of the path.
   void add_to(CLI::App& command, const std::string& flags = "-o,--output");
+  // Adds --json and --csv. The options must live as long as the command.
+  void add_short_formats_to(CLI::App& command);
   // @throws UsageError if the extension is unknown.
   [[nodiscard]] rankmesh::report::Format chosen_format() const;
   // Colour goes to a terminal only, and never if NO_COLOR is set.

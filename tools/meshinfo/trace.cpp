@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "launcher.hpp"
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/record/other_meshes.hpp"
 #include "rankmesh/report/trace.hpp"
 
 namespace meshinfo {
@@ -22,10 +25,27 @@ void report_remark(const std::string& remark) {
   std::fputs(fmt::format("meshinfo: {}\n", remark).c_str(), stderr);
 }
 
+namespace {
+
+// A number is a process id, also where a folder has this name.
+std::vector<record::Source> sources_of_number(const std::string& number) {
+  try {
+    return record::sources_of_process(std::stoll(number));
+  } catch (const UsageError& error) {
+    std::error_code none;
+    if (!std::filesystem::exists(number, none)) throw;
+    const std::string hint =
+        fmt::format("a number is a process id; write ./{} for the folder", number);
+    throw UsageError{error.message(), hint};
+  }
+}
+
+}  // namespace
+
 std::vector<record::Source> sources_of(const std::string& target) {
   const bool is_number = !target.empty() && target.size() <= 10 &&
                          std::ranges::all_of(target, [](char c) { return c >= '0' && c <= '9'; });
-  if (is_number) return record::sources_of_process(std::stoll(target));
+  if (is_number) return sources_of_number(target);
   if (!target.empty()) return record::sources_in(target);
   auto sources = record::sources_of_user();
   if (sources.empty())
@@ -38,6 +58,7 @@ std::vector<record::Source> sources_of(const std::string& target) {
 Records read_records(const TraceOptions& options) {
   record::Records found = record::read_all(sources_of(options.target));
   for (const std::string& remark : found.remarks) report_remark(remark);
+  record::add_waits_in_other_meshes(found.records);
   if (options.mesh.empty()) return std::move(found.records);
   std::erase_if(found.records, [&](const record::Record& record) {
     return record.mesh != options.mesh && fmt::format("{:016x}", record.mesh_key) != options.mesh;
@@ -79,6 +100,13 @@ int print_trace(const TraceOptions& options) {
                               : rankmesh::report::trace(records),
         output);
   return has_trouble ? check_failed : ok;
+}
+
+// An empty value would be taken for an option that was left out.
+void refuse_empty(const CLI::App& command, const char* name, const std::string& value) {
+  if (value.empty() && command.count(name) > 0)
+    throw UsageError{fmt::format("{} has an empty value", name),
+                     "is a variable of the shell not set?"};
 }
 
 int run_trace(TraceOptions options) {
@@ -128,16 +156,18 @@ void add_trace(CLI::App& app, Program& program) {
       "--collect", options->collect,
       "copy the records of all nodes into this folder first; start with mpirun, one "
       "process per node");
-  command->add_flag_callback(
-      "--json", [options] { options->output.format = "json"; }, "the same as --format json");
-  command->add_flag_callback(
-      "--csv", [options] { options->output.format = "csv"; }, "the same as --format csv");
   options->output.add_to(*command);
+  options->output.add_short_formats_to(*command);
   command->get_option("--output")
       ->description(
           "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
           "FILE.html get a timeline, and the trace is printed too");
-  command->callback([options, &program] { program.status = run_trace(*options); });
+  command->callback([options, command, &program] {
+    refuse_empty(*command, "PID|DIR", options->target);
+    refuse_empty(*command, "--collect", options->collect);
+    refuse_empty(*command, "--mesh", options->mesh);
+    program.status = run_trace(*options);
+  });
 }
 
 }  // namespace meshinfo

@@ -18,12 +18,15 @@ namespace record = rankmesh::record;
 Collection::Collection(std::string folder) : folder_{std::move(folder)} {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (!error)
-    for (const auto& entry : fs::directory_iterator{folder_, error})
-      if (entry.path().extension() == record::format::file_ending)
+  if (!error) {
+    // Not a range-based loop, whose step throws an exception of the standard library.
+    fs::directory_iterator entry{folder_, error};
+    for (; !error && entry != fs::directory_iterator{}; entry.increment(error))
+      if (entry->path().extension() == record::format::file_ending)
         throw rankmesh::UsageError{
             fmt::format("the folder '{}' has records already", folder_),
             "collect into an empty folder, so that the records of two moments do not mix"};
+  }
   if (error)
     throw rankmesh::UsageError{
         fmt::format("the folder '{}' cannot be used: {}", folder_, error.message()),

@@ -32,7 +32,8 @@ class RANKMESH_API CapturedGraphs {
   /// If the stream is being captured, records the capture under `name`. Call note() once for each
   /// operation. Cost without a capture: that of is_captured().
   /// @throws UsageError as is_captured() does.
-  void note(StreamRef stream, const std::string& name);
+  /// @return Whether the stream is being captured.
+  bool note(StreamRef stream, const std::string& name);
   /// Returns the names whose captures are still part of a graph, with the number of captures for
   /// each name. CUDA reports the destruction of a graph with a short delay. If there are captures,
   /// this function therefore waits up to half a second for the report that the graphs are

@@ -113,8 +113,9 @@ struct alignas(64) Header {
   /// copies: record::Process, and the time of this observation on the monotonic clock of the node.
   std::uint32_t observed_process;
   std::int64_t observed_at;
-  /// What the rank waits for if it is not a call of a group. The time is that of the node's clock.
-  alignas(64) PublishedText wait;
+  /// What the rank waits for if it is not a call of a group: the ranks of record::Wait as text, a
+  /// line feed, and the text. The key is Wait::point, and the time that of the node's clock.
+  alignas(64) PublishedTextOf<1000> wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };
 inline constexpr std::size_t header_bytes = 4096;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rankmesh/base/call_descriptor.hpp"
@@ -68,7 +69,15 @@ struct Mark {
 struct Wait {
   std::string text;
   Time since = 0;
+  /// Ranks that wait at the same point have the same number. 0: the rank does not meet others; it
+  /// waits until `ranks` have done something, such as writing to a control queue.
+  std::uint64_t point = 0;
+  /// The ranks that meet at the point, or that are waited for. Empty if they are not known.
+  RankSet ranks{};
 };
+
+/// The end of Wait::text if the rank waits in another mesh of its program.
+inline constexpr std::string_view in_another_mesh = " (in another mesh)";
 
 /// What the rank says about its part in the mesh.
 enum class Presence : std::uint8_t {

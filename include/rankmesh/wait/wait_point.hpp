@@ -34,6 +34,8 @@ struct RANKMESH_API WaitPoint {
   /// Says whether the members may wait under the same key again after a failure. A member that
   /// gives up then ends only the waits that have begun.
   bool may_repeat = false;
+  /// Whether the members wait in a call of a group, which has an entry of its own in the record.
+  bool is_call = false;
   /// What sets the time limit of this rank's wait.
   TimeLimit limit = TimeLimit::timeout;
   /// Returns the members without which the wait cannot end, because they have not come yet. It is

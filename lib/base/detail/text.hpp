@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -20,6 +21,11 @@ void copy_text(char (&to)[size], std::string_view text) {
 /// Begins the line of a hint with what the records of the node say. The hints of ranks that fail
 /// for the same reason differ only from here on.
 inline constexpr std::string_view diagnosis_mark = "\n  diagnosis of this node: ";
+
+/// Returns "1 rank" or "2 ranks".
+std::string count_text(std::integral auto count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
 
 /// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks
 /// an end that was cut.

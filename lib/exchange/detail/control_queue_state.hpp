@@ -34,6 +34,7 @@ struct ControlQueue::State {
   std::vector<std::int64_t> local_of;  // rank in group of each reader of the ring
   std::size_t reader = 0;              // this rank's index in local_of
   int tag = 0;
+  std::uint64_t id = 0;  // of the messages over MPI; no other queue has it
   std::int64_t spins = 0;
   SharedSegment segment;
   std::optional<detail::MessageRing> ring;
@@ -101,12 +102,14 @@ struct ControlQueue::State {
     MPI_Status status{};
   };
   [[nodiscard]] bool has_arrived(Arrival& arrival) const;
-  void take(Bytes& message, Arrival& arrival, std::optional<Deadline::Duration> timeout);
+  // Returns false if the message is not one of this queue.
+  [[nodiscard]] bool take(Bytes& message, Arrival& arrival,
+                          std::optional<Deadline::Duration> timeout);
   [[noreturn]] void throw_no_message(const Deadline& deadline) const;
 
  private:
   void take_from_ring(Bytes& message, std::optional<Deadline::Duration> timeout);
-  void take_from_mpi(Bytes& message, Arrival& arrival, std::optional<Deadline::Duration> timeout);
+  bool take_from_mpi(Bytes& message, Arrival& arrival, std::optional<Deadline::Duration> timeout);
 };
 
 }  // namespace rankmesh::exchange

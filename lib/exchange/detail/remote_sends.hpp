@@ -21,8 +21,11 @@ class RemoteSends {
   RemoteSends(const RemoteSends&) = delete;
   RemoteSends& operator=(const RemoteSends&) = delete;
 
+  /// @param id       Precedes each message. MPI may give a later communicator the context of one
+  /// that
+  ///                 was freed, and with it the messages that nobody had received.
   /// @param readers  Ranks of the communicator.
-  void open(MPI_Comm comm, int tag, std::vector<std::int64_t> readers);
+  void open(MPI_Comm comm, int tag, std::uint64_t id, std::vector<std::int64_t> readers);
   [[nodiscard]] const std::vector<std::int64_t>& readers() const { return readers_; }
 
   void send(std::span<const std::byte> message);
@@ -38,6 +41,7 @@ class RemoteSends {
   };
   MPI_Comm comm_ = MPI_COMM_NULL;
   int tag_ = 0;
+  std::uint64_t id_ = 0;
   std::vector<std::int64_t> readers_;
   std::deque<Sending> sending_;  // in the order of writing
   std::vector<int> done_;        // for MPI_Testsome

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,6 +59,10 @@ void check_header(const format::Header& header, const std::string& name);
 /// @throws DataError
 std::vector<Group> read_groups(const Image& image, const std::string& name);
 
+/// Returns the wait that a text of Header::wait describes, without its time and its point.
+/// @throws DataError
+Wait read_wait(const Image& image, std::string_view text, const std::string& name);
+
 /// Returns a text without control characters and without bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
@@ -66,7 +71,7 @@ std::string printable(std::string_view text);
 class Clock {
  public:
   explicit Clock(const format::Header& header);
-  /// Returns nothing if the header does not tell the frequency of the counter.
+  /// Returns nothing if the header does not tell the frequency of the counter exactly enough.
   [[nodiscard]] std::optional<Time> of_counter(std::uint64_t counter) const;
   [[nodiscard]] Time of_clock(std::int64_t nanoseconds) const;
   /// Returns when the record was opened.
@@ -77,7 +82,8 @@ class Clock {
   std::int64_t nanoseconds_ = 0;
   std::int64_t opened_ = 0;
   std::int64_t offset_ = 0;
-  double nanoseconds_per_count_ = 0;  // 0 if it is not known
+  double nanoseconds_per_count_ = 0;                              // 0 if it is not known
+  double most_counts_ = std::numeric_limits<double>::infinity();  // for which it is exact enough
 };
 
 /// Adds the calls and the marks of the ring to a record that has its groups already.

@@ -53,7 +53,8 @@ class RANKMESH_API Recorder {
   /// Records a text, cut to record::format::mark_bytes bytes.
   void mark(std::string_view text);
   /// Publishes what the rank waits for, other than a call of a group.
-  void publish_wait(const std::string& activity);
+  /// @param point, ranks  See record::Wait.
+  void publish_wait(const std::string& activity, std::uint64_t point, const RankSet& ranks);
   void clear_wait();
   /// Relates the clock of this node to that of node 0.
   void set_clock(std::int32_t node, std::int64_t offset, std::int64_t error);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/detail/text.hpp"
 #include "record/detail/job.hpp"
 
 namespace rankmesh::record::detail {
@@ -51,6 +52,6 @@ namespace rankmesh::record::detail {
 [[nodiscard]] std::string capital(std::string text);
 
 /// Returns a number with its noun: `1 rank` or `12 ranks`.
-[[nodiscard]] std::string count_text(std::size_t count, std::string_view what);
+using rankmesh::detail::count_text;
 
 }  // namespace rankmesh::record::detail

@@ -26,6 +26,9 @@ struct WaitPoint {
   std::vector<Rank> no_records;       ///< Ranks that may be needed, but have no record.
   /// Whether at least one node of `possible` is needed by a rank that waits for a long time.
   bool is_complete = true;
+  /// Whether the ranks wait until all are there, but not in a numbered call of a group, so that a
+  /// rank that is not there may have been there before.
+  bool is_meeting = false;
   /// After this time the records do not say any more what the needed ranks did.
   Time valid_until = std::numeric_limits<Time>::min();
 
@@ -38,10 +41,10 @@ struct WaitPoint {
   }
 };
 
-/// What a node does.
 /// A wait of this length is unlikely to end by itself.
 inline constexpr Time long_wait = 1'000'000'000;
 
+/// What a node does.
 struct NodeState {
   Activity activity = Activity::outside;
   std::size_t call = none;      ///< As RankActivity::call.
@@ -86,7 +89,7 @@ class WaitGraph {
   void judge(std::size_t node);
   std::size_t point_of_collective(std::size_t node, const Call& call);
   std::size_t point_of_message(std::size_t node, std::size_t call);
-  std::size_t point_of_close(const std::string& text);
+  std::size_t point_of_wait(const Wait& wait);
   WaitPoint collective_point(std::size_t group, std::uint64_t number, Role role,
                              std::uint64_t root) const;
   void add_member(WaitPoint& point, const Member& member, std::uint64_t number,
@@ -98,7 +101,7 @@ class WaitGraph {
   const Messages& messages_;
   bool are_all_halted_ = false;  // every process is stopped or has ended
   std::map<std::tuple<std::size_t, std::uint64_t, Role, std::uint64_t>, std::size_t> collectives_;
-  std::map<std::string, std::size_t> closes_;
+  std::map<std::uint64_t, std::size_t> meetings_;     // the points by Wait::point
   std::vector<std::vector<std::size_t>> waiting_at_;  // of each point: its nodes, without old waits
   std::vector<std::vector<std::size_t>> points_for_;  // of each node: the points that need it
 };

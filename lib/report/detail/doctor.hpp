@@ -48,7 +48,7 @@ std::string size_text(std::int64_t bytes);
 Finding finding(const Rule& rule, RankList ranks, std::string what, std::string why,
                 std::string fix);
 
-// One function per rule; doctor_rules.cpp lists them.
+// One function per rule; doctor.cpp lists them.
 Findings check_launcher(const Rule& rule, const Examination& job);
 Findings check_library_versions(const Rule& rule, const Examination& job);
 Findings check_library_paths(const Rule& rule, const Examination& job);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device_transport.hpp"
@@ -83,13 +84,18 @@ class NcclTransport final : public DeviceTransport {
   OwnStream stream_;
   BootstrapReport report_;
   int least_compute_capability_;
+  // The stream of the last call, and whether it was captured.
+  struct {
+    std::optional<const void*> stream;
+    bool is_captured = false;
+  } last_issue_;
 };
 
 /// Carries operations of groups of one on device memory: copies on the call's stream.
 class LocalDeviceTransport final : public DeviceTransport {
  public:
   LocalDeviceTransport(std::string group, std::shared_ptr<NcclContext> context, int priority)
-      : group_{std::move(group)}, stream_{std::move(context), priority} {}
+      : group_{std::move(group)}, context_{std::move(context)}, stream_{context_, priority} {}
 
   [[nodiscard]] std::string_view name() const override { return "local device"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -106,6 +112,7 @@ class LocalDeviceTransport final : public DeviceTransport {
   static void copy(const Call& call);
 
   std::string group_;
+  std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
 };
 

@@ -17,6 +17,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/layout/rank_set.hpp"
 #include "record/detail/recorder.hpp"
 
 namespace rankmesh::detail {
@@ -38,6 +39,15 @@ struct RankActivity {
   std::uint64_t key = 0;  ///< Of the wait point, if it waits.
   std::string text{};
   double seconds = 0;  ///< For how long it has been there; 0 if it is not known.
+};
+
+/// What a rank waits for, as it tells the others.
+struct WaitNotice {
+  std::uint64_t key = 0;  ///< Of the wait point; 0 if the ranks do not meet there.
+  std::string activity{};
+  /// For the record: the ranks of the mesh that meet or are waited for; see record::Wait. Empty for
+  /// calls of groups.
+  RankSet ranks{};
 };
 
 /// What the ranks of a deadlock throw, and when.
@@ -72,7 +82,7 @@ class RANKMESH_API NodeBoard {
 
   /// Publishes what this rank waits for, until clear() with the returned number. If the rank
   /// already waits for something, that stays, and the result is 0.
-  std::uint64_t publish(std::uint64_t key, const std::string& activity);
+  std::uint64_t publish(const WaitNotice& wait);
   void clear(std::uint64_t number);
   /// Publishes that this rank has closed or destroyed its mesh, and releases its lock.
   void leave(Presence how, const std::string& reason = {});

@@ -12,6 +12,7 @@
 namespace rankmesh::detail {
 
 class NodeBoard;
+struct WaitNotice;
 
 /// Lists the boards of the meshes that this process has open: one watchdog serves all of them, and
 /// a rank that waits in one mesh says so on the boards of the others too.
@@ -37,8 +38,9 @@ class OpenBoards {
 class PublishedWait {
  public:
   PublishedWait() = default;
-  /// @param own  The board of the mesh that waits. The others get a key of no wait of theirs.
-  PublishedWait(const NodeBoard& own, std::uint64_t key, const std::string& activity);
+  /// @param own  The board of the mesh that waits; null if it has none yet. The others get a notice
+  ///             without a key and without ranks.
+  PublishedWait(const NodeBoard* own, const WaitNotice& wait);
   ~PublishedWait() { clear(); }
   PublishedWait(PublishedWait&& other) noexcept : numbers_{std::exchange(other.numbers_, {})} {}
   PublishedWait& operator=(PublishedWait&& other) noexcept {

@@ -40,6 +40,7 @@ class Vigil {
   };
 
   void begin();
+  [[nodiscard]] WaitNotice notice() const;
   void ask(Seconds grace);
   void receive_answers();
   void hear();

@@ -123,11 +123,17 @@ int compute_capability(int device) {
   return std::stoi(items[std::min(physical, items.size() - 1)]);
 }
 
+// MIG instances of one GPU have its bus id.
+int bus_of(int device) {
+  static const int instances = static_cast<int>(number("FAKE_CUDA_INSTANCES", 1));
+  return first_bus + machine().visible[static_cast<std::size_t>(device)].physical / instances;
+}
+
 int attribute(cudaDeviceAttr which, int device, bool& known) {
   known = true;
   switch (static_cast<int>(which)) {
     case cudaDevAttrPciBusId:
-      return first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
+      return bus_of(device);
     case cudaDevAttrPciDeviceId:
     case cudaDevAttrPciDomainId:
       return 0;
@@ -175,8 +181,7 @@ cudaError_t usable() {
 
 std::string bus_id(int device) {
   char text[32];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0",
-                first_bus + machine().visible[static_cast<std::size_t>(device)].physical);
+  std::snprintf(text, sizeof text, "0000:%02X:00.0", bus_of(device));
   return text;
 }
 
@@ -234,7 +239,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   prop->minor = compute_capability(device) % 10;
   prop->multiProcessorCount = 8;
   prop->canMapHostMemory = 1;
-  prop->pciBusID = first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
+  prop->pciBusID = bus_of(device);
   prop->unifiedAddressing = 1;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;

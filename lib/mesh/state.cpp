@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of a mesh that is destroyed.
+#include "detail/state.hpp"
+
+#include <unistd.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/detail/error_in_flight.hpp"
+#include "rankmesh/mpi/error.hpp"
+
+namespace rankmesh::detail {
+
+MeshState::~MeshState() {
+  // A child process that was forked must not speak for the rank, whose memory it shares.
+  const bool is_rank = ::getpid() == process;
+  if (is_rank) end_on_peers();
+  runtime->in_flight.abandon();
+  runtime->device_calls.clear();
+  runtime->batch.abandon("the mesh is gone");
+  mark_closed();  // because the program may still hold groups
+  if (device == nullptr) return;
+  if (is_rank)
+    device->abort(connections);
+  else
+    leak_devices();
+}
+
+void MeshState::end_on_peers() {
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
+  if (!runtime->is_closed) tell_peers();
+}
+
+// CUDA and NCCL cannot be used after fork(), not even to free their objects.
+void MeshState::leak_devices() {
+  (void)new std::vector<std::shared_ptr<Connection>>{std::move(connections)};  // NOLINT
+  (void)device.release();                                                      // NOLINT
+}
+
+// The mesh ends without close(), so the operations of other ranks may never be complete.
+void MeshState::tell_peers() const {
+  if (!mpi::is_active()) return;  // all ranks have finalised MPI, or do so now
+  std::string why = "left the mesh without close()";
+  if (std::uncaught_exceptions() > exceptions) {
+    const std::string failure = error_in_flight();
+    why = "left the mesh by an exception" + (failure.empty() ? "" : ": probably " + failure);
+  } else if (!runtime->last_failure.empty()) {
+    why += " after an error (" + runtime->last_failure + ")";
+  }
+  for (const auto& connection : connections) {
+    // The program may have freed a communicator that was adopted.
+    if (!connection->owns_communicator()) continue;
+    try {
+      connection->leave(why);
+    } catch (...) {
+      // The other ranks learn less; their deadlines still end their waits.
+    }
+  }
+}
+
+void MeshState::mark_closed() {
+  runtime->is_closed = true;
+  for (const auto& connection : connections) connection->retire("the mesh is closed");
+}
+
+}  // namespace rankmesh::detail
