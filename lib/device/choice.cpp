@@ -97,6 +97,7 @@ Identity identity_of(int device) {
   std::memcpy(identity.uuid, &properties.uuid, sizeof identity.uuid);
   check(cudaDeviceGetPCIBusId(identity.bus_id, sizeof identity.bus_id, device),
         "cudaDeviceGetPCIBusId");
+  identity.compute_capability = 10 * properties.major + properties.minor;
   return identity;
 }
 

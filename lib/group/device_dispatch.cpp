@@ -65,6 +65,7 @@ void CallDispatcher::run_on_device(const Call& call) {
                                  name_, to_string(call.operation)),
                      "issue it outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
+  runtime_->batch.reserve_memory(call, *this);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
 

@@ -32,6 +32,10 @@ std::string GroupOptions::to_string() const {
   number("max_ctas", max_ctas);
   number("cga_cluster_size", cga_cluster_size);
   number("traffic_class", traffic_class);
+  number("cta_policy", cta_policy);
+  number("nvls_ctas", nvls_ctas);
+  number("graph_usage_mode", graph_usage_mode);
+  if (warm_up_bytes != 0) parts.push_back(fmt::format("warm_up_bytes={}", warm_up_bytes));
   number("timeout", timeout);
   if (!duplicates.empty())
     parts.push_back(fmt::format("duplicates={}", fmt::join(duplicates, "+")));

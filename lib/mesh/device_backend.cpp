@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -72,9 +74,15 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
 // The first version of NCCL that can use several MIG instances of one GPU in a communicator.
 constexpr int first_with_instances = 23003;
 
+// The device of this rank, and the compute capability of the device of each rank.
+struct ChosenDevice {
+  device::Claim claim;
+  std::vector<int> compute_capabilities;
+};
+
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
-device::Claim choose_device(const MeshOptions& options, const Placement& placement,
-                            ControlPlane& control, int visible_devices, int nccl_version) {
+ChosenDevice choose_device(const MeshOptions& options, const Placement& placement,
+                           ControlPlane& control, int visible_devices, int nccl_version) {
   const Participants all = control.all();
   std::string failure;
   device::Claim claim;
@@ -94,14 +102,17 @@ device::Claim choose_device(const MeshOptions& options, const Placement& placeme
   mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, identities.data(), sizeof mine, MPI_BYTE,
                            control.comm().native()),
              "MPI_Allgather");
-  if (options.share_devices) return claim;
+  ChosenDevice chosen{std::move(claim), {}};
+  for (const device::Identity& identity : identities)
+    chosen.compute_capabilities.push_back(identity.compute_capability);
+  if (options.share_devices) return chosen;
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < placement.world_size(); ++r) nodes.push_back(placement.node(r));
   std::string shared = device::shared_device(nodes, identities);
   if (shared.empty() && nccl_version < first_with_instances)
     shared = device::shared_gpu(nodes, identities);
   all.verify("the NCCL bootstrap", shared);
-  return claim;
+  return chosen;
 }
 
 // Logs variables that only the program may set, but that change how communicators run side by side.
@@ -142,10 +153,12 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
                                                 control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
-  device::Claim claim =
+  ChosenDevice chosen =
       choose_device(options, placement, *control, local.cuda.devices, local.library->version());
   device::load_kernels();  // before NCCL's first operation
-  return {std::make_unique<NcclBackend>(*local.library, std::move(claim), std::move(control)), ""};
+  return {std::make_unique<NcclBackend>(*local.library, std::move(chosen.claim),
+                                        std::move(chosen.compute_capabilities), std::move(control)),
+          ""};
 }
 
 }  // namespace rankmesh::detail

@@ -47,11 +47,13 @@ NcclTransport* nccl_transport_of(const Connection& connection) {
 }
 
 NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
+                         std::vector<int> compute_capabilities,
                          std::shared_ptr<ControlPlane> control)
     : library_{library},
       device_{claim.device()},
       control_{std::move(control)},
-      context_{std::make_shared<NcclContext>(library, std::move(claim))} {}
+      context_{std::make_shared<NcclContext>(library, std::move(claim),
+                                             std::move(compute_capabilities))} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -78,9 +80,9 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
             "adopt '{}': the NCCL communicator is on device {}, but the mesh uses device {}",
             group.name, adopted->device(), device_),
         "a rank uses one device only: create the communicator on the mesh's device"};
-  return std::make_unique<NcclTransport>(std::move(adopted), comm.rank(), comm.size(),
-                                         group.timeout, 0, context_,
-                                         BootstrapReport{.method = "adopted"});
+  return std::make_unique<NcclTransport>(
+      std::move(adopted), comm.rank(), comm.size(), group.timeout, 0, context_,
+      BootstrapReport{.method = "adopted"}, context_->least_compute_capability(group.ranks));
 }
 
 void NcclBackend::drain(const Deadline& deadline) {

@@ -71,7 +71,8 @@ class Opening {
                                                 std::string method) {
     auto transport = std::make_unique<NcclTransport>(
         std::move(comm), wanted.comm.rank(), wanted.comm.size(), wanted.group->timeout,
-        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)});
+        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)},
+        context_->least_compute_capability(wanted.group->ranks));
     opened_.push_back({&wanted, transport.get()});
     return transport;
   }
@@ -187,6 +188,13 @@ class Opening {
     return WaitPoint::of(group.ranks, std::move(activity), key);
   }
 
+  // Returns how many floats the largest warm-up needs.
+  [[nodiscard]] std::size_t scratch_floats() const {
+    std::int64_t bytes = 4 * static_cast<std::int64_t>(sizeof(float));
+    for (const Opened& o : opened_) bytes = std::max(bytes, o.wanted->options.warm_up_bytes);
+    return static_cast<std::size_t>(bytes) / sizeof(float) + 1;
+  }
+
   void warm_up(std::int64_t free_before) {
     // Any two ranks warm their common groups up in the order of the plan.
     std::ranges::stable_sort(opened_, {}, [](const Opened& o) { return o.wanted->order; });
@@ -197,11 +205,11 @@ class Opening {
       originals_.clear();
       const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
       const device::Stream stream = device::Stream::create();
-      scratch_ = zeros(4, stream);
+      scratch_ = zeros(scratch_floats(), stream);
       for (const auto& [wanted, transport] : opened_) {
         const std::int64_t before = free_memory();
-        transport->warm_up(scratch_.get(), stream, control_.monitor, warm_up_point(*wanted->group),
-                           control_.deadline());
+        transport->warm_up(scratch_.get(), wanted->options.warm_up_bytes, stream, control_.monitor,
+                           warm_up_point(*wanted->group), control_.deadline());
         fill(transport->report(), count);
         transport->report().device_memory =
             std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);

@@ -20,9 +20,10 @@ std::optional<int> as_int(const std::optional<std::int64_t>& number) {
 
 GroupOptions read_options(const TomlReader& table) {
   static const std::vector<std::string> keys{
-      "split_from", "share_resources",  "ranks_per_id",  "lazy",
-      "blocking",   "priority",         "min_ctas",      "max_ctas",
-      "duplicates", "cga_cluster_size", "traffic_class", "timeout"};
+      "split_from", "share_resources",  "ranks_per_id",     "lazy",
+      "blocking",   "priority",         "min_ctas",         "max_ctas",
+      "duplicates", "cga_cluster_size", "traffic_class",    "timeout",
+      "cta_policy", "nvls_ctas",        "graph_usage_mode", "warm_up_bytes"};
   table.require_known_keys(keys);
   GroupOptions options;
   options.split_from = table.text("split_from");
@@ -36,6 +37,10 @@ GroupOptions read_options(const TomlReader& table) {
   options.max_ctas = as_int(table.number("max_ctas", 1, most_int));
   options.cga_cluster_size = as_int(table.number("cga_cluster_size", 0, most_int));
   options.traffic_class = as_int(table.number("traffic_class", least_int, most_int));
+  options.cta_policy = as_int(table.number("cta_policy", 0, most_int));
+  options.nvls_ctas = as_int(table.number("nvls_ctas", 1, most_int));
+  options.graph_usage_mode = as_int(table.number("graph_usage_mode", 0, most_int));
+  options.warm_up_bytes = table.number("warm_up_bytes", 0).value_or(options.warm_up_bytes);
   options.timeout = as_int(table.number("timeout", 1, most_int));
   options.duplicates = table.texts("duplicates");
   return options;
@@ -59,6 +64,11 @@ std::string options_as_toml(const GroupOptions& options) {
   number("max_ctas", options.max_ctas);
   number("cga_cluster_size", options.cga_cluster_size);
   number("traffic_class", options.traffic_class);
+  number("cta_policy", options.cta_policy);
+  number("nvls_ctas", options.nvls_ctas);
+  number("graph_usage_mode", options.graph_usage_mode);
+  if (options.warm_up_bytes != usual.warm_up_bytes)
+    text += fmt::format("warm_up_bytes = {}\n", options.warm_up_bytes);
   number("timeout", options.timeout);
   std::vector<std::string> keys;
   for (const std::string& key : options.duplicates) keys.push_back(detail::quoted(key));

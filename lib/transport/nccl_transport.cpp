@@ -98,21 +98,23 @@ StreamRef OwnStream::get() {
 
 NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                              Deadline::Duration timeout, int priority,
-                             std::shared_ptr<NcclContext> context, BootstrapReport report)
+                             std::shared_ptr<NcclContext> context, BootstrapReport report,
+                             int least_compute_capability)
     : comm_{std::move(comm)},
       rank_{rank},
       size_{size},
       timeout_{timeout},
       context_{std::move(context)},
       stream_{context_, priority},
-      report_{std::move(report)} {}
+      report_{std::move(report)},
+      least_compute_capability_{least_compute_capability} {}
 
 bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
 void NcclTransport::require_supported(const Call& call) const {
-  detail::validate_nccl_call(call, context_->library);
+  detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
   // NCCL makes its own device current while it works (ncclGroupEndInternal in src/group.cc), so
   // only the default streams depend on the current device.
   if (is_default(call.stream)) device::require_current(context_->claim.device());
@@ -168,8 +170,9 @@ void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
   wait_for(stream, comm_.get(), comm_->name(), deadline);
 }
 
-void NcclTransport::warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
-                            const WaitPoint& point, const Deadline& deadline) {
+void NcclTransport::warm_up(float* scratch, std::int64_t largest, const device::Stream& stream,
+                            WaitMonitor& monitor, const WaitPoint& point,
+                            const Deadline& deadline) {
   const auto begin = std::chrono::steady_clock::now();
   const Buffer value{reinterpret_cast<std::byte*>(scratch), 1, DataType::float32,
                      MemoryKind::device};
@@ -184,9 +187,29 @@ void NcclTransport::warm_up(float* scratch, const device::Stream& stream, WaitMo
            .destination = RankInGroup{(rank_ + hop) % size_},
            .source = RankInGroup{(rank_ + size_ - hop) % size_},
            .stream = stream});
+  // Between two sizes NCCL's choice rarely changes more than once.
+  constexpr std::int64_t step = 64;
+  for (std::int64_t bytes = std::int64_t{256} * size_; bytes < largest; bytes *= step)
+    warm_up_collectives(scratch, bytes, stream);
+  if (largest > 0) warm_up_collectives(scratch, largest, stream);
   // If a member fails, its verdict ends this wait.
   monitor.wait([&] { return stream.query(); }, point, deadline);
   report_.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream) {
+  const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float)) / size_;
+  const Buffer whole{reinterpret_cast<std::byte*>(scratch), count * size_, DataType::float32,
+                     MemoryKind::device};
+  const Buffer own = whole.slice(rank_ * count, count);
+  if (count == 0) return;
+  for (const Operation operation : {Operation::all_reduce, Operation::broadcast, Operation::reduce})
+    issue({.operation = operation, .in = whole.as_input(), .out = whole, .stream = stream});
+  issue({.operation = Operation::all_gather, .in = own.as_input(), .out = whole, .stream = stream});
+  issue({.operation = Operation::reduce_scatter,
+         .in = whole.as_input(),
+         .out = own,
+         .stream = stream});
 }
 
 bool LocalDeviceTransport::supports(const Call& call) const {

@@ -254,8 +254,14 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
 
 TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   MeshOptions options = test_platform::options();
-  options.names["tp"] = {
-      .priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
+  options.names["tp"] = {.priority = -1,
+                         .min_ctas = 1,
+                         .max_ctas = 2,
+                         .cga_cluster_size = 2,
+                         .traffic_class = 3,
+                         .cta_policy = 1,
+                         .nvls_ctas = 5,
+                         .graph_usage_mode = 0};
   options.names["all"].blocking = false;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   check_sum(mesh["tp"]);
@@ -276,6 +282,9 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
     CHECK(config.cga_cluster_size == 2);
     const int version = nccl::Library::load().version();
     if (version >= 22600) CHECK(config.traffic_class == 3);
+    if (version >= 22700) CHECK(config.cta_policy == 1);
+    if (version >= 22700) CHECK(config.nvls_ctas == 5);
+    CHECK(config.graph_usage_mode == (version >= 22900 ? 0 : 2));
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
     CHECK(config.blocking == (nccl::forced_blocking().value_or(false) ? 1 : 0));
     if (version >= 22700)

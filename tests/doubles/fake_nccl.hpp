@@ -25,6 +25,7 @@ struct FakeNcclCounters {
   long splits;         // communicators that came to life by split
   long shrinks;        // ... by shrink
   long launches;       // batches of operations put on a stream: one per communicator and group
+  long connections;    // meetings of the ranks that the first operations of an algorithm have made
   long lone_aborts;    // communicators aborted outside a group call
   long unsafe_aborts;  // communicators freed while another thread was in a call on them
   long long entries;   // calls of functions that take a communicator, and of the group functions
@@ -53,9 +54,20 @@ int fake_nccl_inject(const char* faults);
 // A communicator's name, read now through the pointer that its config gave; null where it has none.
 const char* fake_nccl_name(void* communicator);
 
+// When a communicator's latest batch was put on its stream: FakeNcclCounters::launches right after.
+// 0 before its first batch, -1 for no communicator.
+long fake_nccl_last_launch(void* communicator);
+
+// Makes all connections of a communicator, without a meeting of its ranks.
+void fake_nccl_connect(void* communicator);
+
+// By what NCCL orders the communicators of a group; the same on all ranks. 0 for no communicator.
+unsigned long long fake_nccl_hash(void* communicator);
+
 // The CTA limits, traffic class and split share that a communicator was made with.
 struct FakeNcclConfig {
   int blocking, min_ctas, max_ctas, traffic_class, split_share, cga_cluster_size;
+  int cta_policy, nvls_ctas, graph_usage_mode;
 };
 int fake_nccl_config(void* communicator, FakeNcclConfig* config);
 

@@ -76,6 +76,7 @@ class RANKMESH_API MakeCurrent {
 struct Identity {
   unsigned char uuid[16] = {};
   char bus_id[16] = {};
+  int compute_capability = 0;  ///< 90 for 9.0
 };
 
 /// Chooses the device of this rank, makes it current and reserves it. Local. The function takes the

@@ -6,33 +6,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "device/nccl/detail/native_config.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::nccl {
-namespace {
-
-// The most thread blocks that any version of NCCL uses for an operation (MAXCHANNELS). Versions
-// with a lower limit reduce the number to theirs.
-constexpr int most_ctas = 64;
-
-ncclConfig_t native_config(const GroupOptions& wanted, bool blocks, const std::string& name) {
-  ncclConfig_t config{};  // zero, because the initialiser of an older header sets fewer fields
-  config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = blocks ? 1 : 0;
-  config.splitShare = wanted.share_resources ? 1 : 0;
-  if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
-  if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
-  // NCCL compares both limits before it fills in its defaults, so it refuses a lower limit alone.
-  if (wanted.min_ctas && !wanted.max_ctas) config.maxCTAs = most_ctas;
-  if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
-  if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
-  config.commName = name.c_str();
-  return config;
-}
-
-}  // namespace
-
 Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
     : library_{&library},
       native_{native},
@@ -51,10 +29,11 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
                     "no CUDA device is current, so no NCCL communicator can be created"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   comm->is_blocking_ = forced_blocking().value_or(false);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
   if (wanted.share_resources) comm->family_ = std::make_shared<Family>();
-  ncclConfig_t config = native_config(wanted, false, *comm->name_);
+  NativeConfig config{wanted, false, *comm->name_, library.version()};
   if (ids.size() == 1) {
-    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
+    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, config.get()),
                   "ncclCommInitRankConfig");
   } else {
     if (library.CommInitRankScalable == nullptr)
@@ -63,7 +42,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
           "use NCCL 2.23 or later, or one unique ID"};
     library.check(
         library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
-                                     const_cast<ncclUniqueId*>(ids.data()), &config),
+                                     const_cast<ncclUniqueId*>(ids.data()), config.get()),
         "ncclCommInitRankScalable");
   }
   return comm;
@@ -81,12 +60,13 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
   comm->is_blocking_ = blocks_after_creation(library, wanted.blocking);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
   // NCCL shares the resources if the configuration of the parent says so.
   comm->family_ = parent.family_;
   if (parent.family_ == nullptr && wanted.share_resources)
     comm->family_ = std::make_shared<Family>();
-  ncclConfig_t config = native_config(wanted, comm->is_blocking_, *comm->name_);
-  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
+  NativeConfig config{wanted, comm->is_blocking_, *comm->name_, library.version()};
+  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, config.get()),
                 "ncclCommSplit", parent.native_);
   return comm;
 }

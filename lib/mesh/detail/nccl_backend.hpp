@@ -20,8 +20,9 @@ namespace rankmesh::detail {
 /// class owns the state that all of them share.
 class NcclBackend final : public DeviceBackend {
  public:
+  /// @param compute_capabilities  Of the device of each rank of the mesh; see device::Identity.
   NcclBackend(const nccl::Library& library, device::Claim claim,
-              std::shared_ptr<ControlPlane> control);
+              std::vector<int> compute_capabilities, std::shared_ptr<ControlPlane> control);
   /// Gives the device back, also where the program still holds groups or Works.
   ~NcclBackend() override { context_->release(); }
 

@@ -2,7 +2,9 @@
 // The state that the NCCL transports of one mesh share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,15 +15,18 @@
 #include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "rankmesh/layout/rank_set.hpp"
 
 namespace rankmesh {
 
 /// The library, the device, the open batch and the captured graphs of one mesh. The mesh's device
 /// backend and the transports share it; it refers to neither.
 struct NcclContext {
-  NcclContext(const nccl::Library& nccl_library, device::Claim device_claim)
+  NcclContext(const nccl::Library& nccl_library, device::Claim device_claim,
+              std::vector<int> compute_capabilities_of_ranks)
       : library{nccl_library},
         claim{std::move(device_claim)},
+        compute_capabilities{std::move(compute_capabilities_of_ranks)},
         watch{library, claim.device()},
         batch{std::make_shared<nccl::Batch>(library, claim, watch)} {}
 
@@ -48,9 +53,18 @@ struct NcclContext {
     batch->release();
   }
 
+  /// Returns the least compute capability of the devices of these ranks: 90 for 9.0.
+  [[nodiscard]] int least_compute_capability(const RankSet& ranks) const {
+    int least = std::numeric_limits<int>::max();
+    for (const Rank rank : ranks)
+      least = std::min(least, compute_capabilities[static_cast<std::size_t>(rank.value())]);
+    return least;
+  }
+
   const nccl::Library& library;
   device::Claim claim;
-  nccl::CallWatch watch;  ///< Limits the time of calls that block.
+  const std::vector<int> compute_capabilities;  ///< Of the device of each rank of the mesh.
+  nccl::CallWatch watch;                        ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 

@@ -112,6 +112,17 @@ const Machine& machine() {
 thread_local int chosen_device = 0;
 std::atomic<long long> wrong_uses{0};
 
+// FAKE_CUDA_COMPUTE_CAPABILITIES has a number such as 80 for each device; the last one goes for the
+// rest.
+int compute_capability(int device) {
+  const auto given = setting("FAKE_CUDA_COMPUTE_CAPABILITIES");
+  if (!given || broken("given_capability")) return 90;
+  const auto items = split_list(*given);
+  const auto physical =
+      static_cast<std::size_t>(machine().visible[static_cast<std::size_t>(device)].physical);
+  return std::stoi(items[std::min(physical, items.size() - 1)]);
+}
+
 // MIG instances of one GPU have its bus id.
 int bus_of(int device) {
   static const int instances = static_cast<int>(number("FAKE_CUDA_INSTANCES", 1));
@@ -127,9 +138,9 @@ int attribute(cudaDeviceAttr which, int device, bool& known) {
     case cudaDevAttrPciDomainId:
       return 0;
     case cudaDevAttrComputeCapabilityMajor:
-      return 9;
+      return compute_capability(device) / 10;
     case cudaDevAttrComputeCapabilityMinor:
-      return 0;
+      return compute_capability(device) % 10;
     case cudaDevAttrMultiProcessorCount:
       return 8;
     case cudaDevAttrMaxPitch:
@@ -226,7 +237,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   prop->totalGlobalMem = device_memory();
   prop->warpSize = 32;
   prop->maxThreadsPerBlock = 1024;
-  prop->major = 9;
+  prop->major = compute_capability(device) / 10;
+  prop->minor = compute_capability(device) % 10;
   prop->multiProcessorCount = 8;
   prop->canMapHostMemory = 1;
   prop->pciBusID = bus_of(device);

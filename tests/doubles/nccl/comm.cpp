@@ -38,6 +38,8 @@ const char* meeting_name(int kind) {
       return "CommSplit";
     case Meeting::window:
       return "CommWindowRegister";
+    case Meeting::connect:
+      return "an operation that makes connections";
   }
   return "nothing";
 }
@@ -95,6 +97,8 @@ long live_comms() {
   std::lock_guard lock(live().mutex);
   return static_cast<long>(live().comms.size());
 }
+
+std::uint64_t hash_of(const Comm& comm) { return comm.seat.segment.slot(comm.seat.rank).ids; }
 
 void set_error(Comm& comm, const Outcome& outcome) {
   {

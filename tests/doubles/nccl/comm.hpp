@@ -50,11 +50,14 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fake::Progress progress;
   fake::Outcome error;
   bool finalized = false, gone = false;
-  int recordings = 0;  // operations held by captures and graphs
-  int inside = 0;      // threads that are in a blocking call
+  unsigned connected = 0;  // algorithms, see connect.cpp
+  int recordings = 0;      // operations held by captures and graphs
+  int inside = 0;          // threads that are in a blocking call
   bool is_freed_in_use = false;
   std::uint64_t issued = 0, done = 0, running = 0, collectives = 0, operations = 0;
   std::uint64_t met = 0, shrunk = 0;
+  long last_launch =
+      0;  // of the batches that this process put on streams, the latest of this communicator
   std::vector<std::uint64_t> sent, received;  // messages per peer
   std::map<int, fake::Reduction> reductions;
   int next_reduction = ncclNumOps;
@@ -70,6 +73,9 @@ void add_live(const CommPtr& comm);  // from now on its handle is known
 void remove_live(const CommPtr& comm);
 CommPtr find_comm(ncclComm_t handle);  // null where the handle is not of a live communicator
 long live_comms();
+// The same on all ranks; what it is cannot be foreseen. The communicator must have been
+// initialised.
+std::uint64_t hash_of(const Comm& comm);
 
 // The first error stays.
 void set_error(Comm& comm, const Outcome& outcome);
@@ -85,7 +91,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
 Outcome drain(Comm& comm);
 
 // A host-side barrier of all ranks; `kind` must be the same everywhere.
-enum class Meeting { finalize = 1, split, window };
+enum class Meeting { finalize = 1, split, window, connect };
 Outcome meet(Comm& comm, Meeting kind,
              const std::function<void(RankSlot&, int parity)>& write = {});
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/settings.hpp"
+#include "machine.hpp"
 
 namespace fake {
 namespace {
@@ -37,6 +38,22 @@ std::optional<bool> forced_blocking() {
 
 bool undefined_or(int value, int low, int high) {
   return value == NCCL_CONFIG_UNDEF_INT || (value >= low && value <= high);
+}
+
+// graphUsageMode came with 2.29, behind the fields of 2.28. parseCommConfig (init.cc) resets it for
+// a caller of an older version.
+Outcome read_graph_usage_mode(const ncclConfig_t* given, int& mode) {
+  constexpr std::size_t place = offsetof(ncclConfig_t, nvlinkCentricSched) + sizeof(int);
+  constexpr unsigned first_version = 22900;
+  if (static_cast<unsigned>(version()) < first_version || given == nullptr ||
+      given->size < place + sizeof(int) || given->version < first_version)
+    return {};
+  int value = 0;
+  std::memcpy(&value, reinterpret_cast<const char*>(given) + place, sizeof value);
+  if (!undefined_or(value, 0, 2))
+    return failed(ncclInvalidArgument, "ncclConfig_t: graphUsageMode is %d", value);
+  if (value != NCCL_CONFIG_UNDEF_INT) mode = value;
+  return {};
 }
 
 }  // namespace
@@ -93,6 +110,16 @@ Outcome read_config(const ncclConfig_t* given, Config& config) {
   config.max_ctas = whole.maxCTAs;
   config.split_share = whole.splitShare;
   config.traffic_class = whole.trafficClass;
+  // init.cc, parseCommConfig: both came with 2.27.
+  if (!undefined_or(whole.CTAPolicy, NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_ZERO))
+    return failed(ncclInvalidArgument, "ncclConfig_t: CTAPolicy is %d", whole.CTAPolicy);
+  if (!undefined_or(whole.nvlsCTAs, 1, 1024))
+    return failed(ncclInvalidArgument, "ncclConfig_t: nvlsCTAs is %d", whole.nvlsCTAs);
+  if (version() >= 22700) {
+    config.cta_policy = whole.CTAPolicy;
+    config.nvls_ctas = whole.nvlsCTAs;
+  }
+  if (Outcome bad = read_graph_usage_mode(given, config.graph_usage_mode); !bad.ok()) return bad;
   config.name = whole.commName;
   return {};
 }

@@ -16,6 +16,9 @@ struct Config {
   int max_ctas = NCCL_CONFIG_UNDEF_INT;
   int split_share = NCCL_CONFIG_UNDEF_INT;
   int traffic_class = NCCL_CONFIG_UNDEF_INT;
+  int cta_policy = NCCL_CONFIG_UNDEF_INT;
+  int nvls_ctas = NCCL_CONFIG_UNDEF_INT;
+  int graph_usage_mode = 2;
   const char* name = nullptr;  // the caller's own text, read whenever it is needed
 };
 

@@ -3,13 +3,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 
 #include "common/settings.hpp"
+#include "connect.hpp"
 #include "counters.hpp"
 #include "engine.hpp"
 #include "faults.hpp"
+#include "order.hpp"
 
 namespace fake {
 namespace {
@@ -19,8 +22,27 @@ struct Group {
   bool last_blocks = true;  // whether the communicator of the last operation is blocking
   Outcome error;
   std::vector<Job> jobs;
-  std::vector<std::pair<CommPtr, std::vector<Operation>>>
-      batches;  // per communicator, in order of first use
+  Batches batches;
+};
+
+// The launches of a group of non-blocking communicators. One thread of NCCL makes all of them, in
+// order, before any of the communicators is ready (groupLaunch in src/group.cc); here the first
+// poll that says so does.
+class LaunchTogether {
+ public:
+  explicit LaunchTogether(Batches batches) : batches_(std::move(batches)) {}
+  Outcome of(const Comm& comm) {
+    std::lock_guard lock(mutex_);
+    for (auto& [other, operations] : batches_)
+      outcomes_[other.get()] = launch(other, std::move(operations));
+    batches_.clear();
+    return outcomes_.at(&comm);
+  }
+
+ private:
+  std::mutex mutex_;
+  Batches batches_;  // empty after the launch
+  std::map<const Comm*, Outcome> outcomes_;
 };
 
 // The group of this thread.
@@ -90,14 +112,21 @@ Outcome launch_blocking(const CommPtr& comm, std::vector<Operation> operations) 
                            [&] { return comm->seat.cancelled(); });
     return failed(ncclInternalError, "a call on rank %d ended without its peers", comm->seat.rank);
   }
+  if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+    if (Outcome bad = connect(*comm, missing); !bad.ok()) return bad;
   return launch(comm, std::move(operations));
 }
 
-void launch_later(const CommPtr& comm, std::vector<Operation> operations) {
-  std::lock_guard lock(comm->mutex);
-  become_busy(*comm);
-  comm->progress.launches.push_back(
-      [comm, put_off = std::move(operations)] { return launch(comm, put_off); });
+void launch_later(const Batches& batches) {
+  const auto together = std::make_shared<LaunchTogether>(batches);
+  for (const auto& [comm, operations] : batches) {
+    if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+      run_in_background(comm, [comm = comm, missing] { return connect(*comm, missing); });
+    std::lock_guard lock(comm->mutex);
+    become_busy(*comm);
+    comm->progress.launches.push_back(
+        [together, comm = comm.get()] { return together->of(*comm); });
+  }
 }
 
 // group.h, ncclGroupCommJoin: the communicator of the last operation decides for all of the group.
@@ -108,6 +137,8 @@ Outcome launch_batches(Group& ended, bool& in_progress) {
   bool any_not = false;
   for (const auto& [comm, operations] : ended.batches) any_not |= !comm->config.blocking;
   const bool is_in_background = any_not && !blocks;
+  arrange(ended.batches);
+  Batches later;
   for (auto& [comm, operations] : ended.batches) {
     const bool is_blocking = comm->config.blocking || broken("in_progress");
     if (is_in_background && is_blocking) {
@@ -118,9 +149,10 @@ Outcome launch_batches(Group& ended, bool& in_progress) {
       if (Outcome bad = launch_blocking(comm, std::move(operations)); !bad.ok()) return bad;
       continue;
     }
-    launch_later(comm, std::move(operations));
-    in_progress = true;
+    later.emplace_back(comm, std::move(operations));
   }
+  in_progress = !later.empty();
+  launch_later(later);
   return {};
 }
 

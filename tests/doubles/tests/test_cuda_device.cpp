@@ -59,6 +59,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the compute capability can be given for each device") {
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_COMPUTE_CAPABILITIES", "90,86"}}), [](Rank) {
+    for (int device = 0; device < 3; ++device) {
+      cudaDeviceProp properties;
+      int major = 0;
+      REQUIRE_SAME(cudaGetDeviceProperties(&properties, device), cudaSuccess);
+      REQUIRE_SAME(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), 0);
+      REQUIRE_SAME(10 * properties.major + properties.minor, device == 0 ? 90 : 86);
+      REQUIRE_SAME(major, properties.major);
+    }
+  });
+}
+
 TEST_CASE("a driver's error is what every call answers") {
   CHECK_RANKS(1, (Settings{{"FAKE_CUDA_ERROR", "802"}}), [](Rank) {
     int count = 77, version = 0;

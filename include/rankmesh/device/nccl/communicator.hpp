@@ -64,6 +64,9 @@ class RANKMESH_API Communicator {
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
   /// Returns whether NCCL calls on the communicator block until they are carried out.
   [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
+  /// Returns whether the options ask for copy engines instead of thread blocks
+  /// (GroupOptions::cta_policy is 2).
+  [[nodiscard]] bool prefers_copy_engines() const noexcept { return prefers_copy_engines_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Returns the number of ranks. The communicator must be ready.
@@ -124,6 +127,7 @@ class RANKMESH_API Communicator {
   std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
   bool owned_;
   bool is_blocking_ = false;
+  bool prefers_copy_engines_ = false;
   std::shared_ptr<Family> family_;  // null if the communicator shares nothing
 };
 
