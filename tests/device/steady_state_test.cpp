@@ -140,6 +140,8 @@ TEST_CASE("a group has one communicator, also with splits and duplicates") {
   CHECK(test_platform::nccl().communicators - before.communicators == (rank() < 2 ? 4 : 3));
   mesh.close();
   CHECK(test_platform::nccl().communicators == before.communicators);
+  // The communicators that were replaced have been destroyed, not aborted.
+  CHECK(test_platform::nccl().lone_aborts == before.lone_aborts);
 }
 
 TEST_CASE("a call whose peers do not come ends at the deadline, and its communicator with it") {
