@@ -33,7 +33,7 @@ std::string_view reason_text(const Evidence& evidence, std::size_t node) {
   if (call == nullptr || evidence.graph.is_halted(node)) return "";
   return is_point_to_point(call->descriptor.operation())
              ? "; the other end of this message has been called too"
-             : "; nobody is missing in this call";
+             : "; no rank is missing in this call";
 }
 
 // What a rank does that waits for nobody.
