@@ -21,7 +21,7 @@ namespace rankmesh::record {
 /// A time in nanoseconds on the monotonic clock of node 0 of the mesh.
 using Time = std::int64_t;
 
-/// How far a call has come.
+/// How far a call has progressed.
 enum class State : std::uint8_t {
   issued = 1,  ///< The rank has made the call; it may wait for other members.
   inside = 2,  ///< The rank is inside a function of MPI or NCCL, or the device has not finished.

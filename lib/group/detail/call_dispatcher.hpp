@@ -69,7 +69,7 @@ class CallDispatcher final : private Waiter {
   /// Records when the device has finished a call that NCCL has taken.
   void follow(RecordedCall recorded, StreamRef stream);
 
-  /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
+  /// Returns the transport that carries a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
   /// Returns the device transport.
   /// @throws NoDeviceError  The group has none; it gives the reason.

@@ -21,8 +21,9 @@ namespace rankmesh::detail {
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
 /// rendezvous: a member sends its note before it waits, and messages from one member arrive in
-/// order, so the other one can come to neither. The members that notice this tell the others. All
-/// of them throw, and count these rendezvous as over, so that later attempts are new ones.
+/// order, so the other one can reach neither rendezvous. The members that notice this tell the
+/// others. All of them throw, and count these rendezvous as over, so that later attempts are new
+/// ones.
 ///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation
 /// still blocks its peers.

@@ -99,7 +99,7 @@ struct Recording {
   return (entry.call.load(std::memory_order_relaxed) & record::format::timed_bit) != 0;
 }
 
-/// Notes that the call of an entry has come to a state. The entry must still be that of the call.
+/// Notes that the call of an entry has reached a state. The entry must still be that of the call.
 inline void set_state(record::format::Header& header, record::format::Entry& entry,
                       record::State state) {
   if (state >= record::State::ended && has_time(entry))

@@ -123,7 +123,7 @@ class Engine {
 
   /// What a member has published for a step.
   struct Published {
-    bool is_there;               ///< false if the member has not come to this step
+    bool is_there;               ///< false if the member has not reached this step
     CallDescriptor call;         ///< if it is there
     std::uint64_t closed_after;  ///< see Presence
     const char* why_left;        ///< see Presence
