@@ -26,7 +26,7 @@ struct Roots {
   WaitGraph::Waiters waiters;
 };
 
-// Why a rank is in a call for which it waits for nobody; else empty.
+// Says why a rank is in a call although it waits for no other rank. Empty if nothing is to be said.
 std::string_view reason_text(const Evidence& evidence, std::size_t node) {
   const Call* const call = blocked_call(evidence, node);
   if (evidence.graph.nodes[node].differs) return "; this call differs from those of other members";

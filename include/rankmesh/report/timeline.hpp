@@ -17,8 +17,8 @@ namespace rankmesh::report {
 /// - Every node is a process and every rank is a thread, sorted by coordinates. Asynchronous calls
 ///   overlap, so they have threads of their own below that of their rank.
 /// - Every call is a complete event, whose arguments are its number, group, members, count, bytes,
-///   type, carrier and state. A call that is not over ends when the record was read, and its name
-///   says so.
+///   type, carrier and state. A call that is not over is drawn until the record was read, and its
+///   name says so.
 /// - Calls whose times were not recorded lie between their neighbours; their argument `time` is
 ///   `estimated`, and otherwise `recorded`.
 /// - Marks are instant events.

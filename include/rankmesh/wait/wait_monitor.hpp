@@ -62,9 +62,9 @@ class RANKMESH_API WaitMonitor {
   WaitMonitor& operator=(WaitMonitor&&) noexcept;
 
   /// Polls until all requests are complete.
-  /// @throws TimeoutError  The deadline has passed. The error says what the missing ranks do. The
-  ///                       requests are then still active, so MPI may still use their memory.
-  /// @throws PeerError     A member has failed or has given up. The same holds for the requests.
+  /// @throws TimeoutError if the deadline has passed. The error says what the missing ranks do.
+  /// @throws PeerError if a member has failed or has given up. After either error, the requests are
+  /// still active, so MPI may still use their memory.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
   /// Polls until `done` returns true.
   /// @throws TimeoutError, PeerError, and every exception that `done` throws. After an exception
@@ -84,7 +84,7 @@ class RANKMESH_API WaitMonitor {
   /// that their monitors have already sent to this rank, so that none is left for the program on a
   /// shared communicator. Collective over the communicator: one reduction of 4 bytes, and an
   /// exchange of 4 bytes between all ranks if there are any messages.
-  /// @throws TimeoutError, PeerError  See wait().
+  /// @throws TimeoutError or PeerError under the same conditions as wait().
   void receive_leftovers(const WaitPoint& point, const Deadline& deadline);
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
   /// for this rank end. Local. The board tells the ranks on this node.

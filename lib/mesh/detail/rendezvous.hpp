@@ -35,8 +35,9 @@ class Rendezvous {
   ///                  the same on all members.
   /// @param call      The call in the words of the program.
   /// @return The identity of this rendezvous: the same on all members, and unique in the mesh.
-  /// @throws TimeoutError  Some members did not take part; it names them.
-  /// @throws MismatchError  Members wait for each other with different lists; it lists their calls.
+  /// @throws TimeoutError if some members did not take part; the error names them.
+  /// @throws MismatchError if members wait for each other with different lists; the error lists
+  /// their calls.
   std::string join(ControlPlane& control, const std::vector<int>& members,
                    const std::string& activity, const std::string& call);
 

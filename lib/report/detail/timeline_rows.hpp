@@ -31,9 +31,9 @@ struct Bar {
 /// The record of a call may lack times. Such a call lies between its neighbours with times, spread
 /// evenly; it is drawn with a length of at most 10 us, because it did not wait. If other members of
 /// a collective waited and the rank did not, the rank came last, so its call lies where the first
-/// of the others left. A call that is not over ends when the record was read. Calls of NCCL in one
-/// group run one after the other, so a bar of these begins no earlier than the end of the previous
-/// one.
+/// of the others left. A call that is not over is drawn until the record was read. Calls of NCCL in
+/// one group run one after the other, so a bar of these begins no earlier than the end of the
+/// previous one.
 std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
                          const record::Matching& matching);
 
