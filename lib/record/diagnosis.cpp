@@ -42,8 +42,11 @@ std::vector<Finding> missing_records(const Evidence& evidence) {
   Finding finding{.kind = Finding::Kind::no_record, .severity = Finding::Severity::note};
   finding.ranks = job.missing();
   finding.text =
-      fmt::format("There is no record of {} {}.", job.missing().size() == 1 ? "rank" : "ranks",
-                  job.missing().to_string(60));
+      fmt::format("There is no record of {} {} here: {}.",
+                  job.missing().size() == 1 ? "rank" : "ranks", job.missing().to_string(60),
+                  job.missing().size() == 1
+                      ? "it runs on another node, or its process or its mesh has ended"
+                      : "they run on other nodes, or their processes or their meshes have ended");
   std::map<std::string, std::vector<std::size_t>> by_call;
   std::vector<std::size_t> waiting;
   for (std::size_t node = 0; node < job.size(); ++node) {

@@ -279,6 +279,42 @@ TEST_CASE("groups of the fastest dimension that span nodes") {
   CHECK(ids_of(job, &wide) == "");
 }
 
+TEST_CASE("a finding about a limit names the lowest value of the ranks that it is about") {
+  Facts job = healthy_job();
+  for (auto& facts : job) {
+    facts.limits.locked_memory = 65536;
+    facts.limits.address_space = std::int64_t{8} << 30;
+  }
+  job[0].limits.locked_memory = 4096;
+  job[0].rdma_devices.clear();
+  job[2].limits.address_space = std::int64_t{4} << 30;
+  std::string text;
+  for (const auto& finding : findings_of(job)) text += finding.what + "\n";
+  CHECK_CONTAINS(text, "only 64 KiB of memory can be locked");
+  CHECK_CONTAINS(text, "the address space is limited to 4 GiB");
+}
+
+TEST_CASE("long values are shown where they differ, and without control characters") {
+  Facts job = healthy_job();
+  std::string common;
+  for (int i = 0; i < 60; ++i) common += "/opt/\xc3\xbc" + std::to_string(i) + ":";
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = common + "/one";
+  job[1].variables["LD_LIBRARY_PATH"] = common + "/other";
+  job[2].variables["LD_LIBRARY_PATH"] = "a\nb\x1b[31m";
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK_CONTAINS(found[0].what, "rank 1: ...");
+  CHECK_CONTAINS(found[0].what, "59:/other; ");
+  CHECK_CONTAINS(found[0].what, "59:/one");
+  CHECK_CONTAINS(found[0].what, "rank 2: a?b?[31m");
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = "x";
+  std::string umlauts = "y";
+  for (int i = 0; i < 200; ++i) umlauts += "\xc3\xbc";
+  job[1].variables["LD_LIBRARY_PATH"] = umlauts;
+  CHECK_CONTAINS(findings_of(job).at(0).what, "rank 1: y\xc3\xbc");
+  CHECK_CONTAINS(findings_of(job).at(0).what, "\xc3\xbc...; ranks 0,2-7: x");
+}
+
 TEST_CASE("each rule has a mistake here") {
   for (const auto& rule : rankmesh::report::doctor_rules()) {
     CAPTURE(rule.id);
