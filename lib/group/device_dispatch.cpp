@@ -69,7 +69,10 @@ void CallDispatcher::run_on_device(const Call& call) {
 }
 
 void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
-  compare_on_device(call);
+  Call on_own_stream = call;  // NCCL gets the call on this stream
+  if (connection_->host().comparison != nullptr)
+    on_own_stream.stream = connection_->device()->stream();
+  compare_on_device(on_own_stream);
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
 }
 
@@ -108,7 +111,7 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
 
 void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
   if (connection_->recordings.device.record == nullptr) return;
-  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream), stream);
 }
 
 RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {

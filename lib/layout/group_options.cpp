@@ -26,7 +26,7 @@ std::string GroupOptions::to_string() const {
   if (ranks_per_id != GroupOptions{}.ranks_per_id)
     parts.push_back(fmt::format("ranks_per_id={}", ranks_per_id));
   flag("lazy", lazy);
-  flag("blocking", blocking);
+  if (!blocking) parts.emplace_back("blocking=false");
   if (priority != 0) parts.push_back(fmt::format("priority={}", priority));
   number("min_ctas", min_ctas);
   number("max_ctas", max_ctas);

@@ -51,9 +51,6 @@ void validate_values(std::string_view name, const GroupOptions& options) {
   if (options.share_resources && options.split_from.empty())
     refuse("share_resources needs split_from",
            "set split_from to the parent whose resources it shares");
-  if (options.blocking && !options.split_from.empty())
-    refuse("blocking cannot be combined with split_from",
-           "remove one of them: NCCL calls of split communicators are always polled");
   auto keys = options.duplicates;
   std::ranges::sort(keys);
   if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())

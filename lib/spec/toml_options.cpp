@@ -29,7 +29,7 @@ GroupOptions read_options(const TomlReader& table) {
   options.share_resources = table.flag("share_resources");
   options.ranks_per_id = table.number("ranks_per_id", 0).value_or(options.ranks_per_id);
   options.lazy = table.flag("lazy");
-  options.blocking = table.flag("blocking");
+  options.blocking = table.flag("blocking", true);
   options.priority =
       as_int(table.number("priority", least_int, most_int)).value_or(options.priority);
   options.min_ctas = as_int(table.number("min_ctas", 1, most_int));
@@ -53,7 +53,7 @@ std::string options_as_toml(const GroupOptions& options) {
   if (options.ranks_per_id != usual.ranks_per_id)
     text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
   if (options.lazy) text += "lazy = true\n";
-  if (options.blocking) text += "blocking = true\n";
+  if (!options.blocking) text += "blocking = false\n";
   if (options.priority != usual.priority) number("priority", options.priority);
   number("min_ctas", options.min_ctas);
   number("max_ctas", options.max_ctas);

@@ -89,6 +89,8 @@ class NcclIssue {
     if (reduces(call.operation)) in_.type = out_.type = *arithmetic_type(call.in.type, nccl_);
   }
 
+  [[nodiscard]] bool is_in_progress() const { return is_in_progress_; }
+
   void operator()() {
     const Call& c = call_;
     const int root = static_cast<int>(c.root.value());
@@ -192,8 +194,9 @@ class NcclIssue {
   static std::size_t count(const B& buffer) {
     return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
   }
-  void check(ncclResult_t code, const char* function) const {
+  void check(ncclResult_t code, const char* function) {
     nccl_.check(code, function, comm_.native());
+    is_in_progress_ |= code == ncclInProgress;
   }
   void send(ConstBuffer in, int to) {
     check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend");
@@ -221,12 +224,15 @@ class NcclIssue {
   int rank_, size_;
   cudaStream_t stream_;
   Element in_, out_;
+  bool is_in_progress_ = false;
 };
 
 }  // namespace
 
-void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size) {
-  NcclIssue{call, comm, rank, size}();
+bool issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size) {
+  NcclIssue issue{call, comm, rank, size};
+  issue();
+  return issue.is_in_progress();
 }
 
 void validate_nccl_call(const Call& call, const nccl::Library& library) {

@@ -20,12 +20,16 @@ enum FakeNcclCall {
 
 struct FakeNcclCounters {
   // Totals since the start of this process.
-  long unique_ids;   // made by ncclGetUniqueId
-  long inits;        // communicators that came to life from unique IDs
-  long splits;       // communicators that came to life by split
-  long shrinks;      // ... by shrink
-  long launches;     // batches of operations put on a stream: one per communicator and group
-  long lone_aborts;  // communicators aborted outside a group call
+  long unique_ids;     // made by ncclGetUniqueId
+  long inits;          // communicators that came to life from unique IDs
+  long splits;         // communicators that came to life by split
+  long shrinks;        // ... by shrink
+  long launches;       // batches of operations put on a stream: one per communicator and group
+  long lone_aborts;    // communicators aborted outside a group call
+  long unsafe_aborts;  // communicators freed while another thread was in a call on them
+  long long entries;   // calls of functions that take a communicator, and of the group functions
+  long long polls;     // of these, calls of ncclCommGetAsyncError
+  long long helpers;   // threads that were started for calls on non-blocking communicators
   long long calls[fake_calls_end];
   // Alive now.
   long communicators;

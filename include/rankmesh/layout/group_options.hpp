@@ -35,9 +35,13 @@ struct GroupOptions {
   std::int64_t ranks_per_id = 128;
   /// If true, the NCCL communicators are created in Mesh::open() instead of together with the mesh.
   bool lazy = false;
-  /// If true, calls of NCCL block. If false, calls of NCCL return at once, and rankmesh polls them
-  /// until they complete or a deadline passes.
-  bool blocking = false;
+  /// If true, calls of NCCL block until NCCL has accepted the operation, and a thread of rankmesh
+  /// aborts the communicator if a call exceeds the timeout. If false, calls of NCCL return at once,
+  /// and rankmesh polls them until they complete or the timeout passes; each call then costs a
+  /// thread that NCCL starts (2.23 and later). In both cases the creation of the communicators is
+  /// polled. Before NCCL 2.23, calls never block. The variable NCCL_COMM_BLOCKING overrides the
+  /// option.
+  bool blocking = true;
   /// The CUDA priority of the stream of the group (GroupCoordinator::stream()). Work in streams
   /// with lower numbers runs first. In an NcclGroup, the operations of families with lower numbers
   /// are issued first.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,8 @@ class NcclBackend final : public DeviceBackend {
   OpenedDevices open(const DeviceOpening& wanted, const Participants& participants) override;
   std::unique_ptr<DeviceTransport> open_alone(const GroupDescription& group) override;
   std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
-                                         const mpi::CommunicatorView& comm,
-                                         ncclComm* native) override;
+                                         const mpi::CommunicatorView& comm, ncclComm* native,
+                                         bool blocks) override;
   void drain(const Deadline& deadline) override;
   [[nodiscard]] std::string living_graphs(const GroupDescription* only) const override;
   void quiesce(Connections connections, const Deadline& deadline) override;
@@ -42,6 +43,7 @@ class NcclBackend final : public DeviceBackend {
 
  private:
   void abort_broken(Connections connections) noexcept;
+  void finalize(std::span<nccl::Communicator* const> blocking, const Deadline& deadline);
 
   const nccl::Library& library_;
   int device_;

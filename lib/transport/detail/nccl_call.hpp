@@ -9,8 +9,9 @@ namespace rankmesh::detail {
 
 /// Issues the call on its stream. If it consists of several NCCL calls, they are grouped.
 /// @param rank, size  The rank of this process in the group, and the size of the group.
+/// @return true if NCCL has not carried out the call yet: the communicator does not block
 /// @throws nccl::NcclError
-void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size);
+bool issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size);
 
 /// Checks that NCCL supports the call. @throws UnsupportedError
 void validate_nccl_call(const Call& call, const nccl::Library& library);

@@ -2,13 +2,17 @@
 // The state that the NCCL transports of one mesh share.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "rankmesh/device/captured_graphs.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/library.hpp"
+#include "rankmesh/device/stream.hpp"
 
 namespace rankmesh {
 
@@ -18,18 +22,42 @@ struct NcclContext {
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim)
       : library{nccl_library},
         claim{std::move(device_claim)},
-        batch{std::make_shared<nccl::Batch>(library, claim)} {}
+        watch{library, claim.device()},
+        batch{std::make_shared<nccl::Batch>(library, claim, watch)} {}
+
+  /// Returns an event. Events are kept for later calls, because it takes CUDA longer to create one
+  /// than to record it.
+  device::Event take_event() {
+    if (events_.empty()) {
+      const device::MakeCurrent here{claim.device()};
+      return device::Event{};
+    }
+    device::Event event = std::move(events_.back());
+    events_.pop_back();
+    return event;
+  }
+  void give_back(device::Event event) noexcept {
+    if (!is_released_ && events_.size() < most_events) events_.push_back(std::move(event));
+  }
 
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
     claim = {};
+    events_.clear();
+    is_released_ = true;
     batch->release();
   }
 
   const nccl::Library& library;
   device::Claim claim;
+  nccl::CallWatch watch;  ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
+
+ private:
+  static constexpr std::size_t most_events = 256;
+  std::vector<device::Event> events_;
+  bool is_released_ = false;
 };
 
 }  // namespace rankmesh

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device_transport.hpp"
@@ -32,9 +33,10 @@ class OwnStream {
 /// part of the batch. The host does not wait for its end. gather, scatter and all_to_all are
 /// grouped sends and receives.
 ///
-/// Blocks along an axis other than the first are packed or unpacked on the stream, in memory that
-/// is allocated and freed in stream order. NCCL has no 16-bit integers: they are transferred as
-/// bytes, and cannot be reduced.
+/// Blocks along an axis other than the first are packed or unpacked on the stream by a kernel, in
+/// memory that is allocated and freed in stream order (nccl_axis.cpp).
+///
+/// NCCL has no 16-bit integers: they are transferred as bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.
 class NcclTransport final : public DeviceTransport {
@@ -69,6 +71,7 @@ class NcclTransport final : public DeviceTransport {
                const WaitPoint& point, const Deadline& deadline);
 
  private:
+  void require_supported(const Call& call) const;
   void issue(const Call& call);
   void issue_along_axis(const Call& call);
 
@@ -78,13 +81,18 @@ class NcclTransport final : public DeviceTransport {
   std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
   BootstrapReport report_;
+  // The stream of the last call, and whether it was captured.
+  struct {
+    std::optional<const void*> stream;
+    bool is_captured = false;
+  } last_issue_;
 };
 
 /// Carries operations of groups of one on device memory: copies on the call's stream.
 class LocalDeviceTransport final : public DeviceTransport {
  public:
   LocalDeviceTransport(std::string group, std::shared_ptr<NcclContext> context, int priority)
-      : group_{std::move(group)}, stream_{std::move(context), priority} {}
+      : group_{std::move(group)}, context_{std::move(context)}, stream_{context_, priority} {}
 
   [[nodiscard]] std::string_view name() const override { return "local device"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -101,6 +109,7 @@ class LocalDeviceTransport final : public DeviceTransport {
   static void copy(const Call& call);
 
   std::string group_;
+  std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
 };
 

@@ -28,6 +28,7 @@ struct Reduction {  // made by ncclRedOpCreatePreMulSum
 struct Progress {
   bool busy = false;  // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
   bool background = false;  // a helper thread is at work
+  bool stuck = false;       // in progress for ever: see set_in_progress_for_ever()
   int polls = 0;            // that many polls still answer ncclInProgress
   std::vector<std::function<Outcome()>>
       launches;                   // put on the stream by the poll that ends the phase
@@ -50,6 +51,8 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fake::Outcome error;
   bool finalized = false, gone = false;
   int recordings = 0;  // operations held by captures and graphs
+  int inside = 0;      // threads that are in a blocking call
+  bool is_freed_in_use = false;
   std::uint64_t issued = 0, done = 0, running = 0, collectives = 0, operations = 0;
   std::uint64_t met = 0, shrunk = 0;
   std::vector<std::uint64_t> sent, received;  // messages per peer
@@ -90,5 +93,10 @@ Outcome meet(Comm& comm, Meeting kind,
 void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
                        std::function<void()> deliver = {});
 void become_busy(Comm& comm);
+
+// Runs a function in a thread of its own, as a non-blocking communicator's calls do, and waits.
+void run_in_helper(const std::function<void()>& body);
+// Whether calls on non-blocking communicators run in a helper thread of their own.
+bool has_helpers();
 
 }  // namespace fake

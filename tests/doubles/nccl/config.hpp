@@ -19,6 +19,9 @@ struct Config {
   const char* name = nullptr;  // the caller's own text, read whenever it is needed
 };
 
+// Reads nccl.conf in the first call, as NCCL does in the first call of a function.
+void read_settings_once();
+
 Outcome read_config(const ncclConfig_t* given, Config& config);
 
 }  // namespace fake

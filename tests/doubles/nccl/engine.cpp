@@ -93,9 +93,9 @@ void execute(Comm& comm, const std::vector<Operation>& operations, const Ticket&
     // Batches of one communicator run in the order of issue, whatever streams they are on.
     comm.changed.wait(lock, [&] {
       return comm.done == ticket.number || broken("issue_order") || comm.gone ||
-             comm.seat.cancelled;
+             comm.seat.cancelled();
     });
-    usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled;
+    usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled();
     ++comm.running;
   }
   if (usable)

@@ -92,6 +92,10 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->shrinks = t.shrinks;
   out->launches = t.launches;
   out->lone_aborts = t.lone_aborts;
+  out->unsafe_aborts = t.unsafe_aborts;
+  out->entries = t.entries;
+  out->polls = t.polls;
+  out->helpers = t.helpers;
   for (int i = 0; i < fake_calls_end; ++i) out->calls[i] = t.calls[i];
   out->communicators = live_comms();
   out->roots = live_roots();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of the expert dispatcher's kernels for builds without nvcc.
+// The launchers of kernels for builds without nvcc.
 #include "device/kernels/expert_rows.hpp"
+#include "device/kernels/load.hpp"
+#include "device/kernels/move_pieces.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::device {
@@ -14,7 +16,12 @@ namespace {
 
 }  // namespace
 
+bool has_kernels() noexcept { return false; }
+void load_kernels() noexcept {}
+
 void launch(const GatherRows&, StreamRef) { fail(); }
 void launch(const WeightedSum&, StreamRef) { fail(); }
+// Operations along an axis use copies of CUDA's runtime in this build.
+void launch(const MovePieces&, StreamRef) { fail(); }
 
 }  // namespace rankmesh::device
