@@ -113,7 +113,7 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
 
 bool waits(const NodeState& state) { return state.point != none && !state.is_old; }
 
-// Whether the rank waits for members that the record does not contain, as in new_group().
+// Whether the rank waits for ranks that its record does not name, as in new_group().
 bool waits_for_unknown(const NodeState& state) {
   return state.activity == Activity::wait && state.call == none && state.point == none;
 }
@@ -126,13 +126,13 @@ Finding progress_finding(const Evidence& evidence) {
     switch (state.activity) {
       case Activity::wait:
         if (waits_for_unknown(state)) {
-          ++counts["in rankmesh, in a wait whose members the record does not contain"];
+          ++counts["in rankmesh and waiting for ranks that the records do not name"];
           break;
         }
         [[fallthrough]];
       case Activity::call:
         ++counts[waits(state) ? "in rankmesh and waiting for other ranks"
-                              : "in rankmesh, in a call for which nobody is missing"];
+                              : "in rankmesh and not waiting for other ranks"];
         break;
       case Activity::outside:
         ++counts["outside rankmesh"];

@@ -181,7 +181,7 @@ void Recorder::mark(std::string_view text) {
   first.kind = format::mark_kind;
   first.detail = words[0];
   first.count = static_cast<std::int64_t>(words[1]);
-  // A mark is not over before its last word is written.
+  // A mark counts as complete only after end_entry(), when all its words are written.
   format::Entry& entry = add_entry(*header_, next_of(*header_), first, words[2]);
   entry.reserved.store(words[3], std::memory_order_relaxed);
   entry.begin.store(read_counter(*header_), std::memory_order_relaxed);

@@ -95,7 +95,8 @@ Findings check_descriptors(const Rule& rule, const Examination& job) {
   if (low.empty()) return {};
   return {finding(
       rule, std::move(low),
-      fmt::format("a process may have {} descriptors, but this job needs about {}", limit, wanted),
+      fmt::format("a process is allowed to have {} descriptors, but this job needs about {}", limit,
+                  wanted),
       "each connection and each shared segment takes a descriptor; MPI and NCCL fail "
       "with 'too many open files', often only when the groups are created",
       fmt::format("ulimit -n {} in the job script, or a higher nofile in "
@@ -108,12 +109,12 @@ Findings check_address_space(const Rule& rule, const Examination& job) {
   auto ranks = ranks_with(job, is_limited);
   if (ranks.empty()) return {};
   const std::int64_t lowest = lowest_of(job, &LimitFacts::address_space, is_limited);
-  return {finding(rule, std::move(ranks),
-                  fmt::format("the address space is limited to {}", size_text(lowest)),
-                  "CUDA, MPI and shared memory reserve more addresses than they use memory; they "
-                  "fail although memory is free",
-                  "ulimit -v unlimited in the job script; limit the memory by the batch system "
-                  "instead")};
+  return {finding(
+      rule, std::move(ranks), fmt::format("the address space is limited to {}", size_text(lowest)),
+      "CUDA, MPI and shared memory reserve more address space than the memory they use, so "
+      "they can fail even when memory is free",
+      "ulimit -v unlimited in the job script; limit the memory by the batch system "
+      "instead")};
 }
 
 Findings check_shared_memory(const Rule& rule, const Examination& job) {
@@ -142,7 +143,8 @@ Findings check_shared_memory(const Rule& rule, const Examination& job) {
   return findings;
 }
 
-// Scope 1 (children only) is the default of several distributions; MPI copes with it.
+// With ptrace_scope 1, a process may trace only its children. This is the default of several
+// distributions, and MPI works with it.
 Findings check_ptrace_scope(const Rule& rule, const Examination& job) {
   auto ranks = ranks_with(job, [](const RankFacts& facts) { return facts.ptrace_scope >= 2; });
   if (ranks.empty()) return {};

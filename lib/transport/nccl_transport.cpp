@@ -82,10 +82,12 @@ void wait_for(StreamRef ref, const nccl::Communicator* comm, const std::string& 
     return done;
   };
   if (!poll_until(is_done, deadline))
-    throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", group,
-                                   deadline.seconds()),
-                       "a collective on it waits: check what the other members do; abort() ends it",
-                       {}};
+    throw TimeoutError{
+        fmt::format("the work of '{}' on a stream did not end within {} s", group,
+                    deadline.seconds()),
+        "a collective on the stream may wait for other members: check what they do, or "
+        "end the collective with Mesh::abort()",
+        {}};
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ const std::vector<Mistake> mistakes = {
        for (auto& facts : job) facts.limits.descriptors = 128;
      },
      {0, 1, 2, 3, 4, 5, 6, 7},
-     "may have 128 descriptors, but this job needs about 256"},
+     "is allowed to have 128 descriptors, but this job needs about 256"},
     {"address-space",
      [](Facts& job) {
        for (auto& facts : job) facts.limits.address_space = std::int64_t{8} << 30;
@@ -110,7 +110,7 @@ const std::vector<Mistake> mistakes = {
        }
      },
      {0, 1},
-     "2 ranks on host h0 may use 1 core together"},
+     "2 ranks on host h0 share 1 core"},
     {"overlapping-bindings",
      [](Facts& job) {
        for (auto& facts : job) facts.variables["OMP_NUM_THREADS"] = "1";
@@ -123,7 +123,7 @@ const std::vector<Mistake> mistakes = {
        for (auto& facts : job) facts.variables["OMP_NUM_THREADS"] = "4,2";
      },
      {0, 1},
-     "OMP_NUM_THREADS=4 on rank 0, which may use 2 cores"},
+     "OMP_NUM_THREADS=4 on rank 0, which is allowed to use 2 cores"},
     {"threads",
      [](Facts& job) {
        for (auto& facts : job) facts.cores = {0, 1, 2};

@@ -112,7 +112,7 @@ void Communicator::wait_until_ready(const Deadline& deadline) const {
   if (!poll_until([&] { return is_ready(); }, deadline))
     throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
                                    deadline.seconds()),
-                       "check what the other members do; abort() ends the call",
+                       "check what the other members do, or end the call with Mesh::abort()",
                        {}};
 }
 

@@ -24,7 +24,7 @@ class DeferredCall {
  public:
   /// Copies the call and its blocks, because the caller may destroy the blocks
   /// before the end of the batch.
-  /// @param operation   For operations on host memory, which are asynchronous; otherwise null.
+  /// @param operation   The asynchronous operation of a call on host memory; null for other calls.
   DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
                std::shared_ptr<AsyncOperation> operation);
 
@@ -50,7 +50,7 @@ class OpenBatch {
   [[nodiscard]] bool is_open() const { return is_open_; }
   /// Returns whether the batch can contain device operations.
   [[nodiscard]] bool has_devices() const { return device_ != nullptr; }
-  /// Opens the batch. @throws UsageError A batch is already open.
+  /// Opens the batch. @throws UsageError if a batch is already open.
   void begin();
   /// Reserves the memory of a call that is about to be deferred.
   /// @throws UsageError  It overlaps memory of another call of the batch, and one of the two calls
