@@ -37,8 +37,10 @@ extern "C" long long count_of_cuda_calls() {
 
 // The jump changes no register, so the arguments need not be known.
 #define COUNTED(name)                                                                      \
-  extern "C" __attribute__((visibility("hidden"), used)) void* next_##name = nullptr;      \
-  extern "C" __attribute__((visibility("hidden"), used)) long long calls_of_##name = 0;    \
+  extern "C" {                                                                             \
+  __attribute__((visibility("hidden"), used)) void* next_##name = nullptr;                 \
+  __attribute__((visibility("hidden"), used)) long long calls_of_##name = 0;               \
+  }                                                                                        \
   asm(".text\n.globl " #name "\n.type " #name ", @function\n" #name                        \
       ":\n  lock incq calls_of_" #name "(%rip)\n  jmp *next_" #name "(%rip)\n.size " #name \
       ", . - " #name "\n");                                                                \
