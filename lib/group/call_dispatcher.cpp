@@ -294,6 +294,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   if (on_device && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
                      "use the form without _async: operations of a batch are always asynchronous"};
+  if (is_batched) runtime_->batch.reserve_memory(call, *this);
   auto operation = std::make_shared<AsyncOperation>();
   const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
   operation->connection = connection_;

@@ -180,7 +180,8 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
   return result;
 }
 
-std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
+std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl,
+                                              NcclCalls calls) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
     throw NoDeviceError{fmt::format("adopt '{}' cannot use an NCCL communicator: {}", name,
@@ -191,7 +192,8 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   std::string identity = "adopted " + name;
   detail::GroupDescription group = describe(state, std::move(name), std::move(identity),
                                             RankSet::of(members_of(view, state.control->comm())));
-  auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
+  auto device =
+      nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);
   // adopt() is local, so the members cannot create shared memory here.
   detail::SharedTransport shared{nullptr, "it was adopted"};
   detail::Recordings recordings = detail::recordings_of(

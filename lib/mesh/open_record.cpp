@@ -75,8 +75,13 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
     return std::make_shared<Recorder>(facts, settings.record,
                                       settings.record_times.value_or(false));
   } catch (const Error& error) {
-    control.log(LogLevel::warning, fmt::format("rank {} keeps no record of its calls: {}",
-                                               control.rank().value(), error.message()));
+    const std::string text = fmt::format("rank {} keeps no record of its calls: {}",
+                                         control.rank().value(), error.message());
+    // Who names a folder expects a file there.
+    if (settings.record.empty())
+      control.log(LogLevel::warning, text);
+    else
+      control.context()->log->report(text);
     return nullptr;
   }
 }

@@ -81,8 +81,8 @@ void check_layout(std::span<const std::byte> bytes, std::size_t size, const std:
       load<std::uint32_t>(bytes, offsetof(Header, group_bytes)) != format::group_bytes)
     refuse_altered(name, "its sizes are not those of version 2");
   if (size != format::total_bytes)
-    throw DataError{fmt::format("the record '{}' is cut: it has {} bytes instead of {}", name, size,
-                                format::total_bytes),
+    throw DataError{fmt::format("the record '{}' is truncated: it has {} bytes instead of {}", name,
+                                size, format::total_bytes),
                     "copy the file again"};
 }
 

@@ -216,11 +216,11 @@ class EventWriter {
   /// Perfetto turns an arrow around if the call that it leads to began first. The part of that call
   /// after the wait is therefore an event inside it, which also shows how long the wait was.
   void write_rest(const Call& call, Time begin, Time end, const Event& place) {
-    const char* name = "last member has come";
+    const char* name = "last member arrived";
     switch (call.descriptor.operation()) {
       case Operation::broadcast:
       case Operation::scatter:
-        name = "root has come";
+        name = "root arrived";
         break;
       case Operation::recv:
       case Operation::send_recv:

@@ -128,8 +128,8 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
           (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
-      // A rule for one node may not hold if the nodes are not known, so the next rules
-      // stay candidates.
+      // If the nodes are not known, it is not certain that a rule for one node applies, so the next
+      // rules stay candidates.
       if (carries_everything(rule.transport) && (!rule.one_node || scope.nodes)) break;
     }
     if (!segments.empty() && segments.back().rules == segment.rules)

@@ -77,7 +77,7 @@ TEST_CASE("a record that was cut is refused, wherever it was cut") {
     REQUIRE_FALSE(refusal(cut).empty());
   }
   CHECK_CONTAINS(refusal(Bytes(whole.begin(), whole.begin() + 5000)),
-                 "the record 'job/x.rankmesh' is cut: it has 5000 bytes instead of 528384");
+                 "the record 'job/x.rankmesh' is truncated: it has 5000 bytes instead of 528384");
   Bytes longer = whole;
   longer.push_back({});
   CHECK_CONTAINS(refusal(longer), "it has 528385 bytes instead of 528384");

@@ -146,7 +146,7 @@ TEST_CASE("arrows lead from the last member to the others") {
   // The others' calls are divided where the arrow arrives.
   std::multiset<std::pair<int, double>> rests;
   for (const Json& event : of_phase(events, "X"))
-    if (event.at("name") == "last member has come")
+    if (event.at("name") == "last member arrived")
       rests.emplace(event.at("tid").get<int>(), event.at("ts").get<double>());
   CHECK(rests == std::multiset<std::pair<int, double>>{{1, 30.001}, {3, 30.001}});
 }

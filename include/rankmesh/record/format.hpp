@@ -37,8 +37,13 @@ struct alignas(64) Entry {
   /// CallDescriptor::detail. In a mark, this word and the next three hold the text.
   std::atomic<std::uint64_t> detail;
   std::atomic<std::uint64_t> count;  ///< CallDescriptor::count.
-  /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the line of the
-  /// group, from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured; 61: `begin` is valid.
+  /// This word holds:
+  /// - bits 0 to 39: the number of a collective in its group; 0 for messages
+  /// - bits 40 to 55: the line of the group, counted from 0
+  /// - bits 56 to 58: record::Carrier
+  /// - bit 59: whether the call is asynchronous
+  /// - bit 60: whether the call is captured in a CUDA graph
+  /// - bit 61: whether `begin` is valid
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;
   /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a

@@ -21,7 +21,7 @@ namespace rankmesh::record {
 /// A time in nanoseconds on the monotonic clock of node 0 of the mesh.
 using Time = std::int64_t;
 
-/// How far a call has come.
+/// How far a call has progressed.
 enum class State : std::uint8_t {
   issued = 1,  ///< The rank has made the call; it may wait for other members.
   inside = 2,  ///< The rank is inside a function of MPI or NCCL, or the device has not finished.
@@ -120,7 +120,7 @@ struct Record {
   std::int32_t node = 0;
   std::int64_t process_id = 0;
   Presence presence = Presence::open;
-  std::string reason;  ///< Why an exception destroyed the mesh; else empty.
+  std::string reason;  ///< The reason, if an exception destroyed the mesh; empty otherwise.
   Process process = Process::unknown;
   std::int64_t opened_at = 0;  ///< When the mesh was opened, in nanoseconds since 1970.
   Time read_at = 0;            ///< When the record was read, or its last time; see record::read().

@@ -124,20 +124,20 @@ class RANKMESH_API Transport {
   [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
   /// Tells the other members that this one makes no further calls. Members that wait for it in a
   /// later call throw an error. Local; the default does nothing.
-  /// @param why  The reason, if this member leaves without closing the group; else empty.
+  /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
   virtual void leave(std::string_view why) { (void)why; }
   /// Returns whether all members have called leave(); the default returns true, because it does not
-  /// know. Before that, a collective of MPI on the group's communicator could meet the operation of
-  /// a call that this member has not made. Local.
-  /// @throws What throw_if_ended() throws.
+  /// know. As long as a member has not called leave(), a collective of MPI on the group's
+  /// communicator could meet the operation of a call that this member has not made. Local.
+  /// @throws the error that throw_if_ended() throws.
   virtual bool have_all_left() { return true; }
-  /// Takes leave() back: the group stays open. Local; the default does nothing.
+  /// Reverses leave(): the group stays open. Local; the default does nothing.
   virtual void stay() {}
   /// Compares the calls of all members after all of them have called leave(). Local.
   /// @throws MismatchError if the members made different calls, or different numbers of calls. The
   ///                       error is not thrown if an operation has already thrown it on this rank.
   virtual void compare_at_close() {}
-  /// Throws what ended the group early, if it has ended early. Local; the default does nothing.
+  /// Throws the error that ended the group early, if there is one. Local; the default does nothing.
   /// @throws MismatchError if members made different calls.
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}

@@ -22,7 +22,7 @@ namespace rankmesh::detail {
 /// end of the open batch.
 class CallDispatcher final : private Waiter {
  public:
-  /// @param name  Of the group, for messages.
+  /// @param name  The name of the group; used in messages.
   CallDispatcher(std::string name, std::shared_ptr<Connection> connection,
                  std::shared_ptr<MeshRuntime> runtime);
   ~CallDispatcher();
@@ -69,10 +69,10 @@ class CallDispatcher final : private Waiter {
   /// Records when the device has finished a call that NCCL has taken.
   void follow(RecordedCall recorded, StreamRef stream);
 
-  /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
+  /// Returns the transport that carries a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
   /// Returns the device transport.
-  /// @throws NoDeviceError  The group has none; it gives the reason.
+  /// @throws NoDeviceError if the group has no device transport; the error gives the reason.
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
   /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);

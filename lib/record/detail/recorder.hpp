@@ -40,8 +40,8 @@ class RANKMESH_API Recorder {
   };
 
   /// Makes the record. Local.
-  /// @param folder  For the file; empty for a memfd.
-  /// @throws Error  The system refuses the memory or the file.
+  /// @param folder  The folder of the file. If it is empty, the record is in a memfd.
+  /// @throws Error if the system refuses the memory or the file.
   Recorder(const Facts& facts, const std::string& folder, bool has_all_times);
   ~Recorder();
   Recorder(const Recorder&) = delete;
