@@ -33,7 +33,7 @@ NativeConfig::NativeConfig(const GroupOptions& wanted, bool blocks, const std::s
   if (wanted.nvls_ctas) config.nvlsCTAs = *wanted.nvls_ctas;
   config.commName = name.c_str();
   config.size = std::min(sizeof config, sizeof fields_);
-  std::memcpy(&fields_, &config, config.size);
+  std::memcpy(static_cast<void*>(&fields_), &config, config.size);
   if (wanted.graph_usage_mode && version >= first_with_graph_usage_mode) {
     fields_.size = sizeof fields_;
     fields_.version = static_cast<unsigned>(first_with_graph_usage_mode);
