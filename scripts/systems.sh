@@ -84,6 +84,7 @@ enter() { # SYSTEM USER FOLDER CMD...
   mount --rbind /sys sys
   mount --rbind /dev dev
   mount -t tmpfs -o mode=1777 shm dev/shm
+  printf '127.0.0.1 localhost %s\n' "$(uname -n)" >etc/hosts # doctor warns of names that cannot be resolved
   mkdir -p .outside
   pivot_root . .outside # and not chroot: there, user namespaces would be refused
   cd /
