@@ -181,8 +181,8 @@ TEST_CASE(
     {
       NcclGroup together{mesh};
       mesh["dp"].all_reduce(value.span(), stream);                 // x dp
-      mesh["pp"].all_reduce(value.span(), stream, ReduceOp::sum);  // x pp
-      mesh["tp"].all_reduce(value.span(), stream, ReduceOp::max);
+      mesh["pp"].all_reduce(value.span(), ReduceOp::sum, stream);  // x pp
+      mesh["tp"].all_reduce(value.span(), ReduceOp::max, stream);
       together.end();
       stream.wait(Deadline{Deadline::Duration{30}});
     }
@@ -191,8 +191,8 @@ TEST_CASE(
     // round.
     const auto own = on_device({static_cast<float>(1 + rank() % 2)});
     NcclGroup together{mesh};
-    mesh["dp"].all_reduce(own.span(), stream, ReduceOp::prod);
-    mesh["tp"].all_reduce(own.span(), stream, ReduceOp::sum);
+    mesh["dp"].all_reduce(own.span(), ReduceOp::prod, stream);
+    mesh["tp"].all_reduce(own.span(), ReduceOp::sum, stream);
     together.end();
     const auto dp = static_cast<int>(mesh["dp"].size());
     float product_of_sums = 1, one = 1, two = 1;
