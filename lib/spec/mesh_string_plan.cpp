@@ -188,10 +188,9 @@ std::string MeshString::to_string() const {
   for (const View& view : views_) views.push_back(text_of(view));
   std::vector<std::string> products;
   for (const Product& product : products_)
-    products.push_back(
-        product.is_ends
-            ? fmt::format("{}=ends({})", product.name, product.factors.front())
-            : fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
+    products.push_back(product.is_ends
+                           ? fmt::format("{}=ends({})", product.name, product.factors.front())
+                           : fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
   return fmt::format("{}{}{}", fmt::join(views, " | "), products.empty() ? "" : " ; ",
                      fmt::join(products, ", "));
 }

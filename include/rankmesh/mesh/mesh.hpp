@@ -66,6 +66,7 @@ class RANKMESH_API Mesh {
   /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
+  Mesh(std::string_view mesh, MeshOptions options = {}) = delete;  // Mesh{MPI_COMM_WORLD, "tp=8"}
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the
   /// rules.
   static Mesh from_environment(MPI_Comm world, MeshOptions options = {});
@@ -78,10 +79,10 @@ class RANKMESH_API Mesh {
   /// Returns the coordinator of this rank's group in a family. Local. The reference is valid until
   /// the mesh is destroyed.
   ///
-  /// The name `world` stands for the group of all ranks, and `GRID.world` for the group of all ranks
-  /// of a grid, unless the mesh has a family of this name. If no family has a group of these ranks
-  /// in this order, the first use of such a name creates the group, as new_group() does; therefore
-  /// it is collective over these ranks, and blocks.
+  /// The name `world` stands for the group of all ranks, and `GRID.world` for the group of all
+  /// ranks of a grid, unless the mesh has a family of this name. If no family has a group of these
+  /// ranks in this order, the first use of such a name creates the group, as new_group() does;
+  /// therefore it is collective over these ranks, and blocks.
   /// @throws UnknownName if no family has this name. The hint lists the names of the families.
   /// @throws NotMember if no group of the family contains this rank, or if the groups of the family
   /// overlap. Overlapping groups have no coordinators.

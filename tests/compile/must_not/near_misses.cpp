@@ -155,6 +155,15 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 27
   auto copy = mesh["tp"];
 #endif
+// case 29: no communicator: Mesh\{MPI_COMM_WORLD, "tp=8"\}
+#if CASE == 29
+  Mesh other{"pp=2,tp=2"};
+#endif
+// case 30: a scan of strings: trivially copyable
+#if CASE == 30
+  std::vector<std::string> words(4);
+  tp.scan(words);
+#endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
   auto work = tp.reduce_async(values);
