@@ -2,18 +2,13 @@
 // Calls that do not compile, and say in one line what to write instead.
 #pragma once
 
+#include <initializer_list>
 #include <utility>
 
+#include "rankmesh/export.hpp"
 #include "rankmesh/group/detail/miss.hpp"
 #include "rankmesh/group/scans.hpp"
 
-// Marks a function whose call is an error with this text. clang would print `unavailable` of a
-// template twice.
-#ifdef __clang__
-#define RANKMESH_REFUSE(text) __attribute__((diagnose_if(true, text, "error")))
-#else
-#define RANKMESH_REFUSE(text) __attribute__((unavailable(text)))
-#endif
 #define RANKMESH_PASTE_NAMES(a, b) a##b
 #define RANKMESH_PASTE(a, b) RANKMESH_PASTE_NAMES(a, b)
 
@@ -232,6 +227,16 @@ class NearMisses : public Scans {
 
   // clang-format on
 
+  template <class T>
+    requires(!Value<T>)
+  RANKMESH_REFUSE(
+      "only single values are returned: write recv(values, from) for memory that has the size of "
+      "the "
+      "message, or rankmesh::exchange::recv_object<T>(group, from)") detail::AnyResult
+      recv(Peer, int = 0) {
+    return {};
+  }
+
  protected:
   using Scans::Scans;
   ~NearMisses() = default;
@@ -239,6 +244,5 @@ class NearMisses : public Scans {
 
 }  // namespace rankmesh
 
-#undef RANKMESH_REFUSE
 #undef RANKMESH_PASTE
 #undef RANKMESH_PASTE_NAMES

@@ -2,6 +2,7 @@
 // Opens the groups of a mesh plan on an MPI communicator.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -226,6 +227,11 @@ class RANKMESH_API Mesh {
   std::shared_ptr<GroupCoordinator> new_group(const Ranks& ranks, std::string name = {}) {
     const std::vector<Rank> copy(std::ranges::begin(ranks), std::ranges::end(ranks));
     return new_group(std::span{copy}, std::move(name));
+  }
+  template <std::integral... Ranks>
+  RANKMESH_REFUSE("the ranks are a list: write new_group({0, 1})")
+  std::shared_ptr<GroupCoordinator> new_group(Ranks...) {
+    return nullptr;
   }
   /// Creates several dynamic groups. Every rank creates its groups in a canonical order that does
   /// not depend on the order of the lists, so overlapping groups cannot deadlock. Collective over

@@ -164,6 +164,26 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   std::vector<std::string> words(4);
   tp.scan(words);
 #endif
+// case 31: a list in braces: write std::array
+#if CASE == 31
+  tp.all_reduce({1, 2, 3});
+#endif
+// case 32: receiving a vector of unknown size: recv_object
+#if CASE == 32
+  auto received = tp.recv<std::vector<float>>(prev);
+#endif
+// case 33: the reduction first: write all_reduce\(values, op\)
+#if CASE == 33
+  tp.all_reduce(ReduceOp::sum, values);
+#endif
+// case 34: a number of seconds: write wait\(std::chrono::seconds\{3\}\)
+#if CASE == 34
+  tp.all_reduce_async(values).wait(3);
+#endif
+// case 35: ranks that are no list: write new_group\(\{0, 1\}\)
+#if CASE == 35
+  mesh.new_group(0, 1);
+#endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
   auto work = tp.reduce_async(values);

@@ -12,6 +12,7 @@
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/group/axis.hpp"
 #include "rankmesh/group/peer.hpp"
 #include "rankmesh/transport/blocks.hpp"
@@ -125,7 +126,7 @@ consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (Memory<First>) {
     if (is_reduction(called) && !ReducibleMemory<First>) return Miss::not_reducible;
     if (writes_first(called, buffers) && !WritableMemory<First>) return Miss::constant;
-  } else if constexpr (MovableElement<Plain<First>>) {
+  } else if constexpr (MovableElement<Plain<First>> && !std::is_same_v<Plain<First>, ReduceOp>) {
     if (is_reduction(called) && !ReducibleElement<Plain<First>>) return Miss::not_reducible;
   }
   return Miss::usage;
