@@ -2,14 +2,13 @@
 // Two models share one world, one on even ranks, one on odd ranks. The even model grows from 2 to 4
 // ranks and shrinks again while the odd model keeps running.
 //
-//   mpirun -n 8 growing_model [host|device]
+//   mpirun -n 8 growing_model [host|device|shared]
 //
 // In each step, the even model adds the average of its ranks' contributions to a state. Ranks that
 // join receive the state from the first rank; ranks that leave are done. Only the members of the
 // old and the new group take part in a change; the odd ranks are not involved.
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -86,13 +85,12 @@ float run_odd(rankmesh::Mesh& world, const HostOrDevice& memory) {
   return state[0];
 }
 
-int run(bool on_devices) {
-  rankmesh::MeshOptions options;
-  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+int run(const char* where) {
+  const rankmesh::MeshOptions options = options_for(where);
   rankmesh::Mesh world{MPI_COMM_WORLD, "rank=auto", options};
   if (world.size() < 8)
     throw rankmesh::UsageError{"the even model needs 4 even ranks", "start at least 8 ranks"};
-  const HostOrDevice memory{on_devices};
+  const HostOrDevice memory{options.devices == rankmesh::DeviceUse::required};
   const std::int64_t rank = world.rank().value();
   const bool is_even = rank % 2 == 0;
   const float state = is_even ? run_even(world, memory) : run_odd(world, memory);
@@ -114,6 +112,5 @@ int run(bool on_devices) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv,
-                       [&] { return run(argc > 1 && std::strcmp(argv[1], "device") == 0); });
+  return rankmesh::run(argc, argv, [&] { return run(argc > 1 ? argv[1] : "host"); });
 }

@@ -3,10 +3,23 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
+
+/// Returns the options of a mesh whose operations use the memory that an argument of an example
+/// names: `host`, `device`, or `shared`, which is device memory where several ranks may share a
+/// device.
+inline rankmesh::MeshOptions options_for(std::string_view memory) {
+  const bool is_shared = memory == "shared";
+  rankmesh::MeshOptions options;
+  options.devices =
+      is_shared || memory == "device" ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+  options.share_devices = is_shared;
+  return options;
+}
 
 /// The examples compute on the host. With devices, each operation first copies its values to the
 /// device and then copies the results back. A real program would compute on the device.

@@ -2,7 +2,7 @@
 // Data-parallel training that reduces gradients during the backward pass. The result is compared
 // with one process.
 //
-//   mpirun -n 4 overlapped_gradients ["dp=4"] [host|device]
+//   mpirun -n 4 overlapped_gradients ["dp=4"] [host|device|shared]
 //
 // The model has eight layers y = tanh(x W); the batch has 24 rows. The backward pass runs from the
 // last layer to the first and adds the gradient of each layer to a bucket. A full bucket is reduced
@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
+#include "host_or_device.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/exchange/bucket.hpp"
 #include "rankmesh/rankmesh.hpp"
@@ -112,9 +112,9 @@ Result train(rankmesh::Mesh& mesh, bool on_devices) {
   return result;
 }
 
-int run(const char* layout, bool on_devices) {
-  rankmesh::MeshOptions options;
-  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+int run(const char* layout, const char* where) {
+  rankmesh::MeshOptions options = options_for(where);
+  const bool on_devices = options.devices == rankmesh::DeviceUse::required;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
   if (batch % mesh["dp"].size() != 0)
     throw rankmesh::UsageError{"the ranks of dp cannot divide 24 rows evenly",
@@ -148,7 +148,6 @@ int run(const char* layout, bool on_devices) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv, [&] {
-    return run(argc > 1 ? argv[1] : "dp=auto", argc > 2 && std::strcmp(argv[2], "device") == 0);
-  });
+  return rankmesh::run(
+      argc, argv, [&] { return run(argc > 1 ? argv[1] : "dp=auto", argc > 2 ? argv[2] : "host"); });
 }

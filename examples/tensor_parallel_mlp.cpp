@@ -2,7 +2,7 @@
 // A pipeline of tensor-parallel MLPs with data parallelism. The result is compared with
 // one process.
 //
-//   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device]
+//   mpirun -n 16 tensor_parallel_mlp "pp=2,dp=2,tp=4" [host|device|shared]
 //
 // The model is a chain of blocks y = relu(x W1) W2. W1 is divided by columns and W2 by rows over
 // `tp`, so the forward pass and the backward pass of a block each end with one all_reduce. The
@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -168,9 +167,9 @@ float difference(const Matrix& mine, const Matrix& whole, int first_row, int fir
   return most / scale;
 }
 
-int run(const char* layout, bool on_devices) {
-  rankmesh::MeshOptions options;
-  options.devices = on_devices ? rankmesh::DeviceUse::required : rankmesh::DeviceUse::off;
+int run(const char* layout, const char* where) {
+  rankmesh::MeshOptions options = options_for(where);
+  const bool on_devices = options.devices == rankmesh::DeviceUse::required;
   rankmesh::Mesh mesh{MPI_COMM_WORLD, layout, options};
   for (const auto& [name, whole] :
        {std::pair{"pp", blocks}, std::pair{"dp", batch}, std::pair{"tp", hidden}})
@@ -222,7 +221,6 @@ int run(const char* layout, bool on_devices) {
 
 int main(int argc, char** argv) {
   return rankmesh::run(argc, argv, [&] {
-    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4",
-               argc > 2 && std::strcmp(argv[2], "device") == 0);
+    return run(argc > 1 ? argv[1] : "pp=2,dp=2,tp=4", argc > 2 ? argv[2] : "host");
   });
 }

@@ -27,6 +27,7 @@ build   doctest-dev          doctest-devel        doctest
 test    cmake                cmake                cmake
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
+test    libgloo-dev          gloo-devel           -
 '
 
 # ---------------------------------------------------------------------------------------------------- messages
@@ -78,7 +79,7 @@ usage() { awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0";
 # packages COLUMN PURPOSE...: prints the names in one column of the table, each once.
 packages() {
   awk -v column="$1" -v purposes=" ${*:2} " \
-    '!/^#/ && NF && index(purposes, " " $1 " ") && !seen[$column]++ { print $column }' <<<"$package_table"
+    '!/^#/ && NF && index(purposes, " " $1 " ") && $column != "-" && !seen[$column]++ { print $column }' <<<"$package_table"
 }
 
 # Prints the column of the table that fits this machine, and "apt" where this script may install packages by itself.

@@ -52,7 +52,7 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
   if (call.has(CallDescriptor::on_device))
     text += ", device memory";
   else if (call.has(CallDescriptor::meeting))
-    text += ", over MPI";
+    text += ", outside shared memory";
   return text + ")";
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,10 @@ namespace {
 
 constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
 constexpr const char* rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+constexpr const char* local_rank_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK",
+                                                "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                                "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID"};
+constexpr const char* slurm_local_rank = "SLURM_LOCALID";
 constexpr const char* slurm_size = "SLURM_STEP_NUM_TASKS";
 constexpr const char* slurm_rank = "SLURM_PROCID";
 
@@ -132,6 +137,20 @@ std::optional<std::int64_t> launcher_rank() {
   for (const char* name : rank_variables)
     if (const auto rank = number(own_variable, name)) return rank;
   return number(own_variable, slurm_rank);
+}
+
+std::optional<int> launcher_local_rank(const VariableReader& read) {
+  const auto local = [&](const char* name) -> std::optional<int> {
+    const auto value = number(read, name);
+    if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return std::nullopt;
+    return static_cast<int>(*value);
+  };
+  for (const char* name : local_rank_variables)
+    if (const auto rank = local(name)) return rank;
+  for (const char* name : {"PMIX_RANK", "PMI_RANK"})
+    if (const auto rank = number(read, name); rank && rank == number(read, slurm_rank))
+      return local(slurm_local_rank);
+  return std::nullopt;
 }
 
 }  // namespace rankmesh

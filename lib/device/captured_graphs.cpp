@@ -53,17 +53,34 @@ Capture capture_of(cudaStream_t stream) {
 
 }  // namespace
 
+bool is_captured(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t code =
+      cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status);
+  if (code == cudaErrorStreamCaptureImplicit) {
+    (void)cudaGetLastError();
+    throw UsageError{
+        "the default stream cannot be used while a stream that waits for it is captured",
+        "use a stream of your own, or capture a stream that was created with "
+        "cudaStreamNonBlocking"};
+  }
+  check(code, "cudaStreamIsCapturing");
+  if (status == cudaStreamCaptureStatusInvalidated)
+    throw UsageError{
+        "the capture of the stream is invalidated, so no operation can be added to it",
+        "end the capture with cudaStreamEndCapture, which returns the error, and capture again "
+        "without the call that is not allowed during a capture"};
+  return status == cudaStreamCaptureStatusActive;
+}
+
 CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()} {}
 
-void CapturedGraphs::note(StreamRef stream, const std::string& name) {
-  auto* native = static_cast<cudaStream_t>(stream.native());
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(native, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusActive) [[likely]]
-    return;
-  const Capture capture = capture_of(native);
+bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
+  if (!is_captured(stream)) [[likely]]
+    return false;
+  const Capture capture = capture_of(static_cast<cudaStream_t>(stream.native()));
   const auto [last, is_new] = last_capture_.try_emplace(name, capture.number);
-  if (!is_new && last->second == capture.number) return;
+  if (!is_new && last->second == capture.number) return true;
   last->second = capture.number;
   auto token = std::make_unique<State::Token>(State::Token{state_, name});
   cudaUserObject_t object = nullptr;
@@ -79,6 +96,7 @@ void CapturedGraphs::note(StreamRef stream, const std::string& name) {
       cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
   if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);
   check(retained, "cudaGraphRetainUserObject");
+  return true;
 }
 
 std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const {

@@ -62,6 +62,16 @@ void require_current(int device) {
         fmt::format("call cudaSetDevice({}) first", device)};
 }
 
+MakeCurrent::MakeCurrent(int device) {
+  check(cudaGetDevice(&before_), "cudaGetDevice");
+  is_changed_ = before_ != device;
+  if (is_changed_) check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+MakeCurrent::~MakeCurrent() {
+  if (is_changed_) (void)cudaSetDevice(before_);
+}
+
 Claim choose(std::optional<int> wanted, int local_rank, int visible) {
   if (wanted && (*wanted < 0 || *wanted >= visible))
     throw UsageError{fmt::format("device {} was requested, but {} are visible", *wanted, visible),
@@ -87,6 +97,7 @@ Identity identity_of(int device) {
   std::memcpy(identity.uuid, &properties.uuid, sizeof identity.uuid);
   check(cudaDeviceGetPCIBusId(identity.bus_id, sizeof identity.bus_id, device),
         "cudaDeviceGetPCIBusId");
+  identity.compute_capability = 10 * properties.major + properties.minor;
   return identity;
 }
 
@@ -103,6 +114,21 @@ std::string shared_device(std::span<const std::int32_t> nodes,
           "--gpus-per-task=1, mpirun with one rank per device, or CUDA_VISIBLE_DEVICES for each "
           "rank), or set MeshOptions::share_devices",
           first->second, r, identities[r].bus_id, nodes[r]);
+  }
+  return {};
+}
+
+std::string shared_gpu(std::span<const std::int32_t> nodes, std::span<const Identity> identities) {
+  std::map<std::pair<std::int32_t, std::string>, std::size_t> owner;
+  for (std::size_t r = 0; r < nodes.size(); ++r) {
+    const auto [first, is_new] = owner.try_emplace({nodes[r], identities[r].bus_id}, r);
+    const Identity& other = identities[first->second];
+    if (is_new || std::ranges::equal(other.uuid, identities[r].uuid)) continue;
+    return fmt::format(
+        "ranks {} and {} use two MIG instances of one GPU ({} of node {}), which NCCL before 2.30 "
+        "takes for one device: use NCCL 2.30 or later with NCCL_MULTI_RANK_GPU_ENABLE=1, or give "
+        "each rank a GPU of its own",
+        first->second, r, other.bus_id, nodes[r]);
   }
   return {};
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/device_buffer.hpp"
 
+#include <string>
+
+#include <fmt/format.h>
+
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/stream.hpp"
 
@@ -8,7 +12,13 @@ namespace rankmesh::device::detail {
 
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
-  if (bytes > 0) check(cudaMalloc(&memory, bytes), "cudaMalloc");
+  if (bytes == 0) return nullptr;
+  const cudaError_t code = cudaMalloc(&memory, bytes);
+  if (code != cudaSuccess && code != cudaErrorMemoryAllocation)
+    if (const std::string reason = why_no_device(cuda_versions()); !reason.empty())
+      throw NoDeviceError{fmt::format("device memory is not available: {}", reason),
+                          "use host memory, or a machine with CUDA devices"};
+  check(code, "cudaMalloc");
   return memory;
 }
 

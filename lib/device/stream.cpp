@@ -12,7 +12,12 @@ namespace rankmesh::device {
 namespace {
 
 bool is_done(cudaError_t code, const char* function) {
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    // The CUDA Programming Guide says that CUDA does not keep this code as the last error, but some
+    // versions do. The program must not take it for an error of its own calls.
+    if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
+    return false;
+  }
   check(code, function);
   return true;
 }

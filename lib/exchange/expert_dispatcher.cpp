@@ -18,7 +18,6 @@ namespace rankmesh::exchange {
 namespace {
 
 using detail::refuse;
-using device::DeviceBuffer;
 
 // Throws a UsageError if the arguments of this rank are invalid.
 void validate(const GroupCoordinator& group, const ExpertMap& map,
@@ -70,7 +69,7 @@ void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
 
 ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
                                    ExpertDispatcherOptions options)
-    : state_{new State{group, std::move(map), options, {}, {}}} {
+    : state_{new State{.group = group, .map = std::move(map), .options = options}} {
   verify_agreement(group, state_->map, options);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
@@ -90,18 +89,26 @@ ExpertRoute ExpertDispatcher::route(std::span<const std::int32_t> ids, std::int6
 
 ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                     StreamRef stream) {
-  (void)state_->group.native_nccl();  // throws the reason if there are no devices
-  std::vector<std::int32_t> on_host(ids.size());
-  device::detail::copy(on_host.data(), ids.data(), ids.size() * sizeof(std::int32_t),
-                       device::detail::Direction::to_host, stream);
+  State& s = *state_;
+  (void)s.group.native_nccl();  // throws the reason if there are no devices
+  using Direction = device::detail::Direction;
+  const auto on_host = s.staging.get<std::int32_t>(ids.size());
+  device::copy_in_order(on_host.data(), ids.data(), on_host.size_bytes(), Direction::to_host,
+                        stream);
+  device::wait_for(stream);
   ExpertRoute route = plan(on_host, top_k);
-  std::vector<std::int64_t> lists;
-  for (const auto* list : {&route.pack_, &route.place_, &route.unplace_, &route.sum_})
-    lists.insert(lists.end(), list->begin(), list->end());
-  auto uploaded = std::make_shared<ExpertRoute::OnDevice>();
-  uploaded->lists = DeviceBuffer<std::int64_t>{lists.size()};
-  uploaded->lists.upload(lists, stream);
-  route.on_device_ = std::move(uploaded);
+  const std::vector<std::int64_t>* const lists[] = {&route.pack_, &route.place_, &route.unplace_,
+                                                    &route.sum_};
+  std::size_t count = 0;
+  for (const auto* list : lists) count += list->size();
+  // The next route() waits for its stream before it writes to this memory.
+  const auto staged = s.staging.get<std::int64_t>(count);
+  auto next = staged.begin();
+  for (const auto* list : lists) next = std::ranges::copy(*list, next).out;
+  auto memory = s.routes->take(count, stream);
+  device::copy_in_order(memory.get(), staged.data(), staged.size_bytes(), Direction::to_device,
+                        stream);
+  route.on_device_ = std::make_shared<ExpertRoute::OnDevice>(std::move(memory));
   return route;
 }
 

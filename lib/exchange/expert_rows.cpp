@@ -82,7 +82,7 @@ ExpertDispatcher::State::Lists ExpertDispatcher::State::lists(const ExpertRoute&
   if (route.on_device_ == nullptr)
     refuse(group, "the route was made of ids in host memory, the rows are in device memory",
            "make the route of ids in device memory");
-  const std::int64_t* first = route.on_device_->lists.data();
+  const std::int64_t* first = route.on_device_->lists.get();
   const std::int64_t* place = first + route.pack_.size();
   const std::int64_t* unplace = place + route.place_.size();
   return {first, place, unplace, unplace + route.unplace_.size()};
@@ -117,9 +117,23 @@ void ExpertDispatcher::State::exchange(const RowBlocks<ConstBuffer>& in,
   run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, call); }, outgoing, incoming);
 }
 
+// Returns scratch memory for rows of `like`, for work on the stream.
+ExpertDispatcher::State::Scratch ExpertDispatcher::State::scratch(const ExpertRoute& route,
+                                                                  std::int64_t row_elements,
+                                                                  const ConstBuffer& like,
+                                                                  StreamRef stream) {
+  const auto memory = [&](detail::ScratchMemory& from, std::int64_t rows, bool is_needed) {
+    const std::int64_t count = rows * row_elements;
+    const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(like.type));
+    return Buffer{from.get(is_needed ? bytes : 0, like.kind, stream), count, like.type, like.kind};
+  };
+  return {memory(outgoing, route.all_sent_, true),
+          memory(incoming, route.all_received_, !route.is_direct_)};
+}
+
 void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind) {
-  (void)state_->outgoing.get(route.all_sent_ * row_bytes, kind);
-  if (!route.is_direct_) (void)state_->incoming.get(route.all_received_ * row_bytes, kind);
+  state_->outgoing.reserve(route.all_sent_ * row_bytes, kind);
+  if (!route.is_direct_) state_->incoming.reserve(route.all_received_ * row_bytes, kind);
 }
 
 void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
@@ -131,11 +145,7 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
       {"rows", rows.as_input(), route.rows()});
   const State::Lists lists = s.lists(route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
-  reserve(route, row_bytes, tokens.kind);
-  const Buffer outgoing{s.outgoing.get(0, tokens.kind), route.all_sent_ * h, tokens.type,
-                        tokens.kind};
-  const Buffer incoming{s.incoming.get(0, tokens.kind), route.all_received_ * h, tokens.type,
-                        tokens.kind};
+  const auto [outgoing, incoming] = s.scratch(route, h, tokens, stream);
   run_rows(GatherRows{.to = outgoing.data,
                       .other = tokens.data,
                       .index = lists.pack,
@@ -170,10 +180,7 @@ void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, Const
            "pass one weight per choice, in the same kind of memory as the rows");
   const State::Lists lists = s.lists(route, rows.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(rows.type));
-  reserve(route, row_bytes, rows.kind);
-  const Buffer outgoing{s.outgoing.get(0, rows.kind), route.all_sent_ * h, rows.type, rows.kind};
-  const Buffer incoming{s.incoming.get(0, rows.kind), route.all_received_ * h, rows.type,
-                        rows.kind};
+  const auto [outgoing, incoming] = s.scratch(route, h, rows, stream);
   if (!route.is_direct_)
     run_rows(GatherRows{.to = incoming.data,
                         .from = rows.data,

@@ -110,9 +110,10 @@ void RoutePlanner::place_rows(const std::vector<std::int64_t>& to_slot,
   }
 }
 
-// Lists where each received row goes, and which row goes back in its place. Rows arrive ordered by
-// rank and slot; the experts need them ordered by slot and rank. With one slot per rank the orders
-// are the same, and the rows are received in their places.
+// Rows arrive ordered by rank and slot, but the experts need them ordered by slot and rank. For
+// each row of the experts, `place_` lists the received row that is copied to it. For each received
+// row, `unplace_` lists the row of the experts that goes back. With one slot per rank the orders
+// are the same, so the rows are received in their places.
 void RoutePlanner::list_received_rows(const std::vector<std::int64_t>& from_rank) {
   route_.place_.assign(at(route_.offsets_.back()), GatherRows::zeros);
   route_.unplace_.resize(at(route_.is_direct_ ? 0 : route_.all_received_));

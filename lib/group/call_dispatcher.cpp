@@ -176,7 +176,9 @@ void CallDispatcher::run_checked(const Call& call) {
 
 void CallDispatcher::route(const Call& call) {
   const bool on_device = is_on_device(call);
-  check(call, on_device);
+  Transport* const program = on_device ? program_transport(call) : nullptr;
+  check(call, on_device && program == nullptr);
+  if (program != nullptr) return run_on_program_device(call, *program);
   if (on_device) return run_on_device(call);
   if (runtime_->batch.is_open())
     throw UsageError{
@@ -287,16 +289,20 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
   const CallRanges::Range range{ranges(), name_, call.operation};
-  return keeping_failure([&] { return start_checked(call, std::move(kept)); });
+  Call started = call;
+  started.is_async = true;
+  return keeping_failure([&] { return start_checked(started, std::move(kept)); });
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
   const bool on_device = is_on_device(call);
-  check(call, on_device);
+  Transport* const program = on_device ? program_transport(call) : nullptr;
+  check(call, on_device && program == nullptr);
   const bool is_batched = runtime_->batch.is_open();
   if (on_device && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
                      "use the form without _async: operations of a batch are always asynchronous"};
+  if (is_batched) runtime_->batch.reserve_memory(call, *this);
   auto operation = std::make_shared<AsyncOperation>();
   const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
   operation->connection = connection_;
@@ -305,6 +311,11 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->is_on_device = on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
+  if (program != nullptr) {
+    start_on_program_device(call, *program, *operation);
+    runtime_->in_flight.add(operation);
+    return Work{std::move(operation), runtime_};
+  }
   operation->recorded = on_device
                             ? record_on_device(call, record::format::async_bit)
                             : record(call, number, transport_for(call), record::format::async_bit);
@@ -324,8 +335,16 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {
   std::string why_no_device = runtime_->facts.why_no_device;
   if (why_no_device.empty()) why_no_device = "its NCCL communicator is not open";
-  return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), call,
-                         capture, why_no_device);
+  const auto of = [&](const Call& form) {
+    return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), form,
+                           capture, why_no_device);
+  };
+  RouteExplanation explanation = of(call);
+  Call started = call;
+  started.is_async = true;
+  if (RouteExplanation async = of(started); async.transport != explanation.transport)
+    explanation.async_form.push_back(std::move(async));
+  return explanation;
 }
 
 }  // namespace rankmesh::detail

@@ -300,9 +300,10 @@ class Checker {
              fmt::format("{} needs {}", name, rule));
   }
 
-  // Checks that the input and the output do not overlap, unless the operation is in place: this
-  // rank's block of the input may begin exactly `allowed` elements after the beginning of `out`
-  // (-1: nowhere). std::less compares pointers to different arrays, for which `<` is unspecified.
+  // Checks that the input and the output do not overlap, unless the operation is in place. It is in
+  // place if this rank's block of the input begins exactly `allowed` elements after the beginning
+  // of `out`. If `allowed` is -1, the operation has no form in place. std::less can compare
+  // pointers to different arrays, for which the result of `<` is unspecified.
   void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
   void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
     const Buffer& out = call_.out;

@@ -157,6 +157,8 @@ RouteExplanation GroupCoordinator::explain(Operation operation, std::int64_t byt
   explanation.question =
       fmt::format("{}.{}{} on the {}", name(), rankmesh::to_string(operation),
                   with_bytes ? fmt::format(" of {} bytes", bytes) : "", rankmesh::to_string(kind));
+  for (RouteExplanation& form : explanation.async_form)
+    form.question = explanation.question + ", asynchronously";
   return explanation;
 }
 

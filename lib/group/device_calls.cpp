@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_calls.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 
@@ -10,25 +11,46 @@ namespace {
 // Each call in the list holds a CUDA event. The ends of older calls stay unknown.
 constexpr std::size_t most_calls = 256;
 
+// How many calls are made between two looks: each look costs a call of CUDA.
+constexpr std::size_t calls_per_look = 8;
+
 }  // namespace
 
-void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end) {
+void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream) {
   if (end == nullptr) return call.capture();
   if (calls_.size() == most_calls) calls_.pop_front();
-  calls_.emplace_back(std::move(call), std::move(end));
-  look();
+  calls_.push_back({std::move(call), std::move(end), stream.native()});
+  if (++since_look_ < calls_per_look) return;
+  since_look_ = 0;
+  (void)forget_ended();
+}
+
+// Returns how many calls, from the oldest on, are known to have ended, after at most three queries.
+// The calls of one stream end in order, so a later one tells about the earlier ones.
+std::size_t DeviceCalls::ended() {
+  if (!calls_.front().end->test()) return 0;
+  const auto other = std::ranges::find_if(
+      calls_, [&](const Followed& f) { return f.stream != calls_.front().stream; });
+  const auto of_stream = static_cast<std::size_t>(other - calls_.begin());
+  for (const std::size_t n : {of_stream, of_stream / 2})
+    if (n > 1 && calls_[n - 1].end->test()) return n;
+  return 1;
+}
+
+bool DeviceCalls::forget_ended() noexcept {
+  std::size_t count = 1;
+  try {
+    count = ended();
+    for (std::size_t i = 0; i < count; ++i) calls_[i].call.end();
+  } catch (const std::exception&) {
+    // Destroying the call records the failure.
+  }
+  calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count > 0;
 }
 
 void DeviceCalls::look() noexcept {
-  while (!calls_.empty()) {
-    auto& [call, end] = calls_.front();
-    try {
-      if (!end->test()) return;
-      call.end();
-    } catch (const std::exception&) {
-      // Destroying `call` records the failure.
-    }
-    calls_.pop_front();
+  while (!calls_.empty() && forget_ended()) {
   }
 }
 

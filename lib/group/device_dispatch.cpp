@@ -65,11 +65,15 @@ void CallDispatcher::run_on_device(const Call& call) {
                                  name_, to_string(call.operation)),
                      "issue it outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
+  runtime_->batch.reserve_memory(call, *this);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
 
 void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
-  compare_on_device(call);
+  Call on_own_stream = call;  // NCCL gets the call on this stream
+  if (connection_->host().comparison != nullptr)
+    on_own_stream.stream = connection_->device()->stream();
+  compare_on_device(on_own_stream);
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
 }
 
@@ -108,7 +112,7 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
 
 void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
   if (connection_->recordings.device.record == nullptr) return;
-  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream));
+  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream), stream);
 }
 
 RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "detail/call_dispatcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "transport/detail/call_descriptor.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -48,6 +52,48 @@ void compare(const std::vector<DeferredCall>& calls) {
   for (const auto& [dispatcher, comparison] : comparisons) dispatcher->finish(comparison);
 }
 
+// Issues the device calls of a batch, which are sorted by priority. Inside a group NCCL orders the
+// operations as it likes, so each priority has a group of its own.
+class IssuedTogether {
+ public:
+  // @param device  NCCL's group, which is open; null if the mesh has no devices.
+  IssuedTogether(DeviceBatch* device, const Deadline& deadline)
+      : device_{device}, is_open_{device != nullptr}, deadline_{deadline} {}
+
+  void issue(const DeferredCall& call) {
+    if (priority_ && *priority_ != call.place().priority) {
+      end();
+      device_->begin();
+      is_open_ = true;
+    }
+    priority_ = call.place().priority;
+    recorded_.emplace_back(&call, call.dispatcher().issue(call));
+  }
+
+  // Ends the group that is open, if there is one.
+  void end() {
+    if (!std::exchange(is_open_, false)) return;
+    auto recorded = std::exchange(recorded_, {});
+    try {
+      device_->end(deadline_);
+    } catch (const Error& error) {
+      for (auto& [call, record] : recorded)
+        if (Connection& taken = call->dispatcher().connection(); taken.size() > 1)
+          taken.mark_broken(error);
+      throw;
+    }
+    for (auto& [call, record] : recorded)
+      call->dispatcher().follow(std::move(record), call->call().stream);
+  }
+
+ private:
+  DeviceBatch* device_;
+  bool is_open_;
+  const Deadline& deadline_;
+  std::optional<int> priority_;
+  std::vector<std::pair<const DeferredCall*, RecordedCall>> recorded_;  // of the group that is open
+};
+
 }  // namespace
 
 DeferredCall::DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
@@ -66,38 +112,46 @@ void OpenBatch::begin() {
   reasons_.add();
 }
 
+void OpenBatch::reserve_memory(const Call& call, const CallDispatcher& dispatcher) {
+  const Reserved mine{describe_completely(call), &dispatcher};
+  const MemoryUse use{call, dispatcher.self(), dispatcher.size()};
+  if (const auto other = memory_.add(use, reserved_.size())) {
+    const Reserved& theirs = reserved_[*other];
+    throw UsageError{
+        fmt::format("{} and {} share memory in one NcclGroup, and at least one of them writes it",
+                    to_string(theirs.call, theirs.dispatcher->name()),
+                    to_string(mine.call, dispatcher.name())),
+        "the operations of an NcclGroup have no order: use separate memory, or end the group "
+        "between them"};
+  }
+  reserved_.push_back(mine);
+}
+
+void OpenBatch::forget_memory() {
+  memory_.clear();
+  reserved_.clear();
+}
+
 void OpenBatch::end(const Deadline& deadline) {
   is_open_ = false;
   reasons_.remove();
+  forget_memory();
   std::vector<DeferredCall> calls = std::exchange(deferred_, {});
   std::ranges::stable_sort(calls, {}, &DeferredCall::place);
   FirstFailure failure;
   failure.guard([&] { compare(calls); });
-  std::vector<Connection*> in_batch;  // whose operations NCCL has taken
-  std::vector<std::pair<const DeferredCall*, RecordedCall>> recorded;
+  IssuedTogether together{device_.get(), deadline};
   for (const DeferredCall& call : calls) {
     const bool is_issued = !failure.happened() && failure.guard([&] {
-      RecordedCall record = call.dispatcher().issue(call);
-      if (call.operation() == nullptr) recorded.emplace_back(&call, std::move(record));
+      if (call.operation() == nullptr)
+        together.issue(call);
+      else
+        (void)call.dispatcher().issue(call);
     });
-    Connection& connection = call.dispatcher().connection();
-    if (is_issued && call.operation() == nullptr && connection.size() > 1)
-      in_batch.push_back(&connection);
     if (!is_issued && call.operation() != nullptr) call.operation()->failure = failure.message();
   }
-  if (device_ != nullptr) {
-    // Even after a failure above, this thread is inside NCCL's group and must leave it.
-    failure.guard([&] {
-      try {
-        device_->end(deadline);
-      } catch (const Error& error) {
-        for (Connection* connection : in_batch) connection->mark_broken(error);
-        throw;
-      }
-      for (auto& [call, record] : recorded)
-        call->dispatcher().follow(std::move(record), call->call().stream);
-    });
-  }
+  // Even after a failure above, this thread is inside NCCL's group and must leave it.
+  failure.guard([&] { together.end(); });
   failure.rethrow();
 }
 
@@ -105,6 +159,7 @@ void OpenBatch::abandon(const std::string& why) noexcept {
   for (const DeferredCall& call : deferred_)
     if (call.operation() != nullptr) call.operation()->failure = why;
   deferred_.clear();
+  forget_memory();
 }
 
 }  // namespace rankmesh::detail

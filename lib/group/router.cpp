@@ -116,11 +116,12 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
     if (query.bytes && *query.bytes >= segment.bytes.end) continue;
     for (const std::size_t r : segment.rules) {
       const RouteRule& rule = routes.rules()[r];
+      const bool is_nccl = on_device && rule.transport == "nccl";
       const Transport* transport =
-          on_device ? static_cast<const Transport*>(device) : transports.find(rule.transport);
+          is_nccl ? static_cast<const Transport*>(device) : transports.find(rule.transport);
       std::string why;
       if (transport == nullptr)
-        why = on_device ? why_no_device : why_absent(transports, rule.transport);
+        why = is_nccl ? why_no_device : why_absent(transports, rule.transport);
       else if (!transport->supports(call))
         why = transport->why_not(call);
       if (why.empty()) {

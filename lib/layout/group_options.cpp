@@ -26,12 +26,16 @@ std::string GroupOptions::to_string() const {
   if (ranks_per_id != GroupOptions{}.ranks_per_id)
     parts.push_back(fmt::format("ranks_per_id={}", ranks_per_id));
   flag("lazy", lazy);
-  flag("blocking", blocking);
+  if (!blocking) parts.emplace_back("blocking=false");
   if (priority != 0) parts.push_back(fmt::format("priority={}", priority));
   number("min_ctas", min_ctas);
   number("max_ctas", max_ctas);
   number("cga_cluster_size", cga_cluster_size);
   number("traffic_class", traffic_class);
+  number("cta_policy", cta_policy);
+  number("nvls_ctas", nvls_ctas);
+  number("graph_usage_mode", graph_usage_mode);
+  if (warm_up_bytes != 0) parts.push_back(fmt::format("warm_up_bytes={}", warm_up_bytes));
   number("timeout", timeout);
   if (!duplicates.empty())
     parts.push_back(fmt::format("duplicates={}", fmt::join(duplicates, "+")));

@@ -42,6 +42,17 @@ void validate_values(std::string_view name, const GroupOptions& options) {
   if (options.cga_cluster_size && (*options.cga_cluster_size < 0 || *options.cga_cluster_size > 8))
     refuse(fmt::format("cga_cluster_size must be from 0 to 8, got {}", *options.cga_cluster_size),
            "choose a size that NCCL accepts");
+  for (const auto& [key, value] : {std::pair{"cta_policy", options.cta_policy},
+                                   std::pair{"graph_usage_mode", options.graph_usage_mode}})
+    if (value && (*value < 0 || *value > 2))
+      refuse(fmt::format("{} must be 0, 1 or 2, got {}", key, *value),
+             "choose a number that NCCL accepts");
+  if (options.nvls_ctas && *options.nvls_ctas < 1)
+    refuse(fmt::format("nvls_ctas must be 1 or more, got {}", *options.nvls_ctas),
+           "choose a number that NCCL accepts");
+  if (options.warm_up_bytes < 0)
+    refuse(fmt::format("warm_up_bytes must be 0 or more, got {}", options.warm_up_bytes),
+           "write 0 for a warm-up with small messages only");
   for (const auto& ctas : {options.min_ctas, options.max_ctas})
     if (ctas && (*ctas < 1 || *ctas > 64))
       refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
@@ -51,9 +62,6 @@ void validate_values(std::string_view name, const GroupOptions& options) {
   if (options.share_resources && options.split_from.empty())
     refuse("share_resources needs split_from",
            "set split_from to the parent whose resources it shares");
-  if (options.blocking && !options.split_from.empty())
-    refuse("blocking cannot be combined with split_from",
-           "remove one of them: NCCL calls of split communicators are always polled");
   auto keys = options.duplicates;
   std::ranges::sort(keys);
   if (std::ranges::adjacent_find(keys) != keys.end() || std::ranges::find(keys, "") != keys.end())

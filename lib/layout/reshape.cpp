@@ -45,7 +45,7 @@ std::shared_ptr<const RankTable> table_of(const RankSet& order) {
         fmt::format(
             "groups without regular strides need a table of {} ranks; at most {} are supported",
             order.size(), Reshape::max_table),
-        "choose sizes that divide one another, or a smaller world"};
+        "choose sizes of which each divides the next larger one, or a smaller world"};
   std::vector<std::int64_t> ranks;
   ranks.reserve(static_cast<std::size_t>(order.size()));
   order.for_each([&](Rank rank) { ranks.push_back(rank.value()); });

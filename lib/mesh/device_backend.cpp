@@ -2,18 +2,21 @@
 // Chooses the devices of a mesh.
 #include "detail/device_backend.hpp"
 
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "detail/nccl_backend.hpp"
+#include "device/kernels/load.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -26,19 +29,27 @@ struct LocalDevices {
   std::string why_not;
 
   LocalDevices() {
-    if (cuda.driver == 0) {
-      why_not = "no CUDA driver was found (libcuda.so.1)";
-    } else if (cuda.devices == 0) {
-      why_not = "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)";
-    } else {
-      try {
-        library = &nccl::Library::load();
-      } catch (const NoDeviceError& error) {
-        why_not = error.message();
-      }
+    why_not = device::why_no_device(cuda);
+    if (!why_not.empty()) return;
+    try {
+      library = &nccl::Library::load();
+    } catch (const NoDeviceError& error) {
+      why_not = error.message();
     }
   }
+
+  // Whether the machine has a driver that cannot be used. A machine without devices is nothing to
+  // warn of, but this one probably has devices.
+  [[nodiscard]] bool has_broken_driver() const {
+    return cuda.driver != 0 && cuda.error != cudaSuccess && cuda.error != cudaErrorNoDevice;
+  }
 };
+
+// The mode decides which communicators the ranks create.
+std::string mode_in_words() {
+  const std::optional<bool> forced = nccl::forced_blocking();
+  return !forced ? "not set" : *forced ? "1" : "0";
+}
 
 // Adds the facts that must be the same on all ranks: whether there are devices, and the libraries.
 void agree_on_devices(const MeshOptions& options, const Participants& all,
@@ -49,6 +60,7 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   agreement.add("devices", hash_bytes(kind),
                 local.why_not.empty() ? kind : "none: " + local.why_not);
   agreement.add("NCCL", local.library == nullptr ? "none" : local.library->version_text());
+  agreement.add("NCCL_COMM_BLOCKING", mode_in_words());
   agreement.add("CUDA runtime", fmt::format("{}", local.cuda.runtime));
   if (options.devices == DeviceUse::required && local.library == nullptr)
     agreement.fail("devices are required: " + local.why_not);
@@ -59,38 +71,28 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   all.verify("the choice of devices", agreement);
 }
 
-// Returns the launcher's number of this process on its node. It counts all processes of the job,
-// while the mesh may contain only some of them. Returns nothing if no launcher sets it.
-std::optional<int> launcher_local_rank() {
-  const auto number = [](const char* name) -> std::optional<int> {
-    const char* text = std::getenv(name);
-    int value = -1;
-    if (text == nullptr) return std::nullopt;
-    const char* end = text + std::strlen(text);
-    const auto [last, error] = std::from_chars(text, end, value);
-    return error == std::errc{} && last == end && value >= 0 ? std::optional{value} : std::nullopt;
-  };
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"})
-    if (const auto rank = number(name)) return rank;
-  // Slurm also sets its variables for programs that a batch script starts itself. They describe
-  // this process only if they agree with the variables of PMI.
-  for (const char* name : {"PMIX_RANK", "PMI_RANK"})
-    if (number(name) && number(name) == number("SLURM_PROCID")) return number("SLURM_LOCALID");
-  return std::nullopt;
-}
+// The first version of NCCL that can use several MIG instances of one GPU in a communicator.
+constexpr int first_with_instances = 23003;
+
+// The device of this rank, and the compute capability of the device of each rank.
+struct ChosenDevice {
+  device::Claim claim;
+  std::vector<int> compute_capabilities;
+};
 
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
-device::Claim choose_device(const MeshOptions& options, const Placement& placement,
-                            ControlPlane& control, int visible_devices) {
+ChosenDevice choose_device(const MeshOptions& options, const Placement& placement,
+                           ControlPlane& control, int visible_devices, int nccl_version) {
   const Participants all = control.all();
   std::string failure;
   device::Claim claim;
   device::Identity mine;
   try {
     nccl::Batch::require_no_other(nullptr);
-    claim = device::choose(options.device,
-                           launcher_local_rank().value_or(placement.local_rank(control.rank())),
-                           visible_devices);
+    claim = device::choose(
+        options.device,
+        launcher_local_rank(environment_variable).value_or(placement.local_rank(control.rank())),
+        visible_devices);
     mine = device::identity_of(claim.device());
   } catch (const Error& error) {
     failure = error.message();
@@ -100,11 +102,17 @@ device::Claim choose_device(const MeshOptions& options, const Placement& placeme
   mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, identities.data(), sizeof mine, MPI_BYTE,
                            control.comm().native()),
              "MPI_Allgather");
-  if (options.share_devices) return claim;
+  ChosenDevice chosen{std::move(claim), {}};
+  for (const device::Identity& identity : identities)
+    chosen.compute_capabilities.push_back(identity.compute_capability);
+  if (options.share_devices) return chosen;
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < placement.world_size(); ++r) nodes.push_back(placement.node(r));
-  all.verify("the NCCL bootstrap", device::shared_device(nodes, identities));
-  return claim;
+  std::string shared = device::shared_device(nodes, identities);
+  if (shared.empty() && nccl_version < first_with_instances)
+    shared = device::shared_gpu(nodes, identities);
+  all.verify("the NCCL bootstrap", shared);
+  return chosen;
 }
 
 // Logs variables that only the program may set, but that change how communicators run side by side.
@@ -118,6 +126,15 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
                 "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
                 "reach the device in one order on all ranks. Set to 1 before NCCL is loaded "
                 "(mpi::NcclLaunchOrder::implicit does it), it makes that the order of the calls.");
+  if (nccl::forced_blocking() == false && library.version() >= 22300)
+    control.log(
+        LogLevel::warning,
+        "NCCL_COMM_BLOCKING is 0, in the environment or in nccl.conf: NCCL starts a thread for "
+        "every call on device memory");
+  if (nccl::forced_blocking() == true)
+    control.log(LogLevel::warning,
+                "NCCL_COMM_BLOCKING is 1, in the environment or in nccl.conf: the creation of NCCL "
+                "communicators waits for all ranks without a deadline");
   if (is_set("CUDA_LAUNCH_BLOCKING"))
     control.log(LogLevel::warning,
                 "CUDA_LAUNCH_BLOCKING is set: communicators do not run side by side, and may wait "
@@ -131,10 +148,17 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
   if (options.devices == DeviceUse::off) return {nullptr, "MeshOptions::devices is off"};
   const LocalDevices local;
   agree_on_devices(options, control->all(), local);
+  if (local.has_broken_driver())
+    control->log(LogLevel::warning, fmt::format("the mesh uses no devices on rank {}: {}",
+                                                control->rank().value(), local.why_not));
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
-  device::Claim claim = choose_device(options, placement, *control, local.cuda.devices);
-  return {std::make_unique<NcclBackend>(*local.library, std::move(claim), std::move(control)), ""};
+  ChosenDevice chosen =
+      choose_device(options, placement, *control, local.cuda.devices, local.library->version());
+  device::load_kernels();  // before NCCL's first operation
+  return {std::make_unique<NcclBackend>(*local.library, std::move(chosen.claim),
+                                        std::move(chosen.compute_capabilities), std::move(control)),
+          ""};
 }
 
 }  // namespace rankmesh::detail

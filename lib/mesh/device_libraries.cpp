@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "rankmesh/device/choice.hpp"
@@ -13,10 +15,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// CUDA's 12040 is 12.4.
-std::string cuda_text(int version) {
-  return version == 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
+std::string cuda_text(int version) { return version == 0 ? "" : device::version_text(version); }
 
 std::string path_of_driver() {
   void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -56,9 +55,8 @@ std::vector<LibraryInfo> device_libraries() {
 
 VisibleDevices visible_devices() {
   const device::CudaVersions cuda = device::cuda_versions();
-  if (cuda.driver == 0) return {{}, "no CUDA driver was found (libcuda.so.1)"};
-  if (cuda.devices == 0)
-    return {{}, "a CUDA driver was found, but no device is visible (CUDA_VISIBLE_DEVICES?)"};
+  if (std::string reason = device::why_no_device(cuda); !reason.empty())
+    return {{}, std::move(reason)};
   VisibleDevices visible;
   try {
     for (int d = 0; d < cuda.devices; ++d) visible.devices.push_back(info_of(d));

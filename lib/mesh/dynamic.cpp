@@ -49,13 +49,28 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   return std::move(state.device->open(wanted, members).groups.front());
 }
 
+// Opens the transports of the program. The members compare their values on their own communicator.
+detail::ProgramTransports open_own_transports(detail::MeshState& state,
+                                              const detail::GroupDescription& group,
+                                              const mpi::CommunicatorView& comm) {
+  if (state.options.transports.empty() || group.ranks.size() == 1) return {};
+  WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
+  monitor.set_context(state.control->context());
+  return std::move(detail::open_program_transports(
+                       state.options,
+                       {detail::transport_group(group, comm, *state.control, state.options)},
+                       {comm, &monitor, state.control->timeout})
+                       .front());
+}
+
 std::shared_ptr<GroupCoordinator> add_dynamic(
     detail::MeshState& state, detail::GroupDescription group, mpi::Communicator owned,
     const mpi::CommunicatorView& comm, detail::SharedTransport shared,
-    std::unique_ptr<DeviceTransport> device, detail::Recordings recordings) {
+    std::unique_ptr<DeviceTransport> device, detail::Recordings recordings,
+    detail::ProgramTransports own) {
   std::string name = group.name;
-  detail::HostTransports host =
-      detail::host_transports(group, comm, state.options, *state.control, std::move(shared));
+  detail::HostTransports host = detail::host_transports(group, comm, state.options, *state.control,
+                                                        std::move(shared), std::move(own));
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
       std::move(group), std::move(owned), comm, std::move(host), std::move(device),
       std::move(recordings)));
@@ -105,12 +120,13 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   }
   detail::GroupDescription group =
       describe(state, std::move(name), std::move(identity), std::move(ranks));
-  detail::Recordings recordings =
-      detail::recordings_of(*state.control, group, state.device != nullptr);
+  detail::Recordings recordings = detail::recordings_of(
+      *state.control, group, state.device != nullptr || !state.options.transports.empty());
   auto shared = state.shared->make_dynamic_transport(group, comm, recordings.host);
   auto device = open_device(state, group, comm);
+  auto own = open_own_transports(state, group, comm);
   return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(shared),
-                     std::move(device), std::move(recordings));
+                     std::move(device), std::move(recordings), std::move(own));
 }
 
 // Returns the members of a communicator as ranks of the mesh.
@@ -164,7 +180,8 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
   return result;
 }
 
-std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl) {
+std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, ncclComm* nccl,
+                                              NcclCalls calls) {
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
     throw NoDeviceError{fmt::format("adopt '{}' cannot use an NCCL communicator: {}", name,
@@ -175,13 +192,14 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   std::string identity = "adopted " + name;
   detail::GroupDescription group = describe(state, std::move(name), std::move(identity),
                                             RankSet::of(members_of(view, state.control->comm())));
-  auto device = nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl);
+  auto device =
+      nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);
   // adopt() is local, so the members cannot create shared memory here.
   detail::SharedTransport shared{nullptr, "it was adopted"};
-  detail::Recordings recordings =
-      detail::recordings_of(*state.control, group, state.device != nullptr);
+  detail::Recordings recordings = detail::recordings_of(
+      *state.control, group, state.device != nullptr || !state.options.transports.empty());
   return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device),
-                     std::move(recordings));
+                     std::move(recordings), {.why_not = "it was adopted"});
 }
 
 }  // namespace rankmesh

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/stream_memory.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -46,11 +47,13 @@ NcclTransport* nccl_transport_of(const Connection& connection) {
 }
 
 NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
+                         std::vector<int> compute_capabilities,
                          std::shared_ptr<ControlPlane> control)
     : library_{library},
       device_{claim.device()},
       control_{std::move(control)},
-      context_{std::make_shared<NcclContext>(library, std::move(claim))} {}
+      context_{std::make_shared<NcclContext>(library, std::move(claim),
+                                             std::move(compute_capabilities))} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -63,8 +66,8 @@ std::unique_ptr<DeviceTransport> NcclBackend::open_alone(const GroupDescription&
 
 std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& group,
                                                     const mpi::CommunicatorView& comm,
-                                                    ncclComm* native) {
-  auto adopted = nccl::Communicator::adopt(library_, native, group.name);
+                                                    ncclComm* native, bool blocks) {
+  auto adopted = nccl::Communicator::adopt(library_, native, group.name, blocks);
   if (adopted->size() != group.ranks.size() || adopted->rank() != comm.rank())
     throw UsageError{
         fmt::format("adopt '{}': this process is rank {} of {} in the NCCL communicator, but rank "
@@ -77,9 +80,9 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
             "adopt '{}': the NCCL communicator is on device {}, but the mesh uses device {}",
             group.name, adopted->device(), device_),
         "a rank uses one device only: create the communicator on the mesh's device"};
-  return std::make_unique<NcclTransport>(std::move(adopted), comm.rank(), comm.size(),
-                                         group.timeout, 0, context_,
-                                         BootstrapReport{.method = "adopted"});
+  return std::make_unique<NcclTransport>(
+      std::move(adopted), comm.rank(), comm.size(), group.timeout, 0, context_,
+      BootstrapReport{.method = "adopted"}, context_->least_compute_capability(group.ranks));
 }
 
 void NcclBackend::drain(const Deadline& deadline) {
@@ -104,7 +107,10 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
       comm.abort();
     } else {
       try {
-        comm.finalize();
+        if (comm.is_owned() && comm.is_blocking())
+          finalize(std::array{&comm}, deadline);
+        else
+          comm.finalize();
         if (comm.is_owned()) comm.wait_until_ready(deadline);
         comm.destroy();
       } catch (const Error& error) {
@@ -135,16 +141,38 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
   for_each_usable([&](nccl::Communicator& comm) {
     for (const auto& memory : symmetric_) memory->deregister(comm);
   });
-  for_each_usable([](nccl::Communicator& comm) { comm.finalize(); });
+  std::vector<nccl::Communicator*> blocking;
   for_each_usable([&](nccl::Communicator& comm) {
-    if (comm.is_owned()) comm.wait_until_ready(deadline);
+    if (!comm.is_owned()) return;
+    (void)comm.is_ready();  // throws if it has failed
+    if (comm.is_blocking())
+      blocking.push_back(&comm);
+    else
+      comm.finalize();
+  });
+  std::exception_ptr unfinished;
+  try {
+    finalize(blocking, deadline);
+  } catch (const Error&) {
+    unfinished = std::current_exception();
+  }
+  for_each_usable([&](nccl::Communicator& comm) {
+    if (!comm.is_owned()) return;
+    if (comm.is_blocking() && unfinished != nullptr) std::rethrow_exception(unfinished);
+    comm.wait_until_ready(deadline);
   });
   for_each_usable([](nccl::Communicator& comm) { comm.destroy(); });
   abort_broken(connections);
   for (const auto& connection : connections) connection->close_device();
   symmetric_.clear();
+  device::trim_pools();
   context_->release();
   if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void NcclBackend::finalize(std::span<nccl::Communicator* const> comms, const Deadline& deadline) {
+  if (comms.empty()) return;
+  context_->watch.run(comms, deadline.left(), [&] { nccl::Communicator::finalize(comms); });
 }
 
 void NcclBackend::abort_broken(Connections connections) noexcept {

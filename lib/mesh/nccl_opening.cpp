@@ -8,6 +8,7 @@
 #include "detail/nccl_backend.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/device/nccl/bootstrap.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -50,6 +51,7 @@ class Opening {
     try {
       const std::int64_t free_before = free_memory();
       bootstrap();
+      make_blocking();
       split();
       warm_up(free_before);
     } catch (...) {
@@ -69,23 +71,60 @@ class Opening {
                                                 std::string method) {
     auto transport = std::make_unique<NcclTransport>(
         std::move(comm), wanted.comm.rank(), wanted.comm.size(), wanted.group->timeout,
-        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)});
+        wanted.options.priority, context_, BootstrapReport{.method = std::move(method)},
+        context_->least_compute_capability(wanted.group->ranks));
     opened_.push_back({&wanted, transport.get()});
     return transport;
+  }
+
+  [[nodiscard]] int ids_of(const DeviceGroup& wanted) const {
+    return context_->library.CommInitRankScalable != nullptr ? wanted.unique_ids : 1;
+  }
+
+  // Whether the group's communicator is replaced by a blocking one after its creation.
+  [[nodiscard]] bool is_replaced(const DeviceGroup& wanted) const {
+    return !nccl::forced_blocking() &&
+           nccl::blocks_after_creation(context_->library, wanted.options.blocking);
   }
 
   // All groups go through each phase together.
   void bootstrap() {
     std::vector<nccl::BootstrapRequest> requests;
-    for (const DeviceGroup& wanted : wanted_.groups)
-      if (wanted.group->ranks.size() > 1)
-        requests.push_back(
-            {wanted.group->name, identity(*wanted.group), wanted.group->ranks, wanted.comm,
-             static_cast<int>(wanted.group->leader.value()),
-             context_->library.CommInitRankScalable != nullptr ? wanted.unique_ids : 1,
-             wanted.options});
-    auto comms =
+    for (const DeviceGroup& wanted : wanted_.groups) {
+      if (wanted.group->ranks.size() == 1) continue;
+      GroupOptions options = wanted.options;
+      if (is_replaced(wanted)) options.share_resources = false;  // its blocking child shares
+      requests.push_back({wanted.group->name, identity(*wanted.group), wanted.group->ranks,
+                          wanted.comm, static_cast<int>(wanted.group->leader.value()),
+                          ids_of(wanted), std::move(options)});
+    }
+    originals_ =
         nccl::bootstrap(context_->library, requests, control_.monitor, participants_, times_);
+  }
+
+  // Creates the transports of the groups, with blocking communicators where these are wanted.
+  void make_blocking() {
+    std::vector<nccl::BlockingRequest> requests;
+    std::size_t i = 0;
+    for (const DeviceGroup& wanted : wanted_.groups) {
+      if (wanted.group->ranks.size() == 1) continue;
+      nccl::Communicator* original = originals_[i++].get();
+      if (is_replaced(wanted))
+        requests.push_back({wanted.group->name, identity(*wanted.group), wanted.group->ranks,
+                            original, wanted.options});
+    }
+    const bool any = nccl::blocks_after_creation(context_->library, true);
+    std::vector<std::unique_ptr<nccl::Communicator>> comms;
+    // The participants may differ in their groups, but not in their options and versions.
+    if (any && !nccl::forced_blocking())
+      comms = nccl::make_blocking(requests, control_.monitor, participants_, times_);
+    if (any) context_->watch.start();
+    add_transports(std::move(comms));
+  }
+
+  // @param blocking  The communicators that replace originals, in the order of the groups.
+  void add_transports(std::vector<std::unique_ptr<nccl::Communicator>> blocking) {
+    std::vector<std::unique_ptr<nccl::Communicator>> replaced;
     std::size_t i = 0;
     for (const DeviceGroup& wanted : wanted_.groups) {
       if (wanted.group->ranks.size() == 1) {
@@ -93,15 +132,26 @@ class Opening {
             wanted.group->name, context_, wanted.options.priority));
         continue;
       }
-      const int ids = requests[i].ids;
-      result_.groups.push_back(
-          transport_of(wanted, std::move(comms[i++]),
-                       ids == 1 ? "unique ID" : fmt::format("{} unique IDs", ids)));
+      const int ids = ids_of(wanted);
+      std::unique_ptr<nccl::Communicator> comm = std::move(originals_[i++]);
+      if (is_replaced(wanted)) {
+        replaced_groups_.push_back(&wanted);
+        replaced.push_back(std::exchange(comm, std::move(blocking[replaced.size()])));
+      }
+      result_.groups.push_back(transport_of(
+          wanted, std::move(comm), ids == 1 ? "unique ID" : fmt::format("{} unique IDs", ids)));
     }
+    originals_ = std::move(replaced);
   }
 
-  // Returns the parent's communicator; null if it is not open.
+  // Returns the parent's communicator; null if it is not open. A parent of this step is split while
+  // it is not blocking, because the split is polled then. Children that share resources share those
+  // of the communicator that stays.
   [[nodiscard]] nccl::Communicator* parent_of(const DeviceSplit& split) const {
+    const auto replaced = std::ranges::find(replaced_groups_, split.parent,
+                                            [](const DeviceGroup* g) { return g->group; });
+    if (replaced != replaced_groups_.end() && !(*replaced)->options.share_resources)
+      return originals_[static_cast<std::size_t>(replaced - replaced_groups_.begin())].get();
     if (auto* open = dynamic_cast<NcclTransport*>(split.open_parent)) return &open->communicator();
     const auto found = std::ranges::find_if(
         opened_, [&](const Opened& o) { return o.wanted->group == split.parent; });
@@ -123,7 +173,7 @@ class Opening {
                           split.parent->ranks, split.colour, split.key, split.options});
     }
     participants_.verify("the splits of NCCL communicators", failure);
-    auto comms = nccl::split(requests, control_.monitor, participants_, times_);
+    auto comms = nccl::split(requests, control_.monitor, participants_, context_->watch, times_);
     for (std::size_t i = 0; i < comms.size(); ++i)
       result_.children.push_back(
           comms[i] == nullptr
@@ -138,19 +188,28 @@ class Opening {
     return WaitPoint::of(group.ranks, std::move(activity), key);
   }
 
+  // Returns how many floats the largest warm-up needs.
+  [[nodiscard]] std::size_t scratch_floats() const {
+    std::int64_t bytes = 4 * static_cast<std::int64_t>(sizeof(float));
+    for (const Opened& o : opened_) bytes = std::max(bytes, o.wanted->options.warm_up_bytes);
+    return static_cast<std::size_t>(bytes) / sizeof(float) + 1;
+  }
+
   void warm_up(std::int64_t free_before) {
     // Any two ranks warm their common groups up in the order of the plan.
     std::ranges::stable_sort(opened_, {}, [](const Opened& o) { return o.wanted->order; });
     const auto count = static_cast<std::int64_t>(opened_.size());
     std::string failure;
     try {
+      nccl::release(originals_, control_.deadline());
+      originals_.clear();
       const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
       const device::Stream stream = device::Stream::create();
-      scratch_ = zeros(4, stream);
+      scratch_ = zeros(scratch_floats(), stream);
       for (const auto& [wanted, transport] : opened_) {
         const std::int64_t before = free_memory();
-        transport->warm_up(scratch_.get(), stream, control_.monitor, warm_up_point(*wanted->group),
-                           control_.deadline());
+        transport->warm_up(scratch_.get(), wanted->options.warm_up_bytes, stream, control_.monitor,
+                           warm_up_point(*wanted->group), control_.deadline());
         fill(transport->report(), count);
         transport->report().device_memory =
             std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
@@ -183,9 +242,12 @@ class Opening {
   // cudaFree waits for work that only the aborts end.
   void abort() noexcept {
     std::vector<nccl::Communicator*> comms;
+    for (const auto& original : originals_)
+      if (original != nullptr) comms.push_back(original.get());
     for (const Opened& o : opened_) comms.push_back(&o.transport->communicator());
     nccl::Communicator::abort(comms);
     result_ = {};
+    originals_.clear();
     scratch_.reset();
   }
 
@@ -197,6 +259,10 @@ class Opening {
   nccl::BootstrapTimes times_;
   OpenedDevices result_;
   std::vector<Opened> opened_;
+  // Communicators that have a blocking child, and their groups. Until add_transports(), all
+  // communicators of the bootstrap.
+  std::vector<std::unique_ptr<nccl::Communicator>> originals_;
+  std::vector<const DeviceGroup*> replaced_groups_;
   DeviceFloats scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Symmetric memory on devices.
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,11 +36,16 @@ WaitPoint registration_point(const GroupDescription& group) {
 
 // Registers the memory with one communicator. Returns the kind of registration, for the log.
 std::string register_with(const Connection& connection, nccl::SymmetricMemory& memory,
-                          ControlPlane& control) {
+                          nccl::CallWatch& watch, ControlPlane& control) {
   NcclTransport& transport = *nccl_transport_of(connection);
-  const nccl::Communicator& comm = transport.communicator();
-  // A window needs all ranks, and a blocking communicator would wait for them without a deadline.
-  memory.begin_registration(comm, !comm.is_blocking());
+  nccl::Communicator& comm = transport.communicator();
+  const auto begin = [&] { memory.begin_registration(comm, true); };
+  // A window needs all ranks. A rank that has failed waits for the others in an agreement, so they
+  // must return before its deadline.
+  if (comm.is_blocking() && comm.is_owned())
+    watch.run(std::array{&comm}, control.deadline().left() / 2, begin);
+  else
+    begin();
   control.monitor.wait([&] { return comm.is_ready(); }, registration_point(connection.group),
                        control.deadline());
   return fmt::format("'{}' {}", connection.group.name,
@@ -72,7 +78,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   std::string failure;
   try {
     for (const auto& connection : connections)
-      kinds.push_back(register_with(*connection, memory, *control_));
+      kinds.push_back(register_with(*connection, memory, context_->watch, *control_));
   } catch (const Error& error) {
     failure = error.message();
     for (const auto& connection : connections)

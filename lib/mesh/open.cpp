@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "detail/launcher_hint.hpp"
 #include "detail/open_board.hpp"
@@ -73,10 +75,12 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
                        "leave it at its default"};
+    for (const auto& one : transports_of_every_mesh()) options.transports.insert(one);
+    check_transports(options);
     const MeshSpec spec = parse();
     MeshPlan plan = plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
-    local.routes = routes_of(spec, plan, options.routes);
+    local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
   } catch (const Error& error) {
     local.failure = std::current_exception();
@@ -116,6 +120,8 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
                                               options.share_devices ? ", shared" : ""));
   if (local.plan) agreement.add("options of families", local.plan->options_text());
   if (local.routes) agreement.add("routes", local.routes->to_string());
+  agreement.add("option transports",
+                fmt::format("{}", fmt::join(std::views::keys(options.transports), ",")));
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;
@@ -229,8 +235,9 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
-                               SharedTransport shared) {
+                               SharedTransport shared, ProgramTransports own) {
   HostTransports transports;
+  ProgramTransport::Meeting meeting{.shared = shared.transport.get()};
   if (group.ranks.size() == 1) {
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
@@ -245,17 +252,21 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
                               control.key_of_mesh}},
         shared.transport.get());
     transports.comparison = checked.get();
+    meeting.exchange = checked->exchange();
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
     transports.list.push_back(
         std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
   } else {
-    transports.list.push_back(std::make_unique<MpiTransport>(comm, options.largest_count));
+    auto of_mpi = std::make_unique<MpiTransport>(comm, options.largest_count);
+    meeting.mpi = of_mpi.get();
+    transports.list.push_back(std::move(of_mpi));
   }
   if (shared.transport != nullptr)
     transports.list.push_back(std::move(shared.transport));
   else
     transports.absent.emplace("shm", std::move(shared.why_not));
+  add_program_transports(transports, std::move(own), meeting, comm, options);
   return transports;
 }
 
@@ -270,7 +281,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       WaitPoint::of_all(control->comm().size(), "the creation of the groups' communicators"),
       control->deadline());
   agree_on_key(*control);
-  control->open_record(detail::open_record(*control, *local.plan, description, local.settings));
+  control->open_record(detail::open_record(*control, *local.plan, description, local.settings,
+                                           names_of_transports(options)));
   mpi::Node node;
   Placement placement = mpi::discover_nodes(control->comm(), &node);
   relate_clocks(*control, placement, node);
@@ -288,11 +300,19 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   const auto runtime =
       make_runtime(control, placement, options, devices, std::move(*local.routes), local.settings);
 
+  std::vector<TransportGroup> groups_of_transports;
+  for (std::size_t g = 0; g < comms.size(); ++g)
+    groups_of_transports.push_back(transport_group(plan.groups[g], comms[g], *control, options));
+  std::vector<ProgramTransports> own =
+      open_program_transports(options, groups_of_transports, control->all());
+
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t g = 0; g < comms.size(); ++g) {
-    Recordings recordings = recordings_of(*control, plan.groups[g], devices.backend != nullptr);
-    HostTransports host = host_transports(plan.groups[g], comms[g], options, *control,
-                                          shared->make_transport(plan.groups[g], recordings.host));
+    Recordings recordings = recordings_of(
+        *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
+    HostTransports host =
+        host_transports(plan.groups[g], comms[g], options, *control,
+                        shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));
     connections.push_back(std::make_shared<Connection>(
         std::move(plan.groups[g]), std::move(owned[g]), comms[g], std::move(host),
         std::move(devices.transports[g]), std::move(recordings)));

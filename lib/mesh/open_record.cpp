@@ -57,7 +57,8 @@ void answer(MPI_Comm comm, int leader) {
 }  // namespace
 
 std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPlan& plan,
-                                      const std::string& description, const Settings& settings) {
+                                      const std::string& description, const Settings& settings,
+                                      std::vector<std::string> transports) {
   if (settings.record == "off") return nullptr;
   const ProcessIdentity process = ProcessIdentity::own();
   const Recorder::Facts facts{.mesh_key = control.key_of_mesh,
@@ -66,6 +67,7 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
                               .mesh = description,
                               .coordinates = plan.describe(control.rank()),
                               .host = host_name(),
+                              .transports = std::move(transports),
                               .process_start = process.start_time,
                               .process_namespace = process.pid_namespace,
                               .boot = own_boot()};
@@ -73,8 +75,13 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
     return std::make_shared<Recorder>(facts, settings.record,
                                       settings.record_times.value_or(false));
   } catch (const Error& error) {
-    control.log(LogLevel::warning, fmt::format("rank {} keeps no record of its calls: {}",
-                                               control.rank().value(), error.message()));
+    const std::string text = fmt::format("rank {} keeps no record of its calls: {}",
+                                         control.rank().value(), error.message());
+    // Who names a folder expects a file there.
+    if (settings.record.empty())
+      control.log(LogLevel::warning, text);
+    else
+      control.context()->log->report(text);
     return nullptr;
   }
 }

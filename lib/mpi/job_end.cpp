@@ -29,13 +29,14 @@ using std::chrono::milliseconds;
 
 // The time in which the reporter of a node collects what other ranks say.
 constexpr milliseconds window{250};
-// The reporters of other nodes than that of rank 0 wait longer. If rank 0's node ends the job too,
-// then only that node writes.
+// The reporters of nodes other than that of rank 0 collect for longer. If rank 0's node ends the
+// job too, then only that node writes.
 constexpr milliseconds window_elsewhere{300};
-// Launchers drop what they have not forwarded when MPI_Abort is called.
+// When MPI_Abort is called, launchers drop the output that they have not yet forwarded.
 constexpr milliseconds time_to_forward{100};
-// After this time, a rank that has handed over its words calls MPI_Abort too. The reporter has
-// written the words by then, but some launchers take seconds to end the other ranks.
+// A rank that has sent its last words to the reporter waits for this time, and then calls MPI_Abort
+// too. The reporter has written the words by then, but some launchers take seconds to end the other
+// ranks.
 constexpr milliseconds patience{900};
 
 struct Job {

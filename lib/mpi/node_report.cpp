@@ -37,7 +37,7 @@ std::string text_of(const char (&from)[size]) {
   return {from, strnlen(from, size)};
 }
 
-// Returns the part of a text that is compared. Long texts are cut when they are handed over, and
+// Returns the part of a text that is compared. Long texts are cut when they are sent, and
 // the ranks that find the missing ranks at the same moment differ only in "found by rank N" and in
 // the diagnosis of their node, which one of them may have and another may not.
 std::string compared_part(const std::string& text) {

@@ -26,14 +26,14 @@ struct Roots {
   WaitGraph::Waiters waiters;
 };
 
-// Why a rank is in a call for which it waits for nobody; else empty.
+// Says why a rank is in a call although it waits for no other rank. Empty if nothing is to be said.
 std::string_view reason_text(const Evidence& evidence, std::size_t node) {
   const Call* const call = blocked_call(evidence, node);
   if (evidence.graph.nodes[node].differs) return "; this call differs from those of other members";
   if (call == nullptr || evidence.graph.is_halted(node)) return "";
   return is_point_to_point(call->descriptor.operation())
              ? "; the other end of this message has been called too"
-             : "; nobody is missing in this call";
+             : "; no rank is missing in this call";
 }
 
 // What a rank does that waits for nobody.

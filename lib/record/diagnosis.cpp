@@ -42,8 +42,11 @@ std::vector<Finding> missing_records(const Evidence& evidence) {
   Finding finding{.kind = Finding::Kind::no_record, .severity = Finding::Severity::note};
   finding.ranks = job.missing();
   finding.text =
-      fmt::format("There is no record of {} {}.", job.missing().size() == 1 ? "rank" : "ranks",
-                  job.missing().to_string(60));
+      fmt::format("There is no record of {} {} here: {}.",
+                  job.missing().size() == 1 ? "rank" : "ranks", job.missing().to_string(60),
+                  job.missing().size() == 1
+                      ? "it runs on another node, or its process or its mesh has ended"
+                      : "they run on other nodes, or their processes or their meshes have ended");
   std::map<std::string, std::vector<std::size_t>> by_call;
   std::vector<std::size_t> waiting;
   for (std::size_t node = 0; node < job.size(); ++node) {
@@ -110,7 +113,7 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
 
 bool waits(const NodeState& state) { return state.point != none && !state.is_old; }
 
-// Whether the rank waits for members that the record does not contain, as in new_group().
+// Whether the rank waits for ranks that its record does not name, as in new_group().
 bool waits_for_unknown(const NodeState& state) {
   return state.activity == Activity::wait && state.call == none && state.point == none;
 }
@@ -123,13 +126,13 @@ Finding progress_finding(const Evidence& evidence) {
     switch (state.activity) {
       case Activity::wait:
         if (waits_for_unknown(state)) {
-          ++counts["in rankmesh, in a wait whose members the record does not contain"];
+          ++counts["in rankmesh and waiting for ranks that the records do not name"];
           break;
         }
         [[fallthrough]];
       case Activity::call:
         ++counts[waits(state) ? "in rankmesh and waiting for other ranks"
-                              : "in rankmesh, in a call for which nobody is missing"];
+                              : "in rankmesh and not waiting for other ranks"];
         break;
       case Activity::outside:
         ++counts["outside rankmesh"];

@@ -140,14 +140,17 @@ Records read_all(std::span<const Source> sources) {
     try {
       result.records.push_back(read(copy_observed(source), source.path));
     } catch (const Error& error) {
-      if (first == nullptr) first = std::current_exception();
       // A mesh that is closed meanwhile is not part of the picture.
       std::error_code none;
       if (source.process_id != 0 && !std::filesystem::exists(source.path, none)) continue;
+      if (first == nullptr) first = std::current_exception();
       result.remarks.push_back(error.message());
     }
   }
   if (result.records.empty() && first != nullptr) std::rethrow_exception(first);
+  if (result.records.empty() && !sources.empty())
+    throw UsageError{"the meshes were closed before their records could be read",
+                     "the job has probably ended; RANKMESH_RECORD=DIR keeps the records"};
   // Meshes in the order in which their first rank has opened them.
   std::map<std::uint64_t, std::int64_t> opened;
   for (const Record& record : result.records) {

@@ -54,7 +54,8 @@ constexpr ShiftedClock since_boot{"boottime", "7"};
 // Returns what a time namespace adds to a clock, in nanoseconds; nothing if that is not known.
 std::optional<std::int64_t> shift_of(const std::string& process, const ShiftedClock& which) {
   const std::string folder = "/proc/" + process;
-  // The file has the shift of future children, which may be in another namespace.
+  // timens_offsets holds the shift for future children, which may be in another time namespace than
+  // the process itself.
   if (link_of(folder + "/ns/time") != link_of(folder + "/ns/time_for_children"))
     return std::nullopt;
   std::ifstream file{folder + "/timens_offsets"};

@@ -20,6 +20,9 @@ namespace {
 using HostProcess = std::pair<std::string_view, std::int64_t>;  // host and process id
 constexpr std::size_t ambiguous = static_cast<std::size_t>(-1);
 
+// Ends the waits that a rank publishes in the records of its other meshes.
+constexpr std::string_view in_another_mesh = " (in another mesh)";
+
 // The records of one mesh, and what its ranks do.
 struct OneMesh {
   std::vector<std::size_t> records;  // indices in all records
@@ -99,14 +102,16 @@ Wait wait_in(const OneMesh& mesh, const Record& own, const OneMesh& other,
   return wait;
 }
 
-// Whether the rank waits in another mesh, which it has said without the names of ranks.
-bool is_elsewhere(const Record& record) {
-  return record.wait && record.wait->ranks.empty() && record.wait->text.ends_with(in_another_mesh);
+// Whether the record says no more than that the rank may be in another mesh.
+bool is_elsewhere(const Record& record, const RankActivity& rank) {
+  if (rank.activity == Activity::outside) return !record.wait;
+  return rank.activity == Activity::wait && record.wait->text.ends_with(in_another_mesh);
 }
 
-bool is_in_mesh(const Record& record, const RankActivity& rank) {
-  return rank.activity == Activity::call ||
-         (rank.activity == Activity::wait && !is_elsewhere(record));
+// Whether the rank is in this mesh.
+bool is_here(const Record& record, const RankActivity& rank) {
+  return (rank.activity == Activity::call || rank.activity == Activity::wait) &&
+         !is_elsewhere(record, rank);
 }
 
 }  // namespace
@@ -118,16 +123,14 @@ void add_waits_in_other_meshes(std::vector<Record>& records) {
   std::map<HostProcess, std::vector<std::pair<const OneMesh*, const RankActivity*>>> busy;
   for (const auto& [key, mesh] : meshes)
     for (const RankActivity& rank : mesh.diagnosis.ranks)
-      if (is_in_mesh(records[rank.record], rank) &&
+      if (is_here(records[rank.record], rank) &&
           mesh.by_process.at(host_process_of(records[rank.record])) == rank.record)
         busy[host_process_of(records[rank.record])].emplace_back(&mesh, &rank);
   std::vector<std::pair<std::size_t, Wait>> waits;
   for (const auto& [key, mesh] : meshes)
     for (const RankActivity& rank : mesh.diagnosis.ranks) {
       const Record& own = records[rank.record];
-      if (rank.activity != Activity::outside &&
-          !(rank.activity == Activity::wait && is_elsewhere(own)))
-        continue;
+      if (!is_elsewhere(own, rank)) continue;
       const auto elsewhere = busy.find(host_process_of(own));
       // A process that uses two other meshes at once does so with threads.
       if (elsewhere == busy.end() || elsewhere->second.size() != 1) continue;

@@ -30,6 +30,8 @@ Record facts_of(const format::Header& header) {
   record.rank = Rank{header.rank};
   record.coordinates = text_of(header.coordinates);
   record.host = text_of(header.host);
+  for (const auto& transport : header.transports)
+    if (transport[0] != '\0') record.transports.push_back(text_of(transport));
   record.node = header.node.load(detail::relaxed);
   record.process_id = header.process_id;
   record.presence = static_cast<Presence>(header.presence.load(detail::relaxed));

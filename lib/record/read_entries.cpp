@@ -109,7 +109,9 @@ class Entries {
     const std::uint64_t carrier = word >> format::carrier_shift & 7;
     const std::uint64_t group = word >> format::group_shift & 0xffff;
     const bool has_group = group < known_groups_ || group == format::unknown_group;
-    if (!has_group || carrier > static_cast<std::uint64_t>(Carrier::nccl)) refuse(call);
+    const std::uint64_t carriers =
+        static_cast<std::uint64_t>(Carrier::first_of_program) + record_.transports.size();
+    if (!has_group || carrier >= carriers) refuse(call);
     call.carrier = static_cast<Carrier>(carrier);
     call.group = group == format::unknown_group ? unknown_group(record_) : group;
     if (!is_possible(call.descriptor, record_.groups[call.group])) refuse(call);

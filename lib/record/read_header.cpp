@@ -40,6 +40,8 @@ const char* wrong_field(const format::Header& header) {
   if (!has_end(header.host)) return "host";
   if (!has_end(header.coordinates)) return "coordinates";
   if (!has_end(header.mesh)) return "mesh";
+  for (const auto& transport : header.transports)
+    if (!has_end(transport)) return "transports";
   if (header.next.load(relaxed) % format::position_unit != format::first_next) return "next";
   if (!is_within(header.clock_error.load(relaxed), latest / 4)) return "clock_error";
   if (header.node.load(relaxed) < 0) return "node";
@@ -77,10 +79,10 @@ void check_layout(std::span<const std::byte> bytes, std::size_t size, const std:
       load<std::uint32_t>(bytes, offsetof(Header, entry_bytes)) != sizeof(format::Entry) ||
       load<std::uint32_t>(bytes, offsetof(Header, entry_count)) != format::entry_count ||
       load<std::uint32_t>(bytes, offsetof(Header, group_bytes)) != format::group_bytes)
-    refuse_altered(name, "its sizes are not those of version 1");
+    refuse_altered(name, "its sizes are not those of version 2");
   if (size != format::total_bytes)
-    throw DataError{fmt::format("the record '{}' is cut: it has {} bytes instead of {}", name, size,
-                                format::total_bytes),
+    throw DataError{fmt::format("the record '{}' is truncated: it has {} bytes instead of {}", name,
+                                size, format::total_bytes),
                     "copy the file again"};
 }
 

@@ -15,6 +15,24 @@ std::string to_string(const Record& record, const Call& call) {
   return text;
 }
 
+std::string_view carrier_name(const Record& record, Carrier carrier) {
+  switch (carrier) {
+    case Carrier::local:
+      return "local";
+    case Carrier::shared_memory:
+      return "shm";
+    case Carrier::mpi:
+      return "mpi";
+    case Carrier::nccl:
+      return "nccl";
+    case Carrier::first_of_program:
+      break;
+  }
+  const std::size_t index =
+      static_cast<std::size_t>(carrier) - static_cast<std::size_t>(Carrier::first_of_program);
+  return index < record.transports.size() ? std::string_view{record.transports[index]} : "unknown";
+}
+
 std::string name_of(const Record& record) {
   if (record.coordinates.empty()) return fmt::format("{}", record.rank.value());
   return fmt::format("{} ({})", record.rank.value(), record.coordinates);

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/detail/file_size.hpp"
 #include "base/detail/text.hpp"
 #include "detail/open_records.hpp"
 #include "rankmesh/base/error.hpp"
@@ -65,17 +66,19 @@ int make_file(const Recorder::Facts& facts, const std::string& folder) {
                               S_IRUSR | S_IWUSR);
   int code = errno;
   if (descriptor >= 0) {
-    constexpr auto bytes = static_cast<off_t>(format::total_bytes);
     code = ::fchmod(descriptor, S_IRUSR | S_IWUSR) != 0 ? errno : 0;
-    if (code == 0 && ::ftruncate(descriptor, bytes) != 0) code = errno;
-    if (code == 0 && !folder.empty()) code = ::posix_fallocate(descriptor, 0, bytes);
+    if (code == 0 && !set_file_size(descriptor, format::total_bytes)) code = errno;
+    if (code == 0 && !folder.empty())
+      code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(format::total_bytes));
     if (code == 0) return descriptor;
     ::close(descriptor);
     if (!folder.empty()) ::unlink(path.c_str());
   }
   throw Error{
-      fmt::format("the record {} cannot be made: {}", path, std::system_category().message(code)),
-      "free memory or disk space, or set RANKMESH_RECORD=off"};
+      fmt::format("the record {} cannot be made: {}",
+                  folder.empty() ? "in memory" : fmt::format("'{}'", path),
+                  std::system_category().message(code)),
+      "free memory or disk space, raise the limits (ulimit -n, -f), or set RANKMESH_RECORD=off"};
 }
 
 }  // namespace
@@ -115,6 +118,9 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   copy_text(header_->host, facts.host);
   copy_text(header_->coordinates, facts.coordinates);
   copy_text(header_->mesh, facts.mesh);
+  for (std::size_t i = 0; i < std::min(facts.transports.size(), std::size(header_->transports));
+       ++i)
+    copy_text(header_->transports[i], facts.transports[i]);
   header_->first.counter = read_counter(*header_);
   header_->first.nanoseconds = monotonic_nanoseconds();
   stamp();
@@ -178,7 +184,7 @@ void Recorder::mark(std::string_view text) {
   first.kind = format::mark_kind;
   first.detail = words[0];
   first.count = static_cast<std::int64_t>(words[1]);
-  // A mark is not over before its last word is written.
+  // A mark counts as complete only after end_entry(), when all its words are written.
   format::Entry& entry = add_entry(*header_, next_of(*header_), first, words[2]);
   entry.reserved.store(words[3], std::memory_order_relaxed);
   entry.begin.store(read_counter(*header_), std::memory_order_relaxed);

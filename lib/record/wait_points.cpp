@@ -270,7 +270,7 @@ void WaitGraph::judge(std::size_t node) {
   if (state.call != none) since = record.calls[state.call].begin;
   if (record.wait && state.activity == Activity::wait) since = record.wait->since;
   const bool is_long = since && record.read_at - *since >= long_wait;
-  // A rank that has come to a meeting may have gone on before the others notice that it was there.
+  // A rank that has reached a meeting may have gone on before the others notice that it was there.
   state.is_certain =
       (!point.certain.empty() && (is_long || !point.is_meeting)) ||
       (is_long && point.is_complete && point.possible.size() == 1 && point.no_records.empty());

@@ -109,13 +109,24 @@ bool write_record(int file, const format::Header& header) {
 
 void write_file(int folder, const OpenRecord& record, const format::Header& header) {
   const char* const temporary = record.name_while_written.data();
-  const int file =
-      ::openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  // A file with this name is a leftover, or a link that another program has put there.
+  ::unlinkat(folder, temporary, 0);
+  const int file = ::openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                            S_IRUSR | S_IWUSR);
   if (file < 0) return;
   const bool is_complete = write_record(file, header);
   ::close(file);
   if (!is_complete || ::renameat(folder, temporary, folder, record.name.data()) != 0)
     ::unlinkat(folder, temporary, 0);
+}
+
+// A file that exceeds the limit on sizes (ulimit -f) is left out, but the system has sent a signal
+// that ends the process as soon as it is not blocked any more. Ignoring it drops it.
+void drop_signal_of_size() {
+  struct sigaction ignored {};
+  struct sigaction before {};
+  ignored.sa_handler = SIG_IGN;
+  if (::sigaction(SIGXFSZ, &ignored, &before) == 0) ::sigaction(SIGXFSZ, &before, nullptr);
 }
 
 }  // namespace
@@ -132,6 +143,7 @@ static void rankmesh_write_records(int signal) {
     if (folder != no_folder && header != nullptr && header->process_id == self)
       write_file(folder, record, *header);
   }
+  drop_signal_of_size();
   writer.store(0);
   errno = code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules of doctor about the cores that ranks may use.
+// Rules of doctor about the cores that ranks are allowed to use.
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -38,7 +38,7 @@ std::string cores_text(const std::vector<int>& cores) {
   return RankSet::of(list).to_string(60);
 }
 
-// The ranks of a node by the cores that they may use.
+// The ranks of a node, grouped by the set of cores that they are allowed to use.
 std::map<std::vector<int>, Members> by_cores(const Members& members) {
   std::map<std::vector<int>, Members> sets;
   for (const RankFacts* facts : members)
@@ -95,8 +95,8 @@ Findings check_oversubscription(const Rule& rule, const Examination& job) {
     if (!is_oversubscribed(members)) continue;
     findings.push_back(
         finding(rule, ranks_of(members),
-                fmt::format("{} ranks on host {} may use {} together", members.size(),
-                            members.front()->host, count_text(cores_of(members).size(), "core")),
+                fmt::format("{} ranks on host {} share {}", members.size(), members.front()->host,
+                            count_text(cores_of(members).size(), "core")),
                 "ranks that wait poll, and take the cores from the ranks that they wait for",
                 "start fewer ranks per node, or reserve more cores (sbatch --cpus-per-task, "
                 "docker run --cpuset-cpus); for a test, let ranks yield: mpirun --mca "
@@ -142,10 +142,11 @@ Findings check_threads(const Rule& rule, const Examination& job) {
     const RankFacts& first = is_total ? *members.front() : *crowded.front();
     findings.push_back(finding(
         rule, ranks_of(is_total ? members : crowded),
-        is_total ? fmt::format("OMP_NUM_THREADS makes {} threads on the {} cores of host {}",
-                               threads, cores, first.host)
-                 : fmt::format("OMP_NUM_THREADS={} on rank {}, which may use {}", threads_of(first),
-                               first.rank, count_text(first.cores.size(), "core")),
+        is_total
+            ? fmt::format("OMP_NUM_THREADS makes {} threads on the {} cores of host {}", threads,
+                          cores, first.host)
+            : fmt::format("OMP_NUM_THREADS={} on rank {}, which is allowed to use {}",
+                          threads_of(first), first.rank, count_text(first.cores.size(), "core")),
         "threads on one core take turns, and OpenMP waits for the last thread at the end of each "
         "loop",
         "set OMP_NUM_THREADS to the number of cores of a rank, or bind ranks to more cores (srun "
@@ -158,11 +159,12 @@ Findings check_core_counts(const Rule& rule, const Examination& job) {
   const auto counts = variants(
       job, [](const RankFacts& facts) { return fmt::format("{} cores", facts.cores.size()); });
   if (counts.size() < 2) return {};
-  return {finding(rule, outliers(counts),
-                  fmt::format("ranks may use different numbers of cores: {}", to_string(counts)),
-                  "the ranks with fewer cores may be slower, and the others wait for them",
-                  "if the nodes are equal, start the same number of ranks on each, with the same "
-                  "binding")};
+  return {finding(
+      rule, outliers(counts),
+      fmt::format("ranks are allowed to use different numbers of cores: {}", to_string(counts)),
+      "the ranks with fewer cores may be slower, and the others wait for them",
+      "if the nodes are equal, start the same number of ranks on each, with the same "
+      "binding")};
 }
 
 }  // namespace rankmesh::report::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules of doctor about limits of the process, shared memory and permissions.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +30,15 @@ std::string limit_text(const NamedLimit& limit, std::int64_t value) {
   return limit.is_size || value < 0 ? size_text(value) : fmt::format("{}", value);
 }
 
+// Returns the lowest limit of the ranks that a function chooses.
+std::int64_t lowest_of(const Examination& job, std::int64_t LimitFacts::*limit,
+                       const auto& is_chosen) {
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  for (const RankFacts& facts : job.ranks)
+    if (is_chosen(facts)) lowest = std::min(lowest, facts.limits.*limit);
+  return lowest;
+}
+
 }  // namespace
 
 Findings check_limits_differ(const Rule& rule, const Examination& job) {
@@ -51,21 +61,20 @@ Findings check_limits_differ(const Rule& rule, const Examination& job) {
 
 Findings check_locked_memory(const Rule& rule, const Examination& job) {
   constexpr std::int64_t least = 1024 * mebibyte;
-  auto ranks = ranks_with(job, [](const RankFacts& facts) {
+  const auto is_low = [](const RankFacts& facts) {
     return !facts.rdma_devices.empty() && facts.limits.locked_memory >= 0 &&
            facts.limits.locked_memory < least;
-  });
+  };
+  auto ranks = ranks_with(job, is_low);
   if (ranks.empty()) return {};
-  const auto lowest = std::ranges::min(job.ranks, {}, [](const RankFacts& facts) {
-    return std::uint64_t(facts.limits.locked_memory);
-  });
-  return {finding(rule, std::move(ranks),
-                  fmt::format("only {} of memory can be locked, but there are RDMA devices",
-                              size_text(lowest.limits.locked_memory)),
-                  "RDMA locks the memory that it sends from; MPI and NCCL then fail with 'cannot "
-                  "allocate memory', or fall back to TCP",
-                  "ulimit -l unlimited in the job script, memlock in /etc/security/limits.conf, or "
-                  "LimitMEMLOCK=infinity for the daemon that starts the ranks")};
+  const std::int64_t lowest = lowest_of(job, &LimitFacts::locked_memory, is_low);
+  return {finding(
+      rule, std::move(ranks),
+      fmt::format("only {} of memory can be locked, but there are RDMA devices", size_text(lowest)),
+      "RDMA locks the memory that it sends from; MPI and NCCL then fail with 'cannot "
+      "allocate memory', or fall back to TCP",
+      "ulimit -l unlimited in the job script, memlock in /etc/security/limits.conf, or "
+      "LimitMEMLOCK=infinity for the daemon that starts the ranks")};
 }
 
 // TCP needs a descriptor for each rank on another node; RDMA does not.
@@ -86,7 +95,8 @@ Findings check_descriptors(const Rule& rule, const Examination& job) {
   if (low.empty()) return {};
   return {finding(
       rule, std::move(low),
-      fmt::format("a process may have {} descriptors, but this job needs about {}", limit, wanted),
+      fmt::format("a process is allowed to have {} descriptors, but this job needs about {}", limit,
+                  wanted),
       "each connection and each shared segment takes a descriptor; MPI and NCCL fail "
       "with 'too many open files', often only when the groups are created",
       fmt::format("ulimit -n {} in the job script, or a higher nofile in "
@@ -95,18 +105,14 @@ Findings check_descriptors(const Rule& rule, const Examination& job) {
 }
 
 Findings check_address_space(const Rule& rule, const Examination& job) {
-  auto ranks =
-      ranks_with(job, [](const RankFacts& facts) { return facts.limits.address_space >= 0; });
+  const auto is_limited = [](const RankFacts& facts) { return facts.limits.address_space >= 0; };
+  auto ranks = ranks_with(job, is_limited);
   if (ranks.empty()) return {};
-  const auto& first = job.ranks[static_cast<std::size_t>(
-      std::ranges::find_if(job.ranks,
-                           [](const RankFacts& f) { return f.limits.address_space >= 0; }) -
-      job.ranks.begin())];
+  const std::int64_t lowest = lowest_of(job, &LimitFacts::address_space, is_limited);
   return {finding(
-      rule, std::move(ranks),
-      fmt::format("the address space is limited to {}", size_text(first.limits.address_space)),
-      "CUDA, MPI and shared memory reserve more addresses than they use memory; they "
-      "fail although memory is free",
+      rule, std::move(ranks), fmt::format("the address space is limited to {}", size_text(lowest)),
+      "CUDA, MPI and shared memory reserve more address space than the memory they use, so "
+      "they can fail even when memory is free",
       "ulimit -v unlimited in the job script; limit the memory by the batch system "
       "instead")};
 }
@@ -137,7 +143,8 @@ Findings check_shared_memory(const Rule& rule, const Examination& job) {
   return findings;
 }
 
-// Scope 1 (children only) is the default of several distributions; MPI copes with it.
+// With ptrace_scope 1, a process may trace only its children. This is the default of several
+// distributions, and MPI works with it.
 Findings check_ptrace_scope(const Rule& rule, const Examination& job) {
   auto ranks = ranks_with(job, [](const RankFacts& facts) { return facts.ptrace_scope >= 2; });
   if (ranks.empty()) return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the rules of doctor share: values that differ, nodes, and texts.
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -32,15 +33,58 @@ RankList outliers(const std::vector<Variant>& all) {
   return ranks;
 }
 
+namespace {
+
+constexpr std::size_t most_characters = 200;  // of a value
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+// Returns how many bytes the values that are too long begin with alike.
+std::size_t common_begin(const std::vector<Variant>& all) {
+  const std::string* first = nullptr;
+  bool has_several = false;
+  std::size_t common = std::numeric_limits<std::size_t>::max();
+  for (const Variant& variant : all) {
+    const std::string& value = variant.value;
+    if (value.size() <= most_characters) continue;
+    if (first == nullptr) {
+      first = &value;
+      continue;
+    }
+    const auto end = std::ranges::mismatch(*first, value).in1;
+    common = std::min(common, static_cast<std::size_t>(end - first->begin()));
+    has_several = true;
+  }
+  return has_several ? common : 0;
+}
+
+// Returns a value, or the part of it where it differs from others. Control characters could move
+// the cursor of a terminal.
+std::string shown(const std::string& value, std::size_t common) {
+  std::size_t begin = 0, size = value.size();
+  if (size > most_characters) {
+    if (common > most_characters / 2) begin = common - most_characters / 4;
+    while (begin > 0 && continues_character(value[begin])) --begin;
+    size = std::min(size - begin, most_characters);
+    while (begin + size < value.size() && continues_character(value[begin + size])) --size;
+  }
+  std::string text = value.substr(begin, size);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return fmt::format("{}{}{}", begin > 0 ? "..." : "", text,
+                     begin + size < value.size() ? "..." : "");
+}
+
+}  // namespace
+
 std::string to_string(const std::vector<Variant>& all) {
   constexpr std::size_t most_variants = 4;
-  constexpr std::size_t most_characters = 200;
+  const std::size_t common = common_begin(all);
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i == most_variants) return text + fmt::format("; and {} others", all.size() - i);
-    std::string value = all[i].value;
-    if (value.size() > most_characters) value = value.substr(0, most_characters) + "...";
-    text += fmt::format("{}{}: {}", i == 0 ? "" : "; ", ranks_text(all[i].ranks), value);
+    text += fmt::format("{}{}: {}", i == 0 ? "" : "; ", ranks_text(all[i].ranks),
+                        shown(all[i].value, common));
   }
   return text;
 }

@@ -35,7 +35,28 @@ std::string phases_text(const LiveFacts& live) {
       1e3 * p.broadcasts, 1e3 * p.barriers, 1e3 * p.inits, 1e3 * p.splits);
 }
 
+// What NCCL chose, on as few lines as possible, and what to do about it.
+std::string nccl_text(const LiveFacts& live) {
+  std::string text;
+  for (const auto& [choice, ranks] : detail::nccl_groups(live))
+    text += fmt::format("  NCCL chose on ranks {}: {}\n", RankSet::of(ranks).to_string(48), choice);
+  for (const std::string& advice : nccl_advice(live.nccl, live.placement.node_count()))
+    text += fmt::format("  advice: {}\n", advice);
+  return text;
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::vector<Rank>>> detail::nccl_groups(const LiveFacts& live) {
+  std::vector<std::pair<std::string, std::vector<Rank>>> groups;
+  for (std::size_t r = 0; r < live.nccl.size(); ++r) {
+    const std::string choice = to_string(live.nccl[r]);
+    auto group = std::ranges::find(groups, choice, [](const auto& entry) { return entry.first; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {choice, {}});
+    group->second.emplace_back(static_cast<std::int64_t>(r));
+  }
+  return groups;
+}
 
 // Ranks and processes are in the order of the local ranks.
 std::string detail::nodes_text(const LiveFacts& live) {
@@ -53,7 +74,7 @@ std::string detail::nodes_text(const LiveFacts& live) {
                         RankSet::of(ranks[n]).to_string(48),
                         RankSet::of(processes[n]).to_string(48), devices_text(live, ranks[n]));
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
-  return text + phases_text(live);
+  return text + phases_text(live) + nccl_text(live);
 }
 
 }  // namespace rankmesh::report

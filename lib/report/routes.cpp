@@ -144,7 +144,7 @@ std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts
   return nodes;
 }
 
-// One row of the report: the calls of a name that are routed alike.
+// One row of the report: those calls of a family that are routed in the same way.
 struct RouteRow {
   RouteScope scope;
   Memory memory;
@@ -226,9 +226,10 @@ std::string_view source_text(RouteSource source) {
 
 Table rules_table(const RouteTable& routes) {
   using enum Table::Align;
-  Table table{.columns = {{"rule", right},
-                          {"asked in this order; the first that matches and can serve wins"},
-                          {"from"}}};
+  Table table{
+      .columns = {{"rule", right},
+                  {"the first rule that matches, and whose transport can carry the call, is used"},
+                  {"from"}}};
   for (const RouteRule& rule : routes.rules())
     table.rows.push_back({table.rows.size() + 1, rule.to_string(), rule.origin});
   return table;
@@ -237,16 +238,16 @@ Table rules_table(const RouteTable& routes) {
 // Text leaves cells blank that repeat the row above: a name, its memory, its operations and types.
 Table routes_table(const RouteTable& routes, const std::vector<RouteRow>& rows, bool is_live) {
   using enum Table::Align;
-  Table table{
-      .columns = {{.title = "name", .level = 1},
-                  {.title = "size", .align = right, .level = 1},
-                  {.title = "nodes", .align = right, .level = 1},
-                  {.title = "memory", .level = 2},
-                  {.title = "operations", .level = 3},
-                  {.title = "types", .level = 3},
-                  {.title = "bytes"},
-                  {.title = "rules"},
-                  {.title = is_live ? "transport that serves" : "transport that may serve"}}};
+  Table table{.columns = {{.title = "name", .level = 1},
+                          {.title = "size", .align = right, .level = 1},
+                          {.title = "nodes", .align = right, .level = 1},
+                          {.title = "memory", .level = 2},
+                          {.title = "operations", .level = 3},
+                          {.title = "types", .level = 3},
+                          {.title = "bytes"},
+                          {.title = "rules"},
+                          {.title = is_live ? "transport that carries the call"
+                                            : "transport that may carry the call"}}};
   for (const auto& [scope, memory, entry, stretch, answer] : rows) {
     const std::size_t all = operation_count - (memory.kind == MemoryKind::device ? 1 : 0);
     table.rows.push_back(

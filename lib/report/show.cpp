@@ -197,6 +197,10 @@ void add_live_json(const MeshPlan& plan, const LiveFacts& live, Value& fields) {
                               {"barriers", live.phases->barriers},
                               {"inits", live.phases->inits},
                               {"splits", live.phases->splits}};
+  for (const auto& [choice, ranks] : detail::nccl_groups(live))
+    fields["nccl"].push_back({{"ranks", Ranks{RankSet::of(ranks), max_field}}, {"choice", choice}});
+  for (const std::string& advice : nccl_advice(live.nccl, live.placement.node_count()))
+    fields["advice"].push_back(advice);
   for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
     Value coordinates{Value::Object{}};
     for (const auto& [name, coordinate] : plan.coordinates(r))

@@ -20,12 +20,12 @@ constexpr Time shortest_call = 500;
 
 /// A moment at which the record knows where the rank was.
 struct Known {
-  std::optional<Time> from;   ///< when the rank came to the call or mark
+  std::optional<Time> from;   ///< when the rank reached the call or mark
   std::optional<Time> until;  ///< when it went on
 };
 
-/// Returns when the rank came to a call without times, from the times of the other members: if all
-/// have to meet and the others waited, then they left when this rank came.
+/// Returns when the rank reached a call without times, from the times of the other members: if all
+/// members must wait for each other and the others waited, they left when this rank arrived.
 std::optional<Time> inferred_arrival(std::span<const Record> records, record::CallIndex index,
                                      const record::Matching& matching) {
   const Call& call = records[index.record].calls[index.call];

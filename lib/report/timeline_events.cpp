@@ -216,11 +216,11 @@ class EventWriter {
   /// Perfetto turns an arrow around if the call that it leads to began first. The part of that call
   /// after the wait is therefore an event inside it, which also shows how long the wait was.
   void write_rest(const Call& call, Time begin, Time end, const Event& place) {
-    const char* name = "last member has come";
+    const char* name = "last member arrived";
     switch (call.descriptor.operation()) {
       case Operation::broadcast:
       case Operation::scatter:
-        name = "root has come";
+        name = "root arrived";
         break;
       case Operation::recv:
       case Operation::send_recv:
@@ -245,6 +245,12 @@ class EventWriter {
     emit(event);
   }
 
+  static std::string library_of(const Record& record, record::Carrier carrier) {
+    if (carrier == record::Carrier::nccl) return "NCCL";
+    if (carrier < record::Carrier::first_of_program) return "MPI";
+    return std::string{record::carrier_name(record, carrier)};
+  }
+
   void write_bar(const Record& record, const detail::Bar& bar, const Event& place) {
     Event event = place;
     event.update({{"ph", "X"},
@@ -262,8 +268,7 @@ class EventWriter {
                                    to_string(call.descriptor.operation()));
     if (call.state == record::State::issued) name += " (not over)";
     if (call.state == record::State::inside)
-      name +=
-          call.carrier == record::Carrier::nccl ? " (not over, in NCCL)" : " (not over, in MPI)";
+      name += fmt::format(" (not over, in {})", library_of(record, call.carrier));
     if (call.state == record::State::failed) name += " (failed)";
     // The reserved colours of chrome://tracing; Perfetto chooses colours by name.
     if (!call.is_over()) event["cname"] = "terrible";
@@ -289,7 +294,7 @@ class EventWriter {
     args["bytes"] = record::bytes_of(record, call);
     if (call.descriptor.operation() != Operation::barrier)
       args["type"] = std::string{to_string(call.descriptor.type())};
-    args["carrier"] = std::string{detail::word_of(call.carrier)};
+    args["carrier"] = std::string{record::carrier_name(record, call.carrier)};
     args["state"] = std::string{detail::word_of(call.state)};
     if (call.is_async) args["asynchronous"] = true;
     if (call.is_captured) args["captured"] = true;

@@ -20,7 +20,7 @@ using PageData = nlohmann::json;
 using record::Record;
 using record::Time;
 
-/// Bits of a bar; the two lowest bits are the state, counted from 0, and bits 6 and 7 the carrier.
+/// Bits of a bar; the two lowest bits are the state, counted from 0, and bits 9 to 11 the carrier.
 enum BarFlag : unsigned {
   begin_estimated = 4,
   end_estimated = 8,
@@ -71,6 +71,7 @@ class PageWriter {
     const Record& first = records_.empty() ? none : records_.front();
     out_ << "],\n\"groups\":" << script_json(groups) << ",\n\"texts\":" << script_json(texts)
          << ",\n\"mesh\":" << script_json(first.mesh) << ",\"world_size\":" << first.world_size
+         << ",\"transports\":" << script_json(PageData(first.transports))
          << ",\"opened_at\":" << first.opened_at << ",\"diagnosis\":" << script_json(sentences)
          << "}" << detail::page_tail;
   }
@@ -151,7 +152,7 @@ class PageWriter {
     if (bar.is_end_estimated) flags |= end_estimated;
     if (call.is_async) flags |= asynchronous;
     if (call.is_captured) flags |= captured;
-    columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 6);
+    columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 9);
     columns.root.push_back(is_root(record, call) ? 1 : 0);
   }
 

@@ -24,7 +24,7 @@ std::vector<std::size_t> text_columns(const Table& table) {
   return result;
 }
 
-// Whether every cell of the column's level, and of the levels below it, repeats the row above.
+// Whether all cells in the columns of levels 1 to `level` are equal to those in the row above.
 bool repeats(const Table& table, const Row& row, const Row& above, int level) {
   for (std::size_t c = 0; c < row.size(); ++c)
     if (table.columns[c].level > 0 && table.columns[c].level <= level && row[c] != above[c])

@@ -104,8 +104,10 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     const RouteRule& rule = rules_[r];
     if (!rule.fits(scope)) continue;
     if (rule.operation && *rule.operation != query.operation) continue;
-    // A rule without a memory kind applies to the kind of its transport.
-    if ((rule.transport == "nccl") != (query.kind == MemoryKind::device)) continue;
+    // A rule without a memory kind applies to the kind of its transport; transports of a program
+    // carry host memory unless the rule says something else.
+    const bool is_for_device = rule.transport == "nccl" || rule.kind == MemoryKind::device;
+    if (is_for_device != (query.kind == MemoryKind::device)) continue;
     if (rule.type && rule.type != query.type) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
     if (rule.bytes && !query.bytes) continue;
@@ -126,8 +128,8 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
           (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
-      // A rule for one node may not hold if the nodes are not known, so the next rules
-      // stay candidates.
+      // If the nodes are not known, it is not certain that a rule for one node applies, so the next
+      // rules stay candidates.
       if (carries_everything(rule.transport) && (!rule.one_node || scope.nodes)) break;
     }
     if (!segments.empty() && segments.back().rules == segment.rules)
@@ -148,6 +150,7 @@ std::string RouteExplanation::to_string() const {
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
   for (const Skipped& one : skipped)
     text += fmt::format("\n  skipped '{}' ({}): {}", one.rule, one.origin, one.why);
+  for (const RouteExplanation& form : async_form) text += "\n" + form.to_string();
   return text;
 }
 

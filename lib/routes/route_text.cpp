@@ -20,10 +20,13 @@ namespace {
 constexpr std::size_t most_characters = 1 << 16;
 constexpr std::size_t most_rules = 1000;
 
-const std::vector<std::string>& transports() {
+const std::vector<std::string>& own_transports() {
   static const std::vector<std::string> names{"mpi", "shm", "nccl"};
   return names;
 }
+
+// Longer names do not fit into the record of a rank.
+constexpr std::size_t longest_transport = 23;
 
 std::vector<std::string> operations() {
   std::vector<std::string> names;
@@ -37,8 +40,15 @@ bool ends_rule(char c) { return c == ';' || c == '\n'; }
 
 class Reader {
  public:
-  Reader(std::string_view text, RouteSource source, std::string_view origin, bool is_file)
-      : text_{text}, source_{source}, origin_{origin}, is_file_{is_file} {}
+  Reader(std::string_view text, RouteSource source, std::string_view origin, bool is_file,
+         const std::vector<std::string>& transports)
+      : text_{text},
+        source_{source},
+        origin_{origin},
+        is_file_{is_file},
+        transports_{own_transports()} {
+    transports_.insert(transports_.end(), transports.begin(), transports.end());
+  }
 
   std::vector<RouteRule> read() {
     if (text_.size() > most_characters)
@@ -250,11 +260,12 @@ class Reader {
   }
 
   void transport(RouteRule& rule, const Word& word) {
-    if (std::ranges::find(transports(), word.text) == transports().end())
+    if (std::ranges::find(transports_, word.text) == transports_.end())
       refuse(word.position, fmt::format("unknown transport '{}'", shown(word.text)),
-             detail::suggest(word.text, transports(), "the transports are"));
+             detail::suggest(word.text, transports_, "the transports are"));
     rule.transport = word.text;
-    const bool on_device = rule.transport == "nccl";
+    const bool on_device =
+        rule.transport == "nccl" || (!is_own(rule.transport) && rule.kind == MemoryKind::device);
     if (rule.kind && on_device != (*rule.kind == MemoryKind::device))
       refuse(word.position,
              fmt::format("{} does not carry {} memory", rule.transport,
@@ -276,13 +287,21 @@ class Reader {
       refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
 
+  static bool is_own(std::string_view transport) {
+    return std::ranges::find(own_transports(), transport) != own_transports().end();
+  }
+
+  static bool is_for_device(const RouteRule& rule) {
+    return rule.transport == "nccl" || rule.kind == MemoryKind::device;
+  }
+
   // Whether rule a matches every call that rule b matches, apart from sizes.
   static bool covers(const RouteRule& a, const RouteRule& b) {
     const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
     return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
            wider(a.type, b.type) && a.least_ranks <= b.least_ranks &&
            a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
-           wider(a.capture, b.capture) && (a.transport == "nccl") == (b.transport == "nccl");
+           wider(a.capture, b.capture) && is_for_device(a) == is_for_device(b);
   }
 
   // A rule is an error if earlier rules match all of its calls and always carry them. Earlier rules
@@ -342,21 +361,23 @@ class Reader {
   RouteSource source_;
   std::string_view origin_;
   bool is_file_;
+  std::vector<std::string> transports_;
   std::size_t at_ = 0;
   std::vector<RouteRule> rules_;
 };
 
 }  // namespace
 
-RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin) {
+RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin,
+                             const std::vector<std::string>& transports) {
   RouteTable table;
-  table.rules_ = Reader{text, source, origin, false}.read();
+  table.rules_ = Reader{text, source, origin, false, transports}.read();
   return table;
 }
 
 RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
-                            std::string_view origin) {
-  if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin);
+                            std::string_view origin, const std::vector<std::string>& transports) {
+  if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin, transports);
   const std::string path{text_or_path.substr(1)};
   std::ifstream file{path, std::ios::binary};
   std::string text;
@@ -370,8 +391,25 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
                     "check the path and its permissions on every node"};
   RouteTable table;
-  table.rules_ = Reader{text, source, path, true}.read();
+  table.rules_ = Reader{text, source, path, true, transports}.read();
   return table;
+}
+
+std::string RouteTable::why_no_name(std::string_view transport) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const std::string shown = detail::excerpt(transport.substr(0, 40), 0);
+  if (transport.empty() || transport.size() > longest_transport ||
+      !std::ranges::all_of(transport, is_allowed) || transport.front() < 'a')
+    return fmt::format(
+        "'{}' cannot be the name of a transport: a name begins with a lower-case letter and has at "
+        "most {} lower-case letters, digits and '_'",
+        shown, longest_transport);
+  if (transport == "local" ||
+      std::ranges::find(own_transports(), transport) != own_transports().end())
+    return fmt::format("'{}' is the name of a transport of rankmesh", shown);
+  return {};
 }
 
 }  // namespace rankmesh

@@ -184,6 +184,7 @@ std::string MeshSpec::beyond_string() const {
   if (grids_.front().rank_offset != 0) return "a rank offset";
   if (!lists_.empty()) return fmt::format("the groups of '{}'", lists_.front().name);
   if (!options_.empty()) return fmt::format("the options of '{}'", options_.front().name);
+  if (!transports_.empty()) return "transports";
   return routes_.empty() ? "" : "routes";
 }
 

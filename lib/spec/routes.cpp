@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/spec/routes.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -21,12 +23,20 @@ std::string beside(const std::string& routes, const std::string& mesh_file) {
 
 }  // namespace
 
-RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code) {
-  RouteTable table = RouteTable::read(code, RouteSource::code, "MeshOptions::routes");
+RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code,
+                     const std::optional<std::vector<std::string>>& transports) {
+  const std::vector<std::string>& known = transports ? *transports : spec.transports();
+  for (const std::string& name : spec.transports())
+    if (std::ranges::find(known, name) == known.end())
+      throw SpecError{fmt::format("{}: the mesh needs the transport '{}', but the program has none "
+                                  "of that name",
+                                  spec.origin(), name),
+                      "add its factory to MeshOptions::transports"};
+  RouteTable table = RouteTable::read(code, RouteSource::code, "MeshOptions::routes", known);
   if (const auto text = environment_variable("RANKMESH_ROUTES"))
-    table.append(RouteTable::read(*text, RouteSource::environment, "RANKMESH_ROUTES"));
+    table.append(RouteTable::read(*text, RouteSource::environment, "RANKMESH_ROUTES", known));
   table.append(RouteTable::read(beside(spec.routes(), spec.origin()), RouteSource::file,
-                                spec.routes_origin()));
+                                spec.routes_origin(), known));
   std::vector<std::string> names;
   for (const GroupFamily& family : plan.families()) names.push_back(family.name());
   table.check_names(names);

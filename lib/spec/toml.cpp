@@ -70,8 +70,8 @@ class MeshFileReader {
 
   MeshSpec read() {
     static const std::vector<std::string> keys{
-        "mesh",   "world_size", "rank_offset", "rank_order", "grids",   "groups", "options",
-        "routes", "source",     "locator",     "given",      "derived", "unknown"};
+        "mesh",   "world_size", "rank_offset", "rank_order", "grids", "groups",  "options",
+        "routes", "transports", "source",      "locator",    "given", "derived", "unknown"};
     root_.require_known_keys(keys);
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
@@ -80,8 +80,14 @@ class MeshFileReader {
     read_options();
     spec_.routes_ = root_.text("routes");
     spec_.routes_line_ = root_.line("routes");
+    spec_.transports_ = root_.texts("transports");
+    for (const std::string& name : spec_.transports_)
+      if (const std::string why = RouteTable::why_no_name(name); !why.empty())
+        root_.refuse(root_.line("transports"), fmt::format("'transports': {}", why),
+                     "choose another name");
     if (!spec_.routes_.starts_with('@'))
-      (void)RouteTable::parse(spec_.routes_, RouteSource::file, spec_.routes_origin());
+      (void)RouteTable::parse(spec_.routes_, RouteSource::file, spec_.routes_origin(),
+                              spec_.transports_);
     spec_.provenance_ = {root_.text("source"), root_.text("locator"), root_.texts("given"),
                          root_.texts("derived"), root_.texts("unknown")};
     return std::move(spec_);

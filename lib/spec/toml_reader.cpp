@@ -61,9 +61,9 @@ std::vector<std::string> TomlReader::texts(std::string_view key) const {
   return result;
 }
 
-bool TomlReader::flag(std::string_view key) const {
+bool TomlReader::flag(std::string_view key, bool otherwise) const {
   const toml::node* node = table_.get(key);
-  if (node == nullptr) return false;
+  if (node == nullptr) return otherwise;
   const auto value = node->value_exact<bool>();
   if (!value)
     refuse(*node, fmt::format("'{}' must be true or false", key),

@@ -51,6 +51,7 @@ std::string MeshSpec::to_toml() const {
     text += fmt::format("rank_offset = {}\n", first.rank_offset);
   if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
   text += line("routes", routes_);
+  text += list("transports", transports_);
   text += line("source", provenance_.source);
   text += line("locator", provenance_.locator);
   text += list("given", provenance_.given);

@@ -7,7 +7,8 @@
 
 namespace rankmesh::detail {
 
-// Copied rather than cast, because the words lie in memory whose type changes.
+// The word is copied and not accessed through a cast pointer, because it lies in memory whose type
+// changes.
 CallWord BlockCounts::word(std::size_t member, std::int64_t i) const {
   CallWord word = 0;
   std::memcpy(&word, words_[member] + static_cast<std::size_t>(i) * sizeof word, sizeof word);

@@ -147,7 +147,7 @@ void CheckedTransport::run_collective(const Call& call, Waiter& waiter) {
     throw;
   }
   mpi_.set_calls(exchange_->calls() - 1);  // it counts this call itself
-  // All members have come to the call, so MPI may block.
+  // All members have reached the call, so MPI may block.
   if (!any_is_async) return run_in_mpi(call, waiter, recorded);
   recorded.enter();
   waiter.finish(call, exchange_->calls(), mpi_.start(call));

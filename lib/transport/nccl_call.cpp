@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_call.hpp"
 
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 
 namespace rankmesh::detail {
 namespace {
+
+constexpr int least_for_8_bit_floats = 90;
 
 struct Element {
   ncclDataType_t type;
@@ -58,6 +61,14 @@ std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library
   return element.per_element == 1 ? std::optional{element.type} : std::nullopt;
 }
 
+// Returns the size of the largest group over which NCCL averages a type well: it rounds the factor
+// 1/size to the type, and below the smallest normal number this loses digits, or all of them.
+std::int64_t largest_average(DataType type) {
+  if (type == DataType::float8_e4m3) return std::int64_t{1} << 6;
+  if (type == DataType::float8_e5m2 || type == DataType::float16) return std::int64_t{1} << 14;
+  return std::numeric_limits<std::int64_t>::max();
+}
+
 ncclRedOp_t native(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
@@ -89,6 +100,8 @@ class NcclIssue {
     if (reduces(call.operation)) in_.type = out_.type = *arithmetic_type(call.in.type, nccl_);
   }
 
+  [[nodiscard]] bool is_in_progress() const { return is_in_progress_; }
+
   void operator()() {
     const Call& c = call_;
     const int root = static_cast<int>(c.root.value());
@@ -118,25 +131,11 @@ class NcclIssue {
                                          native(c.reduction), comm_.native(), stream_),
                      "ncclReduceScatter");
       case Operation::gather:
-        return grouped([&] {
-          send(c.in, root);
-          for (int r = 0; r < size_ && rank_ == root; ++r)
-            recv(c.out.slice(r * c.in.count, c.in.count), r);
-        });
+        return gather(root);
       case Operation::scatter:
-        return grouped([&] {
-          for (int r = 0; r < size_ && rank_ == root; ++r)
-            send(c.in.slice(r * c.out.count, c.out.count), r);
-          recv(c.out, root);
-        });
+        return scatter(root);
       case Operation::all_to_all:
-        return grouped([&] {
-          const std::int64_t n = c.in.count / size_;
-          for (int r = 0; r < size_; ++r) {
-            send(c.in.slice(r * n, n), r);
-            recv(c.out.slice(r * n, n), r);
-          }
-        });
+        return all_to_all();
       case Operation::send:
         return send(c.in, static_cast<int>(c.destination.value()));
       case Operation::recv:
@@ -150,6 +149,54 @@ class NcclIssue {
   }
 
  private:
+  // With copy engines, NCCL reads the offset of the buffer at the root from the buffer that each
+  // member passes (ncclCeGather and ncclCeScatter in src/ce_coll.cc). Members that are not the root
+  // need not pass one in rankmesh, so only the option calls these functions.
+  [[nodiscard]] bool gathers_as_one() const {
+    return comm_.prefers_copy_engines() && nccl_.Gather != nullptr && nccl_.Scatter != nullptr;
+  }
+
+  void gather(int root) {
+    const Call& c = call_;
+    if (gathers_as_one())
+      return check(
+          nccl_.Gather(c.in.data, c.out.data, count(c.in), in_.type, root, comm_.native(), stream_),
+          "ncclGather");
+    grouped([&] {
+      send(c.in, root);
+      for (int r = 0; r < size_ && rank_ == root; ++r)
+        recv(c.out.slice(r * c.in.count, c.in.count), r);
+    });
+  }
+
+  void scatter(int root) {
+    const Call& c = call_;
+    if (gathers_as_one())
+      return check(nccl_.Scatter(c.in.data, c.out.data, count(c.out), out_.type, root,
+                                 comm_.native(), stream_),
+                   "ncclScatter");
+    grouped([&] {
+      for (int r = 0; r < size_ && rank_ == root; ++r)
+        send(c.in.slice(r * c.out.count, c.out.count), r);
+      recv(c.out, root);
+    });
+  }
+
+  void all_to_all() {
+    const Call& c = call_;
+    const std::int64_t n = c.in.count / size_;
+    if (nccl_.AlltoAll != nullptr)
+      return check(nccl_.AlltoAll(c.in.data, c.out.data, count(c.in.slice(0, n)), in_.type,
+                                  comm_.native(), stream_),
+                   "ncclAlltoAll");
+    grouped([&] {
+      for (int r = 0; r < size_; ++r) {
+        send(c.in.slice(r * n, n), r);
+        recv(c.out.slice(r * n, n), r);
+      }
+    });
+  }
+
   // Issues a v-form: one NCCL operation per block, in one group. Both ends omit empty blocks,
   // because all members know the counts.
   void blocks(int root) {
@@ -192,8 +239,9 @@ class NcclIssue {
   static std::size_t count(const B& buffer) {
     return static_cast<std::size_t>(buffer.count) * element_of(buffer.type).per_element;
   }
-  void check(ncclResult_t code, const char* function) const {
+  void check(ncclResult_t code, const char* function) {
     nccl_.check(code, function, comm_.native());
+    is_in_progress_ |= code == ncclInProgress;
   }
   void send(ConstBuffer in, int to) {
     check(nccl_.Send(in.data, count(in), in_.type, to, comm_.native(), stream_), "ncclSend");
@@ -221,15 +269,19 @@ class NcclIssue {
   int rank_, size_;
   cudaStream_t stream_;
   Element in_, out_;
+  bool is_in_progress_ = false;
 };
 
 }  // namespace
 
-void issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size) {
-  NcclIssue{call, comm, rank, size}();
+bool issue_nccl_call(const Call& call, const nccl::Communicator& comm, int rank, int size) {
+  NcclIssue issue{call, comm, rank, size};
+  issue();
+  return issue.is_in_progress();
 }
 
-void validate_nccl_call(const Call& call, const nccl::Library& library) {
+void validate_nccl_call(const Call& call, const nccl::Library& library,
+                        int least_compute_capability, std::int64_t size) {
   if (call.operation == Operation::all_to_all && call.in.data == call.out.data && call.in.count > 0)
     throw UnsupportedError{
         "NCCL has no all_to_all in place: it would overwrite elements before they are sent",
@@ -239,6 +291,23 @@ void validate_nccl_call(const Call& call, const nccl::Library& library) {
         fmt::format("NCCL {} cannot reduce elements of type {}", library.version_text(),
                     to_string(call.in.type)),
         "use 32-bit or 64-bit integers, or wider floats (8-bit floats need NCCL 2.24)"};
+  const bool is_8_bit =
+      call.in.type == DataType::float8_e4m3 || call.in.type == DataType::float8_e5m2;
+  if (reduces(call.operation) && is_8_bit && least_compute_capability < least_for_8_bit_floats)
+    throw UnsupportedError{
+        fmt::format("NCCL cannot reduce elements of type {}: a device of the group has compute "
+                    "capability {}.{}",
+                    to_string(call.in.type), least_compute_capability / 10,
+                    least_compute_capability % 10),
+        "NCCL reduces 8-bit floats from compute capability 9.0 on: use wider floats, or host "
+        "memory"};
+  if (reduces(call.operation) && call.reduction == ReduceOp::avg &&
+      size > largest_average(call.in.type))
+    throw UnsupportedError{
+        fmt::format("NCCL cannot average elements of type {} over {} members: it multiplies with "
+                    "1/{} in this type, which has too few digits there",
+                    to_string(call.in.type), size, size),
+        "use sum and divide, or wider floats"};
 }
 
 }  // namespace rankmesh::detail

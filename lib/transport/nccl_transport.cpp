@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_transport.hpp"
 
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -16,9 +17,14 @@ namespace {
 class StreamPending final : public Pending {
  public:
   // @param comm  Null for copies.
-  StreamPending(StreamRef stream, const nccl::Communicator* comm) : comm_{comm} {
+  StreamPending(StreamRef stream, const nccl::Communicator* comm,
+                std::shared_ptr<NcclContext> context)
+      : comm_{comm}, context_{std::move(context)}, event_{context_->take_event()} {
     event_.record(stream);
   }
+  ~StreamPending() override { context_->give_back(std::move(event_)); }
+  StreamPending(const StreamPending&) = delete;
+  StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
     // Throws if NCCL has failed: the event may then never happen, or happen too early.
@@ -28,16 +34,27 @@ class StreamPending final : public Pending {
 
  private:
   const nccl::Communicator* comm_;
+  std::shared_ptr<NcclContext> context_;
   device::Event event_;
 };
 
 // An event in a stream that is being captured would become a part of the graph.
-std::unique_ptr<Pending> end_of_work(StreamRef stream) {
+std::unique_ptr<Pending> end_of_work(StreamRef stream, bool is_captured,
+                                     const std::shared_ptr<NcclContext>& context) {
+  if (is_captured) return nullptr;
+  return std::make_unique<StreamPending>(stream, nullptr, context);
+}
+
+bool is_capturing(StreamRef stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   device::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status),
                 "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) return nullptr;
-  return std::make_unique<StreamPending>(stream, nullptr);
+  return status != cudaStreamCaptureStatusNone;
+}
+
+bool is_default(StreamRef stream) {
+  const void* native = stream.native();
+  return native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread;
 }
 
 bool is_device_call(const Call& call) {
@@ -45,10 +62,11 @@ bool is_device_call(const Call& call) {
 }
 
 // Returns the call on the group's own stream, ordered after the work that the call's stream holds.
-Call moved_to(StreamRef own_stream, const Call& call) {
-  device::Event before;
+Call moved_to(StreamRef own_stream, const Call& call, NcclContext& context) {
+  device::Event before = context.take_event();
   before.record(call.stream);
   before.make_wait(own_stream);
+  context.give_back(std::move(before));
   Call moved = call;
   moved.stream = own_stream;
   return moved;
@@ -64,10 +82,12 @@ void wait_for(StreamRef ref, const nccl::Communicator* comm, const std::string& 
     return done;
   };
   if (!poll_until(is_done, deadline))
-    throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", group,
-                                   deadline.seconds()),
-                       "a collective on it waits: check what the other members do; abort() ends it",
-                       {}};
+    throw TimeoutError{
+        fmt::format("the work of '{}' on a stream did not end within {} s", group,
+                    deadline.seconds()),
+        "a collective on the stream may wait for other members: check what they do, or "
+        "end the collective with Mesh::abort()",
+        {}};
 }
 
 }  // namespace
@@ -80,99 +100,81 @@ StreamRef OwnStream::get() {
 
 NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                              Deadline::Duration timeout, int priority,
-                             std::shared_ptr<NcclContext> context, BootstrapReport report)
+                             std::shared_ptr<NcclContext> context, BootstrapReport report,
+                             int least_compute_capability)
     : comm_{std::move(comm)},
       rank_{rank},
       size_{size},
       timeout_{timeout},
       context_{std::move(context)},
       stream_{context_, priority},
-      report_{std::move(report)} {}
+      report_{std::move(report)},
+      least_compute_capability_{least_compute_capability} {}
 
 bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
 }
 
-void NcclTransport::validate(const Call& call) const {
-  detail::validate_nccl_call(call, context_->library);
-  device::require_current(context_->claim.device());
+void NcclTransport::require_supported(const Call& call) const {
+  detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
+  // NCCL makes its own device current while it works (ncclGroupEndInternal in src/group.cc), so
+  // only the default streams depend on the current device.
+  if (is_default(call.stream)) device::require_current(context_->claim.device());
   nccl::Batch::require_no_other(context_->batch.get());
+  // NCCL launches the operations of a communicator that does not block in a thread of its own
+  // (ncclGroupEndInternal in src/group.cc), where the handle means the stream of that thread.
+  if (call.stream.native() == cudaStreamPerThread && !comm_->is_blocking())
+    throw UsageError{
+        fmt::format("{}: an operation on cudaStreamPerThread, and NCCL calls on the communicator "
+                    "do not block",
+                    comm_->name()),
+        "use a stream that was created, or remove blocking = false from the options of the name; "
+        "before NCCL 2.23, and if NCCL_COMM_BLOCKING is 0, calls never block"};
+}
+
+void NcclTransport::validate(const Call& call) const {
+  require_supported(call);
+  (void)device::is_captured(call.stream);
 }
 
 void NcclTransport::issue(const Call& call) {
   if (call.rows != 1) return issue_along_axis(call);
-  validate(call);
+  require_supported(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  if (!batch.is_open()) (void)comm_->is_ready();  // throws if an earlier operation failed
-  context_->graphs.note(call.stream, comm_->name());
-  detail::issue_nccl_call(call, *comm_, rank_, size_);
-  if (batch.is_open())
-    batch.add(*comm_);
+  comm_->require_whole();
+  if (batch.is_open()) batch.add(*comm_);
+  // Throws if the capture is invalidated.
+  last_issue_ = {call.stream.native(), context_->graphs.note(call.stream, comm_->name())};
+  // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
+  bool is_in_progress = false;
+  const auto issue = [&] { is_in_progress = detail::issue_nccl_call(call, *comm_, rank_, size_); };
+  if (comm_->is_blocking() && !batch.is_open())
+    context_->watch.run(std::array{comm_.get()}, timeout_, issue);
   else
-    comm_->wait_until_ready(Deadline{timeout_});
-}
-
-// Packs or unpacks blocks along an axis on the stream. Each member's block is one two-dimensional
-// copy: its pieces are contiguous in the packed block, and `size` pieces apart in the whole array.
-void NcclTransport::issue_along_axis(const Call& call) {
-  device::require_current(context_->claim.device());
-  const bool gathers =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const bool is_rooted =
-      call.operation == Operation::gather || call.operation == Operation::scatter;
-  const bool has_whole = !is_rooted || call.root.value() == rank_;
-  Call plain = call;
-  plain.rows = 1;
-  if (!has_whole) return issue(plain);
-
-  auto* stream = static_cast<cudaStream_t>(call.stream.native());
-  const auto block = static_cast<std::size_t>(gathers ? call.in.bytes() : call.out.bytes());
-  const auto rows = static_cast<std::size_t>(call.rows);
-  const auto n = static_cast<std::size_t>(size_);
-  const std::size_t piece = block / rows;
-  void* memory = nullptr;
-  device::check(cudaMallocAsync(&memory, n * block, stream), "cudaMallocAsync");
-  auto* packed = static_cast<std::byte*>(memory);
-  const auto copy = [&](std::byte* to, std::size_t to_pitch, const std::byte* from,
-                        std::size_t from_pitch) {
-    device::check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, piece, rows,
-                                    cudaMemcpyDeviceToDevice, stream),
-                  "cudaMemcpy2DAsync");
-  };
-  try {
-    if (gathers) {
-      plain.out.data = packed;
-      issue(plain);
-      for (std::size_t k = 0; k < n; ++k)
-        copy(call.out.data + k * piece, n * piece, packed + k * block, piece);
-    } else {
-      for (std::size_t k = 0; k < n; ++k)
-        copy(packed + k * block, piece, call.in.data + k * piece, n * piece);
-      plain.in.data = packed;
-      issue(plain);
-    }
-  } catch (...) {
-    (void)cudaFreeAsync(memory, stream);
-    throw;
-  }
-  device::check(cudaFreeAsync(memory, stream), "cudaFreeAsync");
+    issue();
+  if (is_in_progress && !batch.is_open()) comm_->wait_until_ready(Deadline{timeout_});
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
-  const Call own = moved_to(stream(), call);
+  (void)device::is_captured(call.stream);
+  const Call own = moved_to(stream(), call, *context_);
   issue(own);
-  return std::make_unique<StreamPending>(own.stream, comm_.get());
+  return std::make_unique<StreamPending>(own.stream, comm_.get(), context_);
 }
 
-std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) { return end_of_work(stream); }
+std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
+  const bool is_known = last_issue_.stream == stream.native();
+  return end_of_work(stream, is_known ? last_issue_.is_captured : is_capturing(stream), context_);
+}
 
 void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
   wait_for(stream, comm_.get(), comm_->name(), deadline);
 }
 
-void NcclTransport::warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
-                            const WaitPoint& point, const Deadline& deadline) {
+void NcclTransport::warm_up(float* scratch, std::int64_t largest, const device::Stream& stream,
+                            WaitMonitor& monitor, const WaitPoint& point,
+                            const Deadline& deadline) {
   const auto begin = std::chrono::steady_clock::now();
   const Buffer value{reinterpret_cast<std::byte*>(scratch), 1, DataType::float32,
                      MemoryKind::device};
@@ -187,9 +189,29 @@ void NcclTransport::warm_up(float* scratch, const device::Stream& stream, WaitMo
            .destination = RankInGroup{(rank_ + hop) % size_},
            .source = RankInGroup{(rank_ + size_ - hop) % size_},
            .stream = stream});
+  // Between two sizes NCCL's choice rarely changes more than once.
+  constexpr std::int64_t step = 64;
+  for (std::int64_t bytes = std::int64_t{256} * size_; bytes < largest; bytes *= step)
+    warm_up_collectives(scratch, bytes, stream);
+  if (largest > 0) warm_up_collectives(scratch, largest, stream);
   // If a member fails, its verdict ends this wait.
   monitor.wait([&] { return stream.query(); }, point, deadline);
   report_.warm_up = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream) {
+  const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float)) / size_;
+  const Buffer whole{reinterpret_cast<std::byte*>(scratch), count * size_, DataType::float32,
+                     MemoryKind::device};
+  const Buffer own = whole.slice(rank_ * count, count);
+  if (count == 0) return;
+  for (const Operation operation : {Operation::all_reduce, Operation::broadcast, Operation::reduce})
+    issue({.operation = operation, .in = whole.as_input(), .out = whole, .stream = stream});
+  issue({.operation = Operation::all_gather, .in = own.as_input(), .out = whole, .stream = stream});
+  issue({.operation = Operation::reduce_scatter,
+         .in = whole.as_input(),
+         .out = own,
+         .stream = stream});
 }
 
 bool LocalDeviceTransport::supports(const Call& call) const {
@@ -198,6 +220,7 @@ bool LocalDeviceTransport::supports(const Call& call) const {
 
 void LocalDeviceTransport::copy(const Call& call) {
   const LocalCopy copy = local_copy(call);
+  (void)device::is_captured(call.stream);
   if (copy.out.count == 0) return;
   device::check(
       cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
@@ -206,13 +229,14 @@ void LocalDeviceTransport::copy(const Call& call) {
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
-  const Call own = moved_to(stream(), call);
+  (void)device::is_captured(call.stream);
+  const Call own = moved_to(stream(), call, *context_);
   copy(own);
-  return std::make_unique<StreamPending>(own.stream, nullptr);
+  return std::make_unique<StreamPending>(own.stream, nullptr, context_);
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::end_of(StreamRef stream) {
-  return end_of_work(stream);
+  return end_of_work(stream, is_capturing(stream), context_);
 }
 
 void LocalDeviceTransport::wait(StreamRef stream, const Deadline& deadline) {

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/file_size.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -24,7 +25,9 @@ namespace {
 using mpi::check;
 
 constexpr const char* segment_hint =
-    "check the limits on memory and the size of /dev/shm (df -h /dev/shm; docker --shm-size)";
+    "check the limits on memory and file sizes (ulimit -f) and the size of /dev/shm (df -h "
+    "/dev/shm; "
+    "docker --shm-size)";
 
 // Member 0 broadcasts it so that the others can open the segment. If member 0 failed, `error` is
 // its errno.
@@ -181,7 +184,7 @@ class Attempt {
         return fail(announcement);
     }
     announcement.descriptor = descriptor_.get();
-    if (!descriptor_ || ::ftruncate(descriptor_.get(), static_cast<off_t>(mapped(size))) != 0)
+    if (!descriptor_ || !detail::set_file_size(descriptor_.get(), mapped(size)))
       return fail(announcement);
     // Reserves the pages, so that a full /dev/shm is an error here and not a SIGBUS at the first
     // write. The size of /dev/shm does not limit a memfd.

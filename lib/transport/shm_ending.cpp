@@ -24,7 +24,7 @@ namespace {
 
 using shm::Finding;
 
-// How long the finder waits for members that have not come to the call, so that it can print what
+// How long the finder waits for members that have not reached the call, so that it can print what
 // they call. This is a courtesy, so it is short.
 constexpr Deadline::Duration patience{0.1};
 

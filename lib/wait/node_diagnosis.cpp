@@ -11,6 +11,7 @@
 #include "base/detail/process_identity.hpp"
 #include "base/detail/text.hpp"
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
 #include "rankmesh/record/other_meshes.hpp"

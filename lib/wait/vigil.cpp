@@ -15,8 +15,8 @@ namespace {
 constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
-// Members answer the first question before the deadline. The second one, after it, finds out what
-// they do now.
+// A wait asks the other members twice: at most `longest_lead` before the deadline, so that they can
+// still answer in time, and at the deadline, to find out what they do then.
 constexpr double longest_lead = 0.5;
 constexpr Deadline::Duration first_grace{0.1};
 constexpr Deadline::Duration second_grace{0.3};

@@ -78,9 +78,10 @@ struct WatchedBoard {
     return ranks.empty() ? "" : "; others on this node: " + describe(ranks, names);
   }
 
-  // Looks at the next rank of the node, and also at the one after a rank that has failed. So each
-  // rank is watched by one other. Only ranks that disappeared are reported: a rank that an
-  // exception has ended knows why, and the errors of its peers contain its reason.
+  // Looks at the next rank of the node. If that rank has failed, it looks at the following one too,
+  // and so on up to a rank that has not failed. So one living rank watches each rank. Only ranks
+  // that disappeared are reported: a rank that an exception has ended knows why, and the errors of
+  // its peers contain its reason.
   void add_ended_ranks(std::vector<std::string>& texts) const {
     const std::vector<Rank>& ranks = board->ranks();
     const auto self =

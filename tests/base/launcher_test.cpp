@@ -62,3 +62,30 @@ TEST_CASE("variables that the ranks inherit from an outer launcher prove nothing
   CHECK(!mismatch({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}}));
   CHECK(!mismatch({}));
 }
+
+TEST_CASE("every launcher tells the number of a process on its node") {
+  const auto local_rank = [](const Variables& variables) {
+    return rankmesh::launcher_local_rank([&](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional{found->second};
+    });
+  };
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+                           "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID"}) {
+    CAPTURE(name);
+    CHECK(local_rank({{name, "3"}}) == 3);
+    for (const char* value : {"", "-1", "3x", "99999999999"}) CHECK(!local_rank({{name, value}}));
+  }
+  CHECK(!local_rank({}));
+  // An inner mpirun counts its own processes; the outer launcher's variables are inherited.
+  CHECK(local_rank({{"OMPI_COMM_WORLD_LOCAL_RANK", "2"}, {"FLUX_TASK_LOCAL_ID", "0"}}) == 2);
+  const Variables slurm{{"SLURM_LOCALID", "1"}, {"SLURM_PROCID", "5"}};
+  CHECK(!local_rank(slurm));
+  for (const char* pmi : {"PMIX_RANK", "PMI_RANK"}) {
+    Variables step = slurm;
+    step[pmi] = "5";
+    CHECK(local_rank(step) == 1);
+    step[pmi] = "6";
+    CHECK(!local_rank(step));
+  }
+}

@@ -2,24 +2,37 @@
 // Along every axis on devices, against the host.
 #include <doctest/doctest.h>
 
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
 
+namespace {
+
+using Values = std::vector<float>;
+
+device::DeviceBuffer<float> there(const Values& values) {
+  return device::DeviceBuffer<float>{std::span<const float>{values}};
+}
+
+std::string grid_of_axis_test() { return rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto"; }
+
+}  // namespace
+
 TEST_CASE("gathering and scattering along every axis on devices equals the host's") {
-  using Values = std::vector<float>;
-  Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() == 4 ? "dp=2,tp=2" : "tp=auto",
-            test_platform::options()};
+  Mesh mesh{MPI_COMM_WORLD, grid_of_axis_test(), test_platform::options()};
   auto& tp = mesh["tp"];
   const device::Stream stream = device::Stream::create();
   const auto n = static_cast<std::size_t>(tp.size());
-  const auto there = [](const Values& values) {
-    return device::DeviceBuffer<float>{std::span<const float>{values}};
-  };
   const std::vector<std::int64_t> shape{3, 2, 5};
   for (std::int64_t k = 0; k < 3; ++k) {
     CAPTURE(k);
@@ -99,5 +112,77 @@ TEST_CASE("structs in device memory are moved as bytes") {
   const auto received = all.download(stream);
   CHECK(received.front() == Token{0, tp.size() == 1});
   CHECK(received[received.size() - 2] == Token{static_cast<std::int16_t>(tp.size() - 1), true});
+  mesh.close();
+}
+
+TEST_CASE("a build without kernels copies along an axis, and refuses rows that CUDA cannot copy") {
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto n = static_cast<std::size_t>(tp.size());
+  const Axis axis{{3, 5}, 1};
+  const auto mine = there(Values(15, static_cast<float>(tp.rank_in_group().value())));
+  const device::DeviceBuffer<float> whole{15 * n}, part{15}, copied{15 * n};
+  tp.all_gather(mine.span(), whole.span(), axis, stream);
+  setenv("RANKMESH_TEST_NO_KERNELS", "1", 1);
+  tp.all_gather(mine.span(), copied.span(), axis, stream);
+  CHECK(copied.download(stream) == whole.download(stream));
+  tp.scatter(whole.span(), part.span(), axis, 0, stream);
+  CHECK(part.download(stream) == mine.download(stream));
+  setenv("FAKE_CUDA_MAX_PITCH", "20", 1);  // instead of the 2^31 - 1 bytes of a device
+  const FakeNcclCounters before = test_platform::nccl();
+  CHECK_THROWS_WITH_AS(tp.all_gather(mine.span(), copied.span(), axis, stream),
+                       doctest::Contains("but CUDA copies at most 20"), UnsupportedError);
+  CHECK(test_platform::nccl().launches == before.launches);
+  unsetenv("RANKMESH_TEST_NO_KERNELS");
+  tp.all_gather(mine.span(), copied.span(), axis, stream);  // the kernel has no such limit
+  CHECK(copied.download(stream) == whole.download(stream));
+  unsetenv("FAKE_CUDA_MAX_PITCH");
+  mesh.close();
+}
+
+TEST_CASE("pieces of every width and alignment are moved") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto n = static_cast<std::size_t>(tp.size());
+  for (const std::size_t width : {1UL, 2UL, 4UL, 16UL, 48UL, 4112UL}) {
+    CAPTURE(width);
+    std::vector<std::uint8_t> block(3 * width), expected(3 * width * n);
+    for (std::size_t i = 0; i < block.size(); ++i)
+      block[i] =
+          static_cast<std::uint8_t>(i * 5 + static_cast<std::size_t>(tp.rank_in_group().value()));
+    const Axis axis{{3, static_cast<std::int64_t>(width)}, 1};
+    tp.all_gather(block, expected, axis);
+    const device::DeviceBuffer<std::uint8_t> in{std::span<const std::uint8_t>{block}},
+        out{expected.size() + 1};
+    for (const std::size_t shift : {0UL, 1UL}) {
+      const auto to = out.span().subspan(shift, expected.size());
+      tp.all_gather(in.span(), to, axis, stream);
+      const auto all = out.download(stream);
+      CHECK(std::equal(expected.begin(), expected.end(),
+                       all.begin() + static_cast<std::ptrdiff_t>(shift)));
+    }
+  }
+  mesh.close();
+}
+
+TEST_CASE("memory along an axis stays in the pool between synchronisations") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto mine = there(Values(15, 1));
+  const device::DeviceBuffer<float> whole{15 * static_cast<std::size_t>(tp.size())};
+  FakeCudaCounters before{};
+  for (int step = 0; step < 4; ++step) {
+    if (step == 1) before = test_platform::cuda();
+    tp.all_gather(mine.span(), whole.span(), Axis{{3, 5}, 1}, stream);
+    REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
+  }
+  CHECK(test_platform::cuda().pool_growths == before.pool_growths);
+  CHECK(test_platform::cuda().device_waits == before.device_waits);
   mesh.close();
 }

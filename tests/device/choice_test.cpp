@@ -18,13 +18,16 @@ using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using test_platform::short_timeout;
 
 TEST_CASE("meshes of one process use one device") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   MeshOptions other = short_timeout();
   other.device = (*mesh.device() + 1) % 16;
-  if (test_platform::is_double())
-    all_throw<MismatchError>(other, "another mesh of this process uses device");
+  if (test_platform::is_double() && test_platform::has_16_devices())
+    CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", other}),
+                         doctest::Contains("another mesh of this process uses device"),
+                         MismatchError);
   other.device.reset();
   Mesh second{MPI_COMM_WORLD, "tp=auto", other};
   CHECK(second.device() == mesh.device());
@@ -33,7 +36,8 @@ TEST_CASE("meshes of one process use one device") {
 }
 
 TEST_CASE("a closed mesh does not reserve its device any more") {
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const int device = *mesh.device();
   mesh.close();
@@ -46,7 +50,8 @@ TEST_CASE("a closed mesh does not reserve its device any more") {
 }
 
 TEST_CASE("a device that the program has made current is taken, whatever the local rank") {
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   SKIP_UNLESS(rankmesh_test::size() < 16, "needs more devices than ranks, and the double has 16");
   int current = 0;
   (void)cudaGetDevice(&current);
@@ -60,7 +65,8 @@ TEST_CASE("a device that the program has made current is taken, whatever the loc
 
 TEST_CASE("meshes on parts of a node take different devices: the launcher's local rank counts") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   SKIP_UNLESS(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr ||
                   std::getenv("MPI_LOCALRANKID") != nullptr,
               "needs a launcher that tells the local rank");
@@ -79,10 +85,12 @@ TEST_CASE("meshes on parts of a node take different devices: the launcher's loca
 }
 
 TEST_CASE("Slurm's local rank counts only where its rank is that of the process manager") {
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   SKIP_UNLESS(size() <= 15, "needs a device for each rank");
   std::map<const char*, std::optional<std::string>> before;
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+                           "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID",
                            "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_LOCALID"}) {
     const char* value = std::getenv(name);
     before[name] = value == nullptr ? std::nullopt : std::optional<std::string>{value};
@@ -109,7 +117,8 @@ TEST_CASE(
     "while another device is current, no group and no stream is created, and no unique ID is "
     "lost") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
   const FakeNcclCounters before = test_platform::nccl();
   if (rank() == 0) (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -126,7 +135,8 @@ TEST_CASE(
 
 TEST_CASE("a call while another device is current throws and changes nothing") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   (void)cudaSetDevice((*mesh.device() + 1) % 16);
@@ -136,4 +146,17 @@ TEST_CASE("a call while another device is current throws and changes nothing") {
   mesh["tp"].all_reduce(value.span());
   CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
   mesh.close();
+}
+
+TEST_CASE("two MIG instances of one GPU are refused with a hint, before NCCL refuses them") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(std::getenv("FAKE_CUDA_INSTANCES") != nullptr, "runs where the double has instances");
+  const FakeNcclCounters before = test_platform::nccl();
+  const auto open = [] {
+    const MeshOptions options = short_timeout();
+    const Mesh mesh(MPI_COMM_WORLD, "tp=auto", options);
+  };
+  CHECK_THROWS_WITH_AS(open(), doctest::Contains("ranks 0 and 1 use two MIG instances of one GPU"),
+                       MismatchError);
+  CHECK(test_platform::nccl().unique_ids == before.unique_ids);
 }

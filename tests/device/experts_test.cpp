@@ -2,14 +2,17 @@
 // Expert dispatch on device memory, against the same reference as on the host.
 #include "exchange/experts_reference.hpp"
 
+#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "support/checks.hpp"
 
 using namespace experts_reference;
 using device::DeviceBuffer;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -53,6 +56,146 @@ TEST_CASE("random steps of expert dispatch on devices equal one process") {
     if (round % 3 == 1) test_step<BFloat16>(ep, shape, random, OnDevice{stream});
     if (round % 3 == 2) test_step<Float16>(ep, shape, random, OnDevice{stream});
   }
+  mesh.close();
+}
+
+TEST_CASE("steps of expert dispatch allocate nothing, free nothing and wait for no other stream") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(2 * ep.size(), ep.size())};
+  const std::int64_t experts = 2 * ep.size();
+  constexpr std::int64_t tokens = 24;
+  const DeviceBuffer<float> in{tokens * 8}, weights{tokens * 2}, out{tokens * 8},
+      rows{static_cast<std::size_t>(tokens * 2 * ep.size() * 8)};
+  std::vector<DeviceBuffer<std::int32_t>> ids;
+  for (int step = 0; step < 8; ++step) {
+    std::vector<std::int32_t> chosen;
+    // From the third step on, each step has the sizes of one of the first two.
+    for (std::int64_t i = 0; i < tokens * 2; ++i)
+      chosen.push_back(static_cast<std::int32_t>((i * 7 + step % 2) % experts));
+    ids.emplace_back(std::span<const std::int32_t>{chosen});
+  }
+  FakeCudaCounters before{};
+  for (std::size_t step = 0; step < ids.size(); ++step) {
+    if (step == 2) before = test_platform::cuda();
+    const ExpertRoute route = dispatcher.route(
+        DeviceSpan<const std::int32_t>{ids[step].data(), ids[step].size()}, 2, stream);
+    const auto of_route = rows.span().subspan(0, static_cast<std::size_t>(route.rows() * 8));
+    dispatcher.dispatch(route, in.span(), of_route, stream);
+    dispatcher.combine(route, of_route, weights.span(), out.span(), stream);
+  }
+  stream.wait(Deadline{Deadline::Duration{30}});
+  const FakeCudaCounters after = test_platform::cuda();
+  CHECK(after.device_waits == before.device_waits);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.pinned == before.pinned);
+  CHECK(after.pool_growths == before.pool_growths);
+  mesh.close();
+}
+
+TEST_CASE("a dispatcher's memory grows before a capture, not in it, and reserve() is enough") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const auto next = static_cast<std::int32_t>((ep.rank_in_group().value() + 1) % ep.size());
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {next, next}, 1);
+  const DeviceBuffer<float> tokens{std::span<const float>{std::vector<float>{4, 5}}},
+      rows{static_cast<std::size_t>(route.rows())};
+  cudaGraph_t graph = nullptr;
+  const auto capture = [&] {
+    return cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal);
+  };
+  REQUIRE(capture() == cudaSuccess);
+  CHECK_THROWS_WITH_AS(dispatcher.dispatch(route, tokens.span(), rows.span(), stream),
+                       doctest::Contains("cannot be allocated while its stream is captured"),
+                       UsageError);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  const FakeCudaCounters before = test_platform::cuda();
+  dispatcher.reserve(route, sizeof(float), MemoryKind::device);
+  CHECK(test_platform::cuda().device_waits == before.device_waits);
+  wait_for_all();
+  REQUIRE(capture() == cudaSuccess);
+  dispatcher.dispatch(route, tokens.span(), rows.span(), stream);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+  CHECK(rows.download(stream) == std::vector<float>{4, 5});
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
+
+TEST_CASE("kernels are loaded before NCCL's first operation, not in their first launch") {
+  Mesh mesh{MPI_COMM_WORLD, mesh_text(), test_platform::options()};
+  const device::Stream stream = device::Stream::create();
+  std::mt19937 random{29};
+  Shape shape = random_shape(random, mesh["ep"].size());
+  shape.tokens.assign(shape.tokens.size(), 7);
+  test_step<float>(mesh["ep"], shape, random, OnDevice{stream});
+  test_step<Float16>(mesh["ep"], shape, random, OnDevice{stream});
+  CHECK(test_platform::cuda().late_loads == 0);
+  mesh.close();
+}
+
+TEST_CASE("an older error of the program is not taken for the error of a launch") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {0}, 1);
+  const DeviceBuffer<float> token{std::span<const float>{std::vector<float>{5}}},
+      weight{std::span<const float>{std::vector<float>{1}}}, out{1},
+      rows{static_cast<std::size_t>(route.rows())};
+  CHECK(cudaSetDevice(9999) != cudaSuccess);  // CUDA keeps the error until cudaGetLastError
+  dispatcher.dispatch(route, token.span(), rows.span(), stream);
+  dispatcher.combine(route, rows.span(), weight.span(), out.span(), stream);
+  (void)cudaGetLastError();
+  CHECK(out.download(stream) == std::vector<float>{5});
+  mesh.close();
+}
+
+TEST_CASE(
+    "sums of rows that are aligned for wide loads, and of rows that are not, equal the host's") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  std::mt19937 random{31};
+  for (const std::int64_t hidden : {8, 16, 264, 12, 1}) {
+    CAPTURE(hidden);
+    Shape shape = random_shape(random, ep.size());
+    shape.tokens.assign(shape.tokens.size(), 7);
+    shape.hidden = hidden;
+    test_step<BFloat16>(ep, shape, random, OnDevice{stream});
+    test_step<Float16>(ep, shape, random, OnDevice{stream});
+    test_step<float>(ep, shape, random, OnDevice{stream});
+    test_step<double>(ep, shape, random, OnDevice{stream});
+  }
+  mesh.close();
+}
+
+TEST_CASE("rows at addresses that are not aligned for wide loads") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const auto self = static_cast<std::int32_t>(ep.rank_in_group().value());
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {self}, 1);
+  const DeviceBuffer<float> token{
+      std::span<const float>{std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8}}},
+      weight{std::span<const float>{std::vector<float>{2}}}, rows{9}, out{9};
+  const auto but_first = [](const DeviceBuffer<float>& buffer) {
+    return buffer.span().subspan(1, 8);
+  };
+  dispatcher.dispatch(route, but_first(token), but_first(rows), stream);
+  dispatcher.combine(route, but_first(rows), weight.span(), but_first(out), stream);
+  const std::vector<float> result = out.download(stream);
+  CHECK(std::vector<float>(result.begin() + 1, result.end()) ==
+        std::vector<float>{2, 4, 6, 8, 10, 12, 14, 16});
   mesh.close();
 }
 

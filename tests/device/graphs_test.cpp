@@ -102,3 +102,58 @@ TEST_CASE("graphs keep a dynamic group from closing, too") {
   mesh.close(*group);
   mesh.close();
 }
+
+TEST_CASE(
+    "an operation in a capture that is invalidated throws before NCCL sees it, and the group goes "
+    "on") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  const DeviceBuffer<float> all{static_cast<std::size_t>(size())};
+  tp.all_reduce(value.span(), stream);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  const FakeNcclCounters before = test_platform::nccl();
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream.native()) != cudaSuccess);  // not allowed during a capture
+  (void)cudaGetLastError();
+  const auto is_refused = doctest::Contains("the capture of the stream is invalidated");
+  CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), stream), is_refused, UsageError);
+  CHECK_THROWS_WITH_AS((void)tp.all_reduce_async(value.span(), stream), is_refused, UsageError);
+  CHECK_THROWS_WITH_AS(tp.all_gather(value.span(), all.span(), Axis{{1, 1}, 1}, stream), is_refused,
+                       UsageError);
+  {
+    NcclGroup together{mesh};
+    if (size() > 1)
+      CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), stream), is_refused, UsageError);
+    together.end();
+  }
+  CHECK(cudaStreamEndCapture(stream.native(), &graph) == cudaErrorStreamCaptureInvalidated);
+  (void)cudaGetLastError();
+  CHECK(test_platform::nccl().launches == before.launches);
+  wait_for_all();
+  tp.all_reduce(value.span(), stream);
+  CHECK(value.download(stream) == std::vector{static_cast<float>(size() * size())});
+  mesh.close();
+}
+
+TEST_CASE("the default stream is refused while a stream that waits for it is captured") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const auto value = on_device<float>({1});
+  mesh["tp"].all_reduce(value.span());
+  REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);
+  cudaStream_t blocking = nullptr;
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamCreate(&blocking) == cudaSuccess);
+  REQUIRE(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("the default stream cannot be used"), UsageError);
+  REQUIRE(cudaStreamEndCapture(blocking, &graph) == cudaSuccess);  // the capture is intact
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  REQUIRE(cudaStreamDestroy(blocking) == cudaSuccess);
+  wait_for_all();
+  mesh["tp"].all_reduce(value.span());
+  CHECK(value.download(StreamRef{}) == std::vector{static_cast<float>(size() * size())});
+  mesh.close();
+}

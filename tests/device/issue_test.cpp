@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -348,4 +350,48 @@ TEST_CASE("overlapping dynamic groups in a ring: each pair has its own communica
   for (const auto& group : groups) mesh.close(*group);
   if (test_platform::is_double()) CHECK(test_platform::nccl().communicators == before);
   mesh.close();
+}
+
+TEST_CASE(
+    "cudaStreamPerThread is used where NCCL calls block, and refused where NCCL's thread would use "
+    "its own") {
+  NEEDS_RANKS(2);
+  for (const bool blocks : {false, true}) {
+    CAPTURE(blocks);
+    MeshOptions options = test_platform::options();
+    options.names["tp"].blocking = blocks;
+    if (blocks && !nccl::blocks_after_creation(nccl::Library::load(), true)) continue;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    const StreamRef own{cudaStreamPerThread};
+    const auto value = on_device<float>({1});
+    const FakeNcclCounters before = test_platform::nccl();
+    if (!blocks) {
+      CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), own),
+                           doctest::Contains("cudaStreamPerThread"), UsageError);
+      NcclGroup together{mesh};
+      CHECK_THROWS_AS(tp.all_reduce(value.span(), own), UsageError);
+      together.end();
+      CHECK(test_platform::nccl().launches == before.launches);
+      // The group's own stream waits for the calling thread's.
+      tp.all_reduce_async(value.span(), own).wait();
+    } else {
+      tp.all_reduce(value.span(), own);
+    }
+    CHECK(value.download(own) == std::vector{static_cast<float>(size())});
+    mesh.close();
+  }
+}
+
+TEST_CASE("waiting for a stream leaves no error behind that the program would take for its own") {
+  const Stream stream = Stream::create();
+  cudaLaunchHostFunc(
+      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{30}); },
+      nullptr);
+  (void)cudaGetLastError();
+  setenv("FAKE_CUDA_KEEP_NOT_READY", "1", 1);  // as some versions of CUDA do
+  CHECK(!stream.query());
+  stream.wait(Deadline{Deadline::Duration{30}});
+  unsetenv("FAKE_CUDA_KEEP_NOT_READY");
+  CHECK(cudaGetLastError() == cudaSuccess);
 }

@@ -1,36 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of kernels on the CPU double, which runs no kernels: their host implementations,
-// queued on the stream.
+// The kernels and their launchers, compiled for the CPU and launched on the CPU double: the threads
+// of a launch run one after the other. No kernel of rankmesh lets its threads wait for each other.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include <functional>
-#include <memory>
+#include <cstdlib>
+#include <utility>
 
-#include "device/kernels/expert_rows.hpp"
-#include "rankmesh/device/cuda.hpp"
+#include "fake_cuda.hpp"
 
-namespace rankmesh::device {
 namespace {
 
-void queue(std::function<void()> work, StreamRef stream) {
-  auto kept = std::make_unique<std::function<void()>>(std::move(work));
-  const auto run = [](void* data) {
-    const std::unique_ptr<std::function<void()>> function{
-        static_cast<std::function<void()>*>(data)};
-    (*function)();
+thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
+
+float __fmul_rn(float a, float b) { return a * b; }
+float __fadd_rn(float a, float b) { return a + b; }
+double __dmul_rn(double a, double b) { return a * b; }
+double __dadd_rn(double a, double b) { return a + b; }
+
+// The form of cudaLaunchKernelExC that nvcc offers.
+template <class Work>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Work),
+                               const Work& work) {
+  const auto run_threads = [grid = config->gridDim, block = config->blockDim, kernel, work] {
+    gridDim = grid;
+    blockDim = block;
+    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
+      for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y)
+        for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) kernel(work);
   };
-  check(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), run, kept.get()),
-        "cudaLaunchHostFunc");
-  (void)kept.release();
+  return fake_cuda_launch(reinterpret_cast<const void*>(kernel), config, run_threads);
 }
 
 }  // namespace
 
-void launch(const GatherRows& work, StreamRef stream) {
-  queue([work] { run_on_host(work); }, stream);
-}
-void launch(const WeightedSum& work, StreamRef stream) {
-  queue([work] { run_on_host(work); }, stream);
+// NOLINTBEGIN(bugprone-suspicious-include)
+#include "device/kernels/expert_rows.cu"
+#include "device/kernels/move_pieces.cu"
+// NOLINTEND(bugprone-suspicious-include)
+
+namespace rankmesh::device {
+
+// A test sets the variable to take the paths of a build without nvcc.
+bool has_kernels() noexcept { return std::getenv("RANKMESH_TEST_NO_KERNELS") == nullptr; }
+
+void load_kernels() noexcept {
+  load_expert_rows();
+  load_move_pieces();
 }
 
 }  // namespace rankmesh::device

@@ -8,6 +8,7 @@
 #include "device/test_platform.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -253,9 +254,15 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
 
 TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   MeshOptions options = test_platform::options();
-  options.names["tp"] = {
-      .priority = -1, .min_ctas = 1, .max_ctas = 2, .cga_cluster_size = 2, .traffic_class = 3};
-  options.names["all"].blocking = true;
+  options.names["tp"] = {.priority = -1,
+                         .min_ctas = 1,
+                         .max_ctas = 2,
+                         .cga_cluster_size = 2,
+                         .traffic_class = 3,
+                         .cta_policy = 1,
+                         .nvls_ctas = 5,
+                         .graph_usage_mode = 0};
+  options.names["all"].blocking = false;
   Mesh mesh{MPI_COMM_WORLD, square(), options};
   check_sum(mesh["tp"]);
   check_sum(mesh["all"]);
@@ -268,19 +275,34 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
         test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
     FakeNcclConfig config{};
     REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
-    CHECK(config.blocking == 0);
+    const bool blocks = nccl::blocks_after_creation(nccl::Library::load(), true);
+    CHECK(config.blocking == (blocks ? 1 : 0));
     CHECK(config.min_ctas == 1);
     CHECK(config.max_ctas == 2);
     CHECK(config.cga_cluster_size == 2);
     const int version = nccl::Library::load().version();
     if (version >= 22600) CHECK(config.traffic_class == 3);
+    if (version >= 22700) CHECK(config.cta_policy == 1);
+    if (version >= 22700) CHECK(config.nvls_ctas == 5);
+    CHECK(config.graph_usage_mode == (version >= 22900 ? 0 : 2));
     REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
-    CHECK(config.blocking == 1);
+    CHECK(config.blocking == (nccl::forced_blocking().value_or(false) ? 1 : 0));
     if (version >= 22700)
       CHECK(std::string{test_platform::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
                 mesh["all"].native_nccl())} == "all");
   }
   mesh.close();
+}
+
+TEST_CASE("each limit of thread blocks may be set alone") {
+  for (const bool is_lower : {true, false}) {
+    CAPTURE(is_lower);
+    MeshOptions options = test_platform::options();
+    (is_lower ? options.names["tp"].min_ctas : options.names["tp"].max_ctas) = 4;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    check_sum(mesh["tp"]);
+    mesh.close();
+  }
 }
 
 TEST_CASE(

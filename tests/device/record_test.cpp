@@ -93,6 +93,33 @@ TEST_CASE("calls of a batch and asynchronous calls on device memory are recorded
   mesh.close();
 }
 
+TEST_CASE("a device call that is refused is recorded as failed, and the next one as usual") {
+  NEEDS_RANKS(2);
+  MeshOptions options = test_platform::short_timeout();
+  options.check = false;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto values = on_device<float>(std::vector<float>(static_cast<std::size_t>(tp.size()), 1));
+  CHECK_THROWS_AS(tp.all_to_all(values.span(), values.span(), stream), UnsupportedError);
+  {
+    NcclGroup batch{mesh};
+    tp.all_reduce(values.span(), stream);
+    CHECK_THROWS_AS(tp.all_reduce(values.span(), stream), UsageError);  // it shares memory
+    batch.end();
+  }
+  stream.wait(Deadline{Deadline::Duration{30}});
+  mesh.progress();
+  const auto calls = device_calls();
+  REQUIRE(calls.size() == 2);  // a call that a batch refuses is not recorded
+  CHECK(calls[0].state == record::State::failed);
+  CHECK(calls[0].descriptor.operation() == Operation::all_to_all);
+  CHECK(calls[1].state == record::State::ended);
+  CHECK(calls[1].descriptor.operation() == Operation::all_reduce);
+  wait_for_all();
+  mesh.close();
+}
+
 TEST_CASE("a captured call is marked, because its end cannot be known") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   auto& tp = mesh["tp"];

@@ -44,6 +44,12 @@ inline FakeCudaCounters cuda() {
   return result;
 }
 
+// Whether 16 ranks can choose devices of their own, as they can on the double by default.
+inline bool has_16_devices() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count >= 16;
+}
+
 // Makes calls of the double fail. It does not work on real devices.
 inline void inject(const char* faults) {
   CHECK(nccl_hook<decltype(&fake_nccl_inject)>("fake_nccl_inject")(faults) == 0);

@@ -21,6 +21,10 @@ struct FakeCudaCounters {
   long threads;            // worker threads, one per stream that was used
   long long operations;    // total: operations carried out
   long long wrong_device;  // total: uses of a stream, event or communicator of another device
+  long long device_waits;  // total: calls that waited for a whole device, cudaDeviceSynchronize not
+                           // counted: allocating, freeing, loading a kernel
+  long long late_loads;    // total: kernels that were loaded by their first launch
+  long long pool_growths;  // total: allocations in stream order that took memory from the device
 };
 
 // A queued operation. `prepare` runs in the issuing thread each time the operation is really
@@ -36,6 +40,12 @@ cudaError_t fake_cuda_enqueue(cudaStream_t stream, FakeCudaWork work);
 
 // The same for work that must know in which order it was queued.
 cudaError_t fake_cuda_submit(cudaStream_t stream, FakeCudaPrepare prepare);
+
+// Launches a kernel: `work` runs all of its threads. The address of the kernel tells whether it is
+// loaded; the first launch of a kernel loads it unless cudaFuncGetAttributes has, and waits for the
+// device before.
+cudaError_t fake_cuda_launch(const void* kernel, const cudaLaunchConfig_t* config,
+                             FakeCudaWork work);
 
 // The device of a live stream (the default streams: the current device), or -1.
 int fake_cuda_stream_device(cudaStream_t stream);

@@ -20,12 +20,17 @@ enum FakeNcclCall {
 
 struct FakeNcclCounters {
   // Totals since the start of this process.
-  long unique_ids;   // made by ncclGetUniqueId
-  long inits;        // communicators that came to life from unique IDs
-  long splits;       // communicators that came to life by split
-  long shrinks;      // ... by shrink
-  long launches;     // batches of operations put on a stream: one per communicator and group
-  long lone_aborts;  // communicators aborted outside a group call
+  long unique_ids;     // made by ncclGetUniqueId
+  long inits;          // communicators that came to life from unique IDs
+  long splits;         // communicators that came to life by split
+  long shrinks;        // ... by shrink
+  long launches;       // batches of operations put on a stream: one per communicator and group
+  long connections;    // meetings of the ranks that the first operations of an algorithm have made
+  long lone_aborts;    // communicators aborted outside a group call
+  long unsafe_aborts;  // communicators freed while another thread was in a call on them
+  long long entries;   // calls of functions that take a communicator, and of the group functions
+  long long polls;     // of these, calls of ncclCommGetAsyncError
+  long long helpers;   // threads that were started for calls on non-blocking communicators
   long long calls[fake_calls_end];
   // Alive now.
   long communicators;
@@ -49,9 +54,20 @@ int fake_nccl_inject(const char* faults);
 // A communicator's name, read now through the pointer that its config gave; null where it has none.
 const char* fake_nccl_name(void* communicator);
 
+// When a communicator's latest batch was put on its stream: FakeNcclCounters::launches right after.
+// 0 before its first batch, -1 for no communicator.
+long fake_nccl_last_launch(void* communicator);
+
+// Makes all connections of a communicator, without a meeting of its ranks.
+void fake_nccl_connect(void* communicator);
+
+// By what NCCL orders the communicators of a group; the same on all ranks. 0 for no communicator.
+unsigned long long fake_nccl_hash(void* communicator);
+
 // The CTA limits, traffic class and split share that a communicator was made with.
 struct FakeNcclConfig {
   int blocking, min_ctas, max_ctas, traffic_class, split_share, cga_cluster_size;
+  int cta_policy, nvls_ctas, graph_usage_mode;
 };
 int fake_nccl_config(void* communicator, FakeNcclConfig* config);
 

@@ -212,6 +212,10 @@ TEST_CASE("invalid options are refused") {
   refused({.share_resources = true}, "share_resources needs split_from");
   refused({.ranks_per_id = -1}, "ranks_per_id must be 0 or more, got -1");
   refused({.min_ctas = 4, .max_ctas = 2}, "min_ctas is greater than max_ctas");
+  refused({.cta_policy = 3}, "cta_policy must be 0, 1 or 2, got 3");
+  refused({.graph_usage_mode = -1}, "graph_usage_mode must be 0, 1 or 2, got -1");
+  refused({.nvls_ctas = 0}, "nvls_ctas must be 1 or more, got 0");
+  refused({.warm_up_bytes = -1}, "warm_up_bytes must be 0 or more, got -1");
   refused({.max_ctas = 0}, "min_ctas and max_ctas must be from 1 to 64, got 0");
   refused({.cga_cluster_size = 9}, "cga_cluster_size must be from 0 to 8, got 9");
   refused({.cga_cluster_size = -1}, "cga_cluster_size must be from 0 to 8, got -1");

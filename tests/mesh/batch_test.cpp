@@ -33,13 +33,13 @@ TEST_CASE("asynchronous operations on the host are issued at the end of their ba
     if (dp_first) options.names["dp"].priority = -1;
     options.check = false;  // which starts MPI's operations after the end of the batch
     Mesh mesh{MPI_COMM_WORLD, size() == 8 ? "pp=2,dp=2,cp=auto" : "pp=2,dp=2,cp=1", options};
-    std::vector<int> out(2);
+    std::vector<std::vector<int>> out(4, std::vector<int>(2));
     std::vector<Work> works;
     gathers_seen.clear();
     NcclGroup together{mesh};
     for (const char* name : {"dp", "pp", "cp", "dp"}) {
       if (mesh[name].size() == 1) continue;
-      works.push_back(mesh[name].gather_async(std::vector<int>{1}, out, 0));
+      works.push_back(mesh[name].gather_async(std::vector<int>{1}, out[works.size()], 0));
     }
     std::vector<std::int64_t> counts{1, 1};
     std::vector<int> pair(2);
@@ -81,12 +81,12 @@ TEST_CASE("families that share a connection have its earliest place in a batch")
   Mesh mesh{MPI_COMM_WORLD, "dp=2,pp=2 | tp=2,cp=2", options};
   const MPI_Comm dp = mesh["dp"].native_mpi(), pp = mesh["pp"].native_mpi();
   CHECK(dp == mesh["tp"].native_mpi());
-  std::vector<int> out(2);
+  std::vector<int> out(2), other(2);
   gathers_seen.clear();
   NcclGroup together{mesh};
   // As tp, dp goes with cp; alone it would come after pp.
   Work first = mesh["dp"].gather_async(std::vector<int>{1}, out, 0);
-  Work second = mesh["pp"].gather_async(std::vector<int>{1}, out, 0);
+  Work second = mesh["pp"].gather_async(std::vector<int>{1}, other, 0);
   together.end();
   CHECK(gathers_seen == std::vector<MPI_Comm>{dp, pp});
   first.wait();

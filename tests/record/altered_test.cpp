@@ -77,7 +77,7 @@ TEST_CASE("a record that was cut is refused, wherever it was cut") {
     REQUIRE_FALSE(refusal(cut).empty());
   }
   CHECK_CONTAINS(refusal(Bytes(whole.begin(), whole.begin() + 5000)),
-                 "the record 'job/x.rankmesh' is cut: it has 5000 bytes instead of 528384");
+                 "the record 'job/x.rankmesh' is truncated: it has 5000 bytes instead of 528384");
   Bytes longer = whole;
   longer.push_back({});
   CHECK_CONTAINS(refusal(longer), "it has 528385 bytes instead of 528384");
@@ -88,8 +88,8 @@ TEST_CASE("records of other versions and machines are refused by name") {
   const auto with_number = [](std::size_t offset, std::uint32_t number) {
     return refusal_with([=](Bytes& bytes) { store(bytes, offset, number); });
   };
-  CHECK(with_number(offsetof(format::Header, version), 2) ==
-        "the record 'job/x.rankmesh' has version 2, and this program reads version 1");
+  CHECK(with_number(offsetof(format::Header, version), 1) ==
+        "the record 'job/x.rankmesh' has version 1, and this program reads version 2");
   CHECK_CONTAINS(with_number(offsetof(format::Header, byte_order), 0x04030201),
                  "another byte order");
   CHECK_CONTAINS(with_number(offsetof(format::Header, magic), 0), "is not a record");

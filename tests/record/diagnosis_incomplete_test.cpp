@@ -34,7 +34,8 @@ TEST_CASE("ranks without records are named, and are not accused") {
   CHECK(diagnosis.ranks[0].waits_for == RankSet::parse("3"));
   CHECK(!diagnosis.ranks[0].is_certain);
   CHECK_CONTAINS(lines(diagnosis),
-                 "note no_record [3] There is no record of rank 3. Ranks 0 (dp=0,tp=0), 1 "
+                 "note no_record [3] There is no record of rank 3 here: it runs on another node, "
+                 "or its process or its mesh has ended. Ranks 0 (dp=0,tp=0), 1 "
                  "(dp=0,tp=1) and 2 (dp=1,tp=0) are in world.barrier(), call 1 and may wait for "
                  "it.");
 }
@@ -58,7 +59,8 @@ TEST_CASE("ranks that wait for a rank that waits for one without a record") {
   CHECK(finding.kind == Finding::Kind::no_record);
   CHECK(finding.waiting == RankSet::parse("0-1"));
   CHECK(finding.text ==
-        "There is no record of rank 3. Rank 1 (dp=0,tp=1) is in dp.barrier(), call 1 and may wait "
+        "There is no record of rank 3 here: it runs on another node, or its process or its mesh "
+        "has ended. Rank 1 (dp=0,tp=1) is in dp.barrier(), call 1 and may wait "
         "for it. In turn, rank 0 (dp=0,tp=0) waits for rank 1 (dp=0,tp=1) in tp.barrier(), call "
         "1.");
 }
@@ -69,7 +71,8 @@ TEST_CASE("a rank without a record for which nobody waits does not hide that all
   job.records.pop_back();
   CHECK(lines(job.diagnose()) ==
         "note progress [] No rank waits for another rank: 3 ranks are outside rankmesh.\n"
-        "note no_record [3] There is no record of rank 3.\n");
+        "note no_record [3] There is no record of rank 3 here: it runs on another node, or its "
+        "process or its mesh has ended.\n");
 }
 
 TEST_CASE("records that no longer have the old calls are compared where they overlap") {

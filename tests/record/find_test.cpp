@@ -184,3 +184,16 @@ TEST_CASE("processes of other users are refused") {
   ::waitpid(stranger, &status, 0);
   CHECK_CONTAINS(message, "belongs to the user root");
 }
+
+TEST_CASE("records of meshes that are closed before they are read") {
+  const std::vector<record::Source> gone{{"/proc/self/fd/99999", ::getpid(), 1}};
+  CHECK_THROWS_WITH_AS(
+      record::read_all(gone),
+      doctest::Contains("the meshes were closed before their records could be read"), UsageError);
+  const RecordedRank rank;
+  auto sources = record::sources_of_process(::getpid());
+  sources.insert(sources.begin(), gone.front());
+  const auto found = record::read_all(sources);
+  CHECK(found.records.size() == 1);
+  CHECK(found.remarks.empty());
+}

@@ -72,6 +72,21 @@ TEST_CASE("a rank in a call of another mesh is not outside rankmesh") {
   CHECK(found[0].ranks[3].waits_for == RankSet::parse("0-2"));
 }
 
+TEST_CASE("a wait that is published in all meshes is explained by the mesh that it belongs to") {
+  Job first{2, 1}, other = second_mesh(2, 1);
+  first.call({1}, Job::dp, barrier, issued);
+  other[0].wait = {.text = "close of the mesh",
+                   .since = 90 * rankmesh_test::second,
+                   .point = 5,
+                   .ranks = RankSet::parse("0-1")};
+  first[0].wait = {.text = "close of the mesh (in another mesh)",
+                   .since = 90 * rankmesh_test::second};
+  const auto found = diagnoses_of(first, other);
+  CHECK(found[0].ranks[0].text == "in close of the mesh (in another mesh)");
+  CHECK(found[0].ranks[0].waits_for == RankSet::parse("1"));
+  CHECK(found[0].has_error());
+}
+
 TEST_CASE("ranks of another mesh that are not in this one are not named") {
   Job first{2, 1}, other = second_mesh(4, 1);
   first.call({1}, Job::dp, barrier, issued);

@@ -340,3 +340,25 @@ TEST_CASE("a stopped process is seen as stopped, and its record can be read") {
   REQUIRE(stopped.records[0].calls.size() == 1);
   CHECK(stopped.records[0].calls[0].begin.has_value());
 }
+
+TEST_CASE("transports of the program are named") {
+  auto facts = rankmesh_test::facts_of_rank_1();
+  facts.transports = {"gloo", "a_name_of_23_characters"};
+  rankmesh_test::RecordedRank rank{facts};
+  const auto call = [&](std::size_t index) {
+    rankmesh::detail::RecordedCall recorded{rank.tp, call_of(Operation::all_reduce), index + 1,
+                                            record::program_carrier(index), record::State::issued};
+    recorded.end();
+  };
+  call(0);
+  call(1);
+  const auto read = [&] { return record::read(record::copy(own_record(facts.mesh_key)), "own"); };
+  const record::Record found = read();
+  CHECK(found.transports == facts.transports);
+  REQUIRE(found.calls.size() == 2);
+  CHECK(record::carrier_name(found, found.calls[0].carrier) == "gloo");
+  CHECK(record::carrier_name(found, found.calls[1].carrier) == "a_name_of_23_characters");
+  CHECK(record::carrier_name(found, record::Carrier::mpi) == "mpi");
+  call(2);  // has no name
+  CHECK_THROWS_AS((void)read(), DataError);
+}

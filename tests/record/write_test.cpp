@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A signal writes the records of a process.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "rankmesh/base/error.hpp"
@@ -42,6 +44,44 @@ std::size_t files_in(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+TEST_CASE("a signal overwrites no file that a link leads to") {
+  const TemporaryFolder folder, elsewhere;
+  const auto victim = elsewhere.path() / "victim";
+  std::ofstream{victim} << "precious";
+  const std::string name = "0000000000001234-rank1.rankmesh";
+  std::filesystem::create_symlink(victim, folder.path() / (name + ".part"));
+  std::filesystem::create_symlink(victim, folder.path() / name);
+  record::write_on_signal(SIGUSR1, folder.path());
+  const RecordedRank rank;
+  CHECK(std::raise(SIGUSR1) == 0);
+  CHECK(std::filesystem::file_size(victim) == 8);
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(record::read_all(record::sources_in(folder.path())).records.size() == 1);
+}
+
+TEST_CASE("a limit on the size of files ends no process") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    record::write_on_signal(SIGUSR1, folder.path());
+    const RecordedRank rank;
+    const rlimit limit{10'000, 10'000};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    std::raise(SIGUSR1);
+    try {
+      const RecordedRank other;
+      ::_exit(3);
+    } catch (const Error& error) {
+      ::_exit(error.message().find("File too large") == std::string::npos ? 4 : 5);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 5);
+  CHECK(files_in(folder.path()) == 0);
+}
 
 TEST_CASE("a signal writes what the rank is in") {
   const TemporaryFolder folder;

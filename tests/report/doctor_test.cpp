@@ -86,7 +86,7 @@ const std::vector<Mistake> mistakes = {
        for (auto& facts : job) facts.limits.descriptors = 128;
      },
      {0, 1, 2, 3, 4, 5, 6, 7},
-     "may have 128 descriptors, but this job needs about 256"},
+     "is allowed to have 128 descriptors, but this job needs about 256"},
     {"address-space",
      [](Facts& job) {
        for (auto& facts : job) facts.limits.address_space = std::int64_t{8} << 30;
@@ -110,7 +110,7 @@ const std::vector<Mistake> mistakes = {
        }
      },
      {0, 1},
-     "2 ranks on host h0 may use 1 core together"},
+     "2 ranks on host h0 share 1 core"},
     {"overlapping-bindings",
      [](Facts& job) {
        for (auto& facts : job) facts.variables["OMP_NUM_THREADS"] = "1";
@@ -123,7 +123,7 @@ const std::vector<Mistake> mistakes = {
        for (auto& facts : job) facts.variables["OMP_NUM_THREADS"] = "4,2";
      },
      {0, 1},
-     "OMP_NUM_THREADS=4 on rank 0, which may use 2 cores"},
+     "OMP_NUM_THREADS=4 on rank 0, which is allowed to use 2 cores"},
     {"threads",
      [](Facts& job) {
        for (auto& facts : job) facts.cores = {0, 1, 2};
@@ -277,6 +277,42 @@ TEST_CASE("groups of the fastest dimension that span nodes") {
   // A group that is larger than a node has to span nodes.
   const auto wide = rankmesh::MeshSpec::parse("tp=8").plan(8);
   CHECK(ids_of(job, &wide) == "");
+}
+
+TEST_CASE("a finding about a limit names the lowest value of the ranks that it is about") {
+  Facts job = healthy_job();
+  for (auto& facts : job) {
+    facts.limits.locked_memory = 65536;
+    facts.limits.address_space = std::int64_t{8} << 30;
+  }
+  job[0].limits.locked_memory = 4096;
+  job[0].rdma_devices.clear();
+  job[2].limits.address_space = std::int64_t{4} << 30;
+  std::string text;
+  for (const auto& finding : findings_of(job)) text += finding.what + "\n";
+  CHECK_CONTAINS(text, "only 64 KiB of memory can be locked");
+  CHECK_CONTAINS(text, "the address space is limited to 4 GiB");
+}
+
+TEST_CASE("long values are shown where they differ, and without control characters") {
+  Facts job = healthy_job();
+  std::string common;
+  for (int i = 0; i < 60; ++i) common += "/opt/\xc3\xbc" + std::to_string(i) + ":";
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = common + "/one";
+  job[1].variables["LD_LIBRARY_PATH"] = common + "/other";
+  job[2].variables["LD_LIBRARY_PATH"] = "a\nb\x1b[31m";
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK_CONTAINS(found[0].what, "rank 1: ...");
+  CHECK_CONTAINS(found[0].what, "59:/other; ");
+  CHECK_CONTAINS(found[0].what, "59:/one");
+  CHECK_CONTAINS(found[0].what, "rank 2: a?b?[31m");
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = "x";
+  std::string umlauts = "y";
+  for (int i = 0; i < 200; ++i) umlauts += "\xc3\xbc";
+  job[1].variables["LD_LIBRARY_PATH"] = umlauts;
+  CHECK_CONTAINS(findings_of(job).at(0).what, "rank 1: y\xc3\xbc");
+  CHECK_CONTAINS(findings_of(job).at(0).what, "\xc3\xbc...; ranks 0,2-7: x");
 }
 
 TEST_CASE("each rule has a mistake here") {

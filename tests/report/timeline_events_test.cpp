@@ -120,6 +120,15 @@ TEST_CASE("calls become complete events with arguments") {
   CHECK(marks[0].at("name") == "step </script> \xEF\xBF\xBD");
 }
 
+TEST_CASE("calls over transports of the program have their names") {
+  SyntheticJob job{1, 1};
+  job.records[0].transports = {"ucc", "gloo"};
+  job.add(0, a_barrier, 1'000'000, 1'040'000).carrier = record::program_carrier(1);
+  const auto calls = of_phase(events_of(job.records), "X");
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].at("args").at("carrier") == "gloo");
+}
+
 TEST_CASE("arrows lead from the last member to the others") {
   SyntheticJob job{3, 3};
   job.add(0, a_barrier, 1'000'000, 1'040'000);
@@ -137,7 +146,7 @@ TEST_CASE("arrows lead from the last member to the others") {
   // The others' calls are divided where the arrow arrives.
   std::multiset<std::pair<int, double>> rests;
   for (const Json& event : of_phase(events, "X"))
-    if (event.at("name") == "last member has come")
+    if (event.at("name") == "last member arrived")
       rests.emplace(event.at("tid").get<int>(), event.at("ts").get<double>());
   CHECK(rests == std::multiset<std::pair<int, double>>{{1, 30.001}, {3, 30.001}});
 }

@@ -187,6 +187,58 @@ TEST_CASE(
       SpecError);
 }
 
+TEST_CASE("rules may name transports of the program") {
+  const std::vector<std::string> own{"gloo", "rccl"};
+  const auto parse = [&](const char* text) {
+    return RouteTable::parse(text, RouteSource::code, "x", own);
+  };
+  const char* const text = "*.*:device=rccl; tp.*:0-1K=gloo; *.*:host:one_node=gloo";
+  RouteTable table = parse(text);
+  CHECK(table.to_string() == text);
+  table.append(RouteTable::defaults());
+  const auto rules = [&](RouteQuery query) {
+    std::vector<std::string> transports;
+    const auto segments = table.resolve({"tp", 2, 1}, query);
+    for (const std::size_t r : segments.front().rules)
+      transports.push_back(table.rules()[r].transport);
+    return transports;
+  };
+  // They may decline a call, so the rules after them stay candidates.
+  CHECK(rules({.operation = Operation::gather, .bytes = 8}) ==
+        std::vector<std::string>{"gloo", "gloo", "shm", "mpi"});
+  CHECK(rules({.operation = Operation::gather, .kind = MemoryKind::device, .bytes = 8}) ==
+        std::vector<std::string>{"rccl", "nccl"});
+  CHECK_THROWS_WITH_AS((void)parse("*.*=glo"), doctest::Contains("unknown transport 'glo'"),
+                       SpecError);
+  CHECK_THROWS_WITH_AS((void)parse("*.*=gloo; tp.*=gloo"), doctest::Contains("can never match"),
+                       SpecError);
+  for (const char* name :
+       {"mpi", "shm", "nccl", "local", "", "Gloo", "2x", "a-b", "_x", "a_name_of_24_characters_"})
+    CHECK_FALSE(RouteTable::why_no_name(name).empty());
+  for (const char* name : {"gloo", "x", "ucc_2", "a_name_of_23_characters"})
+    CHECK(RouteTable::why_no_name(name).empty());
+}
+
+TEST_CASE("a mesh file lists the transports of the program that its rules name") {
+  const char* const text = "mesh = 'tp=2'\nroutes = '*.*=gloo'\ntransports = ['gloo']\n";
+  const MeshSpec spec = MeshSpec::parse_toml(text, "x.toml");
+  CHECK(spec.transports() == std::vector<std::string>{"gloo"});
+  CHECK(MeshSpec::parse_toml(spec.to_toml(), "y.toml").transports() == spec.transports());
+  CHECK_FALSE(spec.fits_string());
+  CHECK(routes_of(spec, spec.plan()).rules().front().transport == "gloo");
+  CHECK(routes_of(spec, spec.plan(), {}, std::vector<std::string>{"gloo"}).rules().front().origin ==
+        "x.toml:2");
+  CHECK_THROWS_WITH_AS(
+      (void)routes_of(spec, spec.plan(), {}, std::vector<std::string>{}),
+      doctest::Contains(
+          "the mesh needs the transport 'gloo', but the program has none of that name"),
+      SpecError);
+  CHECK_THROWS_WITH_AS(
+      (void)MeshSpec::parse_toml("mesh = 'tp=2'\ntransports = ['mpi']", "x.toml"),
+      doctest::Contains("x.toml:2: 'transports': 'mpi' is the name of a transport of rankmesh"),
+      SpecError);
+}
+
 TEST_CASE(
     "while the nodes are not known, a rule for one node leaves the next rules as candidates") {
   const RouteTable table =

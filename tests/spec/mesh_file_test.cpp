@@ -228,17 +228,22 @@ min_ctas = 1
 max_ctas = 4
 cga_cluster_size = 2
 traffic_class = 3
+cta_policy = 2
+nvls_ctas = 4
+graph_usage_mode = 1
+warm_up_bytes = 4096
 timeout = 20
 duplicates = ["overlap", "side"]
 [options.tp]
-blocking = true
+blocking = false
 )")
                         .plan();
   CHECK(plan.options_text() ==
         "dp(split_from=all,share_resources,ranks_per_id=64,lazy,priority=-2,min_ctas=1,max_ctas=4,"
         "cga_"
         "cluster_size=2,"
-        "traffic_class=3,timeout=20,duplicates=overlap+side) tp(blocking)");
+        "traffic_class=3,cta_policy=2,nvls_ctas=4,graph_usage_mode=1,warm_up_bytes=4096,timeout=20,"
+        "duplicates=overlap+side) tp(blocking=false)");
   // Options and routes are not part of the digest, groups are.
   CHECK(plan.digest() == MeshSpec::parse("dp=4,tp=2 ; all=dp*tp").plan().digest());
   CHECK(spec_of("mesh = 'tp=2'\nroutes = 'tp.*: host = shm'").routes() == "tp.*: host = shm");

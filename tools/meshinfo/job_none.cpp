@@ -4,6 +4,7 @@
 #include "doctor.hpp"
 #include "job.hpp"
 #include "launcher.hpp"
+#include "nccl_log.hpp"
 #include "rankmesh/base/error.hpp"
 #include "trace.hpp"
 
@@ -41,6 +42,8 @@ int Job::agree(int status) { return status; }
 
 std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
 void OpenMesh::close() {}
+
+void gather_nccl_choices(OpenMesh&, const NcclLog&) {}
 
 // Never called: there is no live mesh.
 BenchResult bench(const OpenMesh&, const BenchOptions&, const BenchPlan&, Output*) { return {}; }

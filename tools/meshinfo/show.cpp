@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "meshinfo.hpp"
+#include "nccl_log.hpp"
 
 namespace meshinfo {
 namespace {
@@ -15,7 +16,9 @@ struct ShowOptions {
 };
 
 int show(const ShowOptions& options, Job& job) {
+  const NcclLog log{options.devices != "off"};  // NCCL reads its variables when it is loaded
   OpenMesh open = job.open(options.mesh, options.devices);
+  gather_nccl_choices(open, log);
   open.close();
   if (job.prints()) print(rankmesh::report::show(open.plan, open.live()), options.output);
   return ok;

@@ -30,12 +30,19 @@ struct CallDescriptor {
     commutative = 1U << 31,  ///< a reduction of the program that may combine in any order
   };
 
-  /// Bits 0-7: operation; 8-15: element type; 16-23: reduction; 24-31: Form; 32-63: root, or the
-  /// other member of a message (the destination, for send_recv).
+  /// This word holds:
+  /// - bits 0 to 7: the operation
+  /// - bits 8 to 15: the element type
+  /// - bits 16 to 23: the reduction
+  /// - bits 24 to 31: the Form
+  /// - bits 32 to 63: the root, or the other member of a message (of a send_recv: the destination)
   std::uint64_t kind = 0;
-  /// Of collectives: bits 0-47 are the rows of a block along an axis, or the bytes of an element
-  /// that a user's reduction combines. Of messages: bits 0-15 are the tag, 16-47 the source. Bits
-  /// 48-63 of both: Call::family.
+  /// This word holds:
+  /// - bits 0 to 47 of a collective: the rows of a block along an axis, or the bytes of an element
+  ///   that a user's reduction combines
+  /// - bits 0 to 15 of a message: the tag
+  /// - bits 16 to 47 of a message: the source
+  /// - bits 48 to 63: Call::family
   std::uint64_t detail = 0;
 
   [[nodiscard]] Operation operation() const { return static_cast<Operation>(kind & 0xff); }
@@ -47,14 +54,14 @@ struct CallDescriptor {
   [[nodiscard]] std::int64_t rows_or_bytes() const {
     return static_cast<std::int64_t>(detail & 0xffffffffffff);
   }
-  /// Returns the other member of a message; for send_recv the one that receives.
+  /// Returns the other member of a message. For send_recv, this is the member that receives.
   [[nodiscard]] std::uint64_t peer() const { return root(); }
   /// Returns the member from which recv and send_recv receive.
   [[nodiscard]] std::uint64_t source() const { return detail >> 16 & 0xffffffff; }
   [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
   [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
-  /// Elements of one block; for a user's reduction bytes. Members of a v-form pass different
-  /// counts.
+  /// The number of elements of one block. For a user's reduction, the number of bytes instead.
+  /// Members of a v-form pass different counts.
   std::int64_t count = 0;
 
   friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;

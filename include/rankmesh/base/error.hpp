@@ -107,7 +107,7 @@ class RANKMESH_API MismatchError : public Error {
 class RANKMESH_API TimeoutError : public Error {
  public:
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
-  /// Returns the missing ranks, which did not come to the wait. The list is empty if the missing
+  /// Returns the missing ranks, which did not enter the wait. The list is empty if the missing
   /// ranks could not be determined.
   [[nodiscard]] const std::vector<Rank>& missing() const noexcept { return missing_; }
 

@@ -51,4 +51,13 @@ RANKMESH_API bool is_launched();
 /// Local.
 RANKMESH_API std::optional<std::int64_t> launcher_rank();
 
+/// Returns the launcher's number of this process among the processes that it has started on the
+/// node, or nothing if no launcher says it. Local.
+///
+/// The variables of Open MPI, MVAPICH2, the launchers of MPICH and Intel MPI, PALS and Flux are
+/// examined in this order. SLURM_LOCALID counts only if SLURM_PROCID is the rank that PMI gives
+/// (PMIX_RANK, PMI_RANK), because Slurm also sets its variables for programs that a batch script
+/// starts itself.
+RANKMESH_API std::optional<int> launcher_local_rank(const VariableReader& read);
+
 }  // namespace rankmesh

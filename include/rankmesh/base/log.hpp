@@ -35,7 +35,7 @@ RANKMESH_API std::string_view to_string(LogChoice choice);
 
 /// Returns the choice of the environment variable `RANKMESH_LOG`: `off`, `debug`, `info` or
 /// `warning`, and LogChoice::reports if the variable is not set or empty.
-/// @throws UsageError  The variable has another value.
+/// @throws UsageError if the variable has another value.
 RANKMESH_API LogChoice log_choice_from_environment();
 
 /// Returns the sink for a choice: it writes messages of that level and above to stderr. The sink is
@@ -43,7 +43,7 @@ RANKMESH_API LogChoice log_choice_from_environment();
 RANKMESH_API LogSink log_sink_for(LogChoice choice);
 
 /// Returns the sink for the environment variable `RANKMESH_LOG`.
-/// @throws UsageError  The variable has a value that it cannot have.
+/// @throws UsageError if the value of the variable is not valid.
 RANKMESH_API LogSink log_sink_from_environment();
 
 }  // namespace rankmesh

@@ -15,10 +15,10 @@ namespace rankmesh {
 /// to an empty text.
 RANKMESH_API std::optional<std::string> environment_variable(const char* name);
 /// Returns the value of an environment variable that holds seconds.
-/// @throws UsageError  The value is not a positive number up to 1e9.
+/// @throws UsageError if the value is not a positive number up to 1e9.
 RANKMESH_API std::optional<Deadline::Duration> seconds_from_environment(const char* name);
 /// Returns the value of an environment variable that is 0 or 1.
-/// @throws UsageError  It has another value.
+/// @throws UsageError if the variable has another value.
 RANKMESH_API std::optional<bool> flag_from_environment(const char* name);
 
 /// The values of rankmesh's environment variables. A value is empty if its variable is not set, or
@@ -35,9 +35,9 @@ struct RANKMESH_API Settings {
   LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
 
   /// Reads all variables. Local.
-  /// @throws UsageError  Variables have values that they cannot have. The message lists all of
-  ///                     them. The texts of RANKMESH and RANKMESH_ROUTES are not read here; their
-  ///                     parsers report what is wrong with them.
+  /// @throws UsageError if variables have values that are not valid. The message lists all of these
+  /// variables. The texts of RANKMESH and RANKMESH_ROUTES are not checked here, but by their
+  /// parsers.
   static Settings from_environment();
 };
 

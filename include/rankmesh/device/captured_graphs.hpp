@@ -12,6 +12,13 @@
 
 namespace rankmesh::device {
 
+/// Returns whether the stream is being captured. Cost: one call of cudaStreamIsCapturing.
+/// @throws UsageError if nothing can be added to the stream: its capture is invalidated, or it is
+/// the default stream while a stream that waits for the default stream is captured. NCCL does not
+/// check this: it takes such a stream for one that is not captured, fails in the launch, and its
+/// communicator cannot be used any more.
+RANKMESH_API bool is_captured(StreamRef stream);
+
 /// Records which CUDA graphs contain operations of which communicators. A communicator must not be
 /// destroyed while a CUDA graph contains its operations.
 ///
@@ -23,8 +30,10 @@ class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
   /// If the stream is being captured, records the capture under `name`. Call note() once for each
-  /// operation. Cost without a capture: one call of cudaStreamIsCapturing.
-  void note(StreamRef stream, const std::string& name);
+  /// operation. Cost without a capture: that of is_captured().
+  /// @throws UsageError as is_captured() does.
+  /// @return Whether the stream is being captured.
+  bool note(StreamRef stream, const std::string& name);
   /// Returns the names whose captures are still part of a graph, with the number of captures for
   /// each name. CUDA reports the destruction of a graph with a short delay. If there are captures,
   /// this function therefore waits up to half a second for the report that the graphs are

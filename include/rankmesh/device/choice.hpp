@@ -58,10 +58,25 @@ RANKMESH_API std::optional<int> claimed();
 /// the current device.
 RANKMESH_API void require_current(int device);
 
+/// Makes a device current in the calling thread, until the object is destroyed.
+class RANKMESH_API MakeCurrent {
+ public:
+  /// @throws CudaError if CUDA reports an error.
+  explicit MakeCurrent(int device);
+  ~MakeCurrent();
+  MakeCurrent(const MakeCurrent&) = delete;
+  MakeCurrent& operator=(const MakeCurrent&) = delete;
+
+ private:
+  int before_ = 0;
+  bool is_changed_ = false;
+};
+
 /// Identifies a physical device or a MIG instance. Each MIG instance has its own UUID.
 struct Identity {
   unsigned char uuid[16] = {};
   char bus_id[16] = {};
+  int compute_capability = 0;  ///< 90 for 9.0
 };
 
 /// Chooses the device of this rank, makes it current and reserves it. Local. The function takes the
@@ -88,5 +103,13 @@ RANKMESH_API Identity identity_of(int device);
 /// @param identities  The device of each rank.
 RANKMESH_API std::string shared_device(std::span<const std::int32_t> nodes,
                                        std::span<const Identity> identities);
+
+/// Looks for two ranks that use different MIG instances of the same GPU. If two ranks do, returns
+/// an error text that names the first two ranks found. NCCL before 2.30 compares the bus ids of the
+/// devices, and refuses a communicator with both ranks (initTransportsRank in src/init.cc).
+/// @param nodes       The node of each rank.
+/// @param identities  The device of each rank.
+RANKMESH_API std::string shared_gpu(std::span<const std::int32_t> nodes,
+                                    std::span<const Identity> identities);
 
 }  // namespace rankmesh::device

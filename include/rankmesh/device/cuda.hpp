@@ -41,9 +41,19 @@ inline void check(cudaError_t code, const char* function,
 struct CudaVersions {
   int runtime = 0;  ///< The version of the runtime that is linked into rankmesh.
   int driver = 0;   ///< The newest version that the driver supports; 0 without a driver.
-  int devices = 0;  ///< The number of devices that this process sees.
+  int devices = 0;  ///< The number of devices that this process can use.
+  /// What CUDA answered when it was asked for the number of devices.
+  cudaError_t error = cudaSuccess;
 };
 /// Returns the versions of CUDA and the number of devices. Local.
 RANKMESH_API CudaVersions cuda_versions() noexcept;
+
+/// Returns a version as people write it: "12.4" for 12040.
+RANKMESH_API std::string version_text(int version);
+
+/// Returns the reason why this process can use no device: no driver, a driver that is too old for
+/// the runtime, no visible device, or CUDA's own text for another error of the driver. The result
+/// is empty if there are devices.
+RANKMESH_API std::string why_no_device(const CudaVersions& versions);
 
 }  // namespace rankmesh::device

@@ -27,7 +27,8 @@ RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, 
 /// Owns memory of the current device. The elements are not initialised. Move-only.
 ///
 /// This header includes no CUDA headers, so programs that use it also compile without CUDA. If
-/// rankmesh was built without CUDA, the constructors throw NoDeviceError. Allocating and freeing
+/// rankmesh was built without CUDA, or if this process can use no device, the constructors throw
+/// NoDeviceError with the reason. Allocating and freeing
 /// may wait for all work on the device. Do not allocate or free a DeviceBuffer while operations on
 /// the device wait for other ranks.
 template <MovableElement T>

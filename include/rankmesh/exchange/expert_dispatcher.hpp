@@ -112,9 +112,12 @@ class RANKMESH_API ExpertRoute {
 /// for the stream, because the host sorts the choices. Use the same stream for all calls, or order
 /// the streams by events. Device memory is supported only if rankmesh was built with nvcc.
 ///
-/// Memory: one row of scratch memory for each row that is sent or received. The dispatcher keeps
-/// the scratch memory and enlarges it when necessary. reserve() allocates it in advance. Thread
-/// safety: the rules of the group apply.
+/// Memory: one row of scratch memory for each row that is sent or received, and the lists of the
+/// routes. The dispatcher keeps this memory and enlarges it when necessary; reserve() allocates the
+/// scratch memory in advance. Device memory is enlarged in the order of the stream, so neither the
+/// host nor another stream waits. route() on device memory also needs page-locked host memory for
+/// the lists; when this memory grows (in powers of two), the host may wait for the device. The
+/// destructor may wait for the device too. Thread safety: the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
@@ -192,7 +195,9 @@ class RANKMESH_API ExpertDispatcher {
   }
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch() and
-  /// combine() then allocate nothing. Local.
+  /// combine() then allocate nothing, so they can be captured into a CUDA graph. The graph uses the
+  /// scratch memory and the route: the route must outlive the graph, and no later call may need
+  /// more scratch memory. Local; waits for no work on the device.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:

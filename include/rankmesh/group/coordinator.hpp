@@ -54,11 +54,11 @@ struct GroupAccess;
 /// OwningWork, which keeps the container until the program calls take(). Operations are issued in
 /// the order of the calls.
 ///
-/// In place: the input and the output may be the same memory if this is so on all members. In an
-/// in-place all_gather or gather, `in` is this rank's block of `out`. In an in-place scatter, the
-/// root's `out` is the root's block of `in`. In an in-place reduce_scatter, which is possible only
-/// on devices, `out` is this rank's block of `in`. NCCL does not support all_to_all in place. If
-/// buffers overlap in any other way, the call throws UsageError.
+/// An operation is in place if the input and the output are the same memory. Then this must be so
+/// on all members. In an in-place all_gather or gather, `in` is this rank's block of `out`. In an
+/// in-place scatter, the root's `out` is the root's block of `in`. In an in-place reduce_scatter,
+/// which is possible only on devices, `out` is this rank's block of `in`. NCCL does not support
+/// all_to_all in place. If buffers overlap in any other way, the call throws UsageError.
 ///
 /// Reductions of 16-bit and 8-bit floats in host memory are computed in float32, and the result is
 /// rounded once. These reductions need 4 bytes of scratch memory per element of `in` and `out`.

@@ -9,7 +9,7 @@ namespace rankmesh {
 /// Orders the operations of different families in a batch. An operation with a lower place is
 /// issued before an operation with a higher place. The place depends only on the plan, so all ranks
 /// issue the operations in the same order. Operations with equal places are issued in the order of
-/// their calls.
+/// their calls. NCCL keeps this order only between different priorities; see NcclGroup.
 struct BatchPlace {
   int priority = 0;  ///< GroupOptions::priority of the family, which is compared first
   /// The turn decides between operations of equal priority. It is 1 for pp, 2 for dp, and 0 for tp

@@ -40,7 +40,8 @@ struct GroupIndex {
 /// - A strided family has groups of equal size, which are described by strides. For any number of
 ///   groups, the family needs O(dimensions) memory, and each query takes O(dimensions) time.
 /// - A ring has pairs of neighbours along a dimension. It costs as much as a strided family.
-/// - A family of explicit lists needs memory for each listed rank.
+/// - A family of explicit lists has a list of ranks for each group. It needs memory for each listed
+///   rank.
 ///
 /// A family is immutable after construction, and several threads can use it safely.
 class RANKMESH_API GroupFamily {
@@ -63,19 +64,20 @@ class RANKMESH_API GroupFamily {
   /// along the dimension. The last rank along the dimension has the first rank as its successor.
   /// The groups are in the order of the layout, and they overlap.
   static GroupFamily ring(std::string name, const Layout& layout, std::size_t dimension);
-  /// Creates a family of explicit lists. The groups stay in the given order. The family takes
-  /// O(number of listed ranks) memory.
+  /// Creates a family from a list of ranks for each group. The groups keep the given order. The
+  /// family takes O(number of listed ranks) memory.
   /// @throws SpecError if a group is empty.
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns the names of the dimensions along which the groups run. In a group, the coordinate
-  /// along the last of these dimensions varies fastest. The result is empty for explicit lists.
+  /// along the last of these dimensions varies fastest. The result is empty if the
+  /// family has explicit lists of ranks.
   [[nodiscard]] const std::vector<std::string>& dimensions() const { return dimensions_; }
   /// Returns the number of groups.
   [[nodiscard]] std::int64_t group_count() const;
-  /// Returns the number of ranks in the largest group. Only explicit lists can have groups of
-  /// different sizes.
+  /// Returns the number of ranks in the largest group. Only a family of explicit lists can have
+  /// groups of different sizes.
   [[nodiscard]] std::int64_t group_size() const { return group_size_; }
   /// Returns whether all groups have the same size.
   [[nodiscard]] bool is_uniform() const { return explicit_ == nullptr || uniform_; }
@@ -111,8 +113,8 @@ class RANKMESH_API GroupFamily {
   /// Returns how the groups cover the ranks 0 .. world_size-1.
   [[nodiscard]] Coverage coverage(std::int64_t world_size) const;
   /// Returns the distance between neighbours in a group. The result is empty if the distances
-  /// differ or the groups have only one member. It is also empty for a ring, for explicit lists,
-  /// and for layouts that have a table.
+  /// differ or the groups have only one member. It is also empty for a ring, for a family of
+  /// explicit lists, and for layouts that have a table.
   [[nodiscard]] std::optional<std::int64_t> stride() const;
 
   /// Returns true if arithmetic shows that both families have the same groups in any listing order.

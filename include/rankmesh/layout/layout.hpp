@@ -36,7 +36,7 @@ class RANKMESH_API Layout {
   /// Creates a layout in which the last dimension varies fastest, as in torch and NumPy.
   /// @param sizes  the names and sizes of the dimensions, outermost first.
   /// @param offset  the position of the first rank.
-  /// @param table  the rank at each position, or null if a position is a rank.
+  /// @param table  the rank at each position. Without a table, position p is rank p.
   /// @throws SpecError if the product of the sizes overflows.
   static Layout row_major(std::span<const std::pair<std::string, std::int64_t>> sizes,
                           std::int64_t offset = 0,

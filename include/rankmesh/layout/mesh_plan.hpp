@@ -37,7 +37,8 @@ struct CommunicatorUse {
 /// The plan of a mesh, which consists of its views, its families and the options of the families. A
 /// plan is computed by arithmetic without MPI, and it is the same on every rank. The memory of a
 /// plan and the time of each query are O(families x dimensions). Both depend on the number of ranks
-/// only if the plan has explicit lists or tables of ranks. Several threads can read a plan safely.
+/// only if the plan has explicit lists of ranks or tables of ranks. Several threads can read a plan
+/// safely.
 class RANKMESH_API MeshPlan {
  public:
   /// Creates a plan.
@@ -108,8 +109,8 @@ class RANKMESH_API MeshPlan {
 
   /// Returns the leader of a group, which is the member that creates the NCCL unique ID. The rank
   /// in group of the leader is (s + f) mod size. In this formula, f is the index of the family, and
-  /// s is the sum of the coordinates that all members have in common. For explicit lists, s is the
-  /// number of the group. The formula distributes the leaders over the ranks.
+  /// s is the sum of the coordinates that all members have in common. In a family of explicit
+  /// lists, s is the number of the group. The formula distributes the leaders over the ranks.
   [[nodiscard]] RankInGroup leader(std::size_t family, std::int64_t group) const;
   /// Returns the number of unique IDs that a communicator of `ranks` ranks needs. The result is 0
   /// if the communicators of the family are split from a parent.

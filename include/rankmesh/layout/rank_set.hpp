@@ -49,7 +49,7 @@ class RANKMESH_API RankSet {
   /// Returns the set that the modes describe.
   /// @param start  the position of element 0.
   /// @param modes  the modes, outermost first.
-  /// @param table  the rank at each position, or null if a position is a rank.
+  /// @param table  the rank at each position. Without a table, position p is rank p.
   /// @throws UsageError if a size is less than 1, if a position is negative or outside the table,
   /// or if two elements could have the same position.
   static RankSet strided(std::int64_t start, std::span<const Mode> modes,

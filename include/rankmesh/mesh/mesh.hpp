@@ -31,6 +31,12 @@ namespace detail {
 struct MeshState;
 }
 
+/// Says what calls on an NCCL communicator of the program do (see Mesh::adopt()).
+enum class NcclCalls : std::uint8_t {
+  block,           ///< They return when NCCL has carried them out. This is the default of NCCL.
+  return_at_once,  ///< The communicator was created with `blocking = 0`.
+};
+
 /// Opens a mesh on an MPI communicator. A mesh has families of groups: one for each dimension,
 /// product of dimensions or list of groups. The Mesh object holds one coordinator for each family
 /// that has a group with this rank. The communicator that the program passes still belongs to the
@@ -259,10 +265,11 @@ class RANKMESH_API Mesh {
   /// @param name  A name for the group, for use in messages.
   /// @param nccl  An ncclComm_t for operations on device memory, or null. It must have the same
   ///              ranks in the same order as `comm`, and must use the device of the mesh.
+  /// @param calls Whether NCCL calls on `nccl` block. NCCL has no function that tells it.
   /// @throws UsageError if the communicators do not match the mesh or each other.
   /// @throws NoDeviceError if `nccl` is given, but the mesh has no devices.
-  std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name,
-                                          ncclComm* nccl = nullptr);
+  std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name, ncclComm* nccl = nullptr,
+                                          NcclCalls calls = NcclCalls::block);
 
   /// Closes the mesh. Waits for all ranks, at most for the timeout, and then frees all
   /// communicators in the same order on every rank. Collective over the world. Call close() before

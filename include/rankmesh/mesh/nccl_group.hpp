@@ -7,10 +7,10 @@
 namespace rankmesh {
 
 /// Collects operations from its construction to end(), and then issues them together. Operations on
-/// device memory become one NCCL group. Therefore sends and receives that depend on each other
-/// cannot deadlock, and many small operations need only one launch. On host memory, a batch accepts
-/// only the `_async` forms, and end() issues them one after the other. All members of a group must
-/// add the same operations of that group.
+/// device memory become one NCCL group for each priority (GroupOptions::priority). Therefore sends
+/// and receives that depend on each other cannot deadlock, and many small operations need only one
+/// launch. On host memory, a batch accepts only the `_async` forms, and end() issues them one after
+/// the other. All members of a group must add the same operations of that group.
 ///
 ///     {
 ///       NcclGroup batch{mesh};
@@ -18,20 +18,25 @@ namespace rankmesh {
 ///       mesh["pp"].send(activations, next, 0, stream);
 ///       mesh["pp"].recv(gradients_of_next, next, 0, stream);
 ///       mesh["tp"].all_reduce(partial, stream);
-///       batch.end();    // issues tp, pp, pp, dp
+///       batch.end();
 ///     }
 ///
-/// end() issues the operations in ascending order of GroupOptions::priority. Among families of
-/// equal priority, dp comes last, and pp comes immediately before dp. In a file with grids, the
-/// last part of the name decides; for example, `encoder.dp` is treated as dp. Operations of the
-/// same group keep the order of the calls. The order of the operations is therefore the same on all
-/// ranks.
+/// end() issues the operations in ascending order of GroupOptions::priority. On one stream, an
+/// operation on device memory therefore runs after the operations of lower priority numbers. Among
+/// operations of equal priority, NCCL promises no order: since 2.26 it orders communicators by a
+/// hash, it sorts the operations of a communicator by size and function, and operations may share a
+/// kernel. Only messages between two ranks keep the order of the calls. So an operation must not
+/// use the result of another one: a call throws UsageError if its memory overlaps the memory of an
+/// earlier call of the batch, and one of the two calls writes it. On host memory, dp comes last
+/// among families of equal priority, and pp comes immediately before dp (`encoder.dp` is treated as
+/// dp).
 ///
 /// An operation runs after all work that is on its stream when end() is called, even if the work
 /// was added after the operation. The buffers must stay valid until the operations are complete. Do
 /// not wait for a Work of the batch before end() has returned. Until end(), the following calls
-/// throw UsageError: blocking operations on host memory, `_async` forms on device memory, and
-/// functions of the mesh that open, create or close groups.
+/// throw UsageError: blocking operations on host memory, `_async` forms on device memory,
+/// operations that share memory as described above, and functions of the mesh that open, create or
+/// close groups.
 ///
 /// Thread safety: only one thread may use a batch. At most one batch of a mesh can be open.
 class RANKMESH_API NcclGroup {

@@ -11,6 +11,7 @@
 #include "rankmesh/base/log.hpp"
 #include "rankmesh/layout/group_options.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
+#include "rankmesh/transport/transport_factory.hpp"
 
 namespace rankmesh {
 
@@ -73,6 +74,10 @@ struct MeshOptions {
   /// file, set `routes` to `@` and the path of the file. These rules come before the rules in the
   /// environment variable RANKMESH_ROUTES, in the mesh file, and in the defaults, in this order.
   std::string routes{};
+  /// Transports of the program, by their names: lower-case letters, digits and `_`, at most 23
+  /// characters. A rule such as `*.*=NAME` makes calls use them. The mesh calls the factories for
+  /// all its groups of at least two ranks, except adopted groups; see TransportFactory. At most 4.
+  std::map<std::string, TransportFactory> transports{};
   /// The largest count that is passed to an MPI function. Tests set a small value.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

@@ -43,8 +43,8 @@ struct RankActivity {
   /// The ranks that must act before this rank can go on. Empty if there are none, or if they are
   /// not known.
   RankSet waits_for{};
-  /// True if the rank cannot go on before all ranks of `waits_for` have acted. False if one of them
-  /// may be enough, or if the operation may end without any of them.
+  /// True if the rank cannot go on before all ranks of `waits_for` have acted. False if the
+  /// operation may end after only some of these ranks, or none of them, have acted.
   bool is_certain = false;
 };
 
@@ -118,9 +118,9 @@ struct Diagnosis {
 ///   have issued device calls of different groups in different orders, this is a warning.
 /// - A wait for a rank that waits for nobody is a warning if it has lasted for at least 10 s, and a
 ///   note if it is shorter or no time was taken.
-/// - Waits that form a circle cannot end, even if the records were read at different times. Any
-///   other wait is ignored if it began after the records of all ranks that it waits for had been
-///   read.
+/// - Waits that form a circle cannot end, even if the records were read at different times. A
+///   wait outside a circle is ignored if the records of all ranks for which it waits were read
+///   before the wait began: these ranks may have acted since.
 ///
 /// The function reads nothing but the records, has no side effects, and throws nothing but
 /// std::bad_alloc. Ranks, groups and numbers may be nonsense, but enumerations and operations must

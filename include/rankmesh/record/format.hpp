@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layout of a record in memory and in a file, version 1. docs/record.md describes it.
+// The layout of a record in memory and in a file, version 2. docs/record.md describes it.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 /// The value of Header::byte_order, in the byte order of the machine that writes the record.
 inline constexpr std::uint32_t byte_order = 0x01020304;
 inline constexpr std::size_t entry_count = 4096;  ///< A power of two.
@@ -25,6 +25,8 @@ inline constexpr char file_ending[] = ".rankmesh";
 /// The kind of an entry that is a mark and not a call.
 inline constexpr std::uint64_t mark_kind = 0xff;
 inline constexpr std::size_t mark_bytes = 32;
+/// The longest name of a transport of the program, and a zero byte.
+inline constexpr std::size_t transport_bytes = 24;
 
 /// A call or a mark. Only the state and the times change once `sequence` is written.
 struct alignas(64) Entry {
@@ -35,8 +37,13 @@ struct alignas(64) Entry {
   /// CallDescriptor::detail. In a mark, this word and the next three hold the text.
   std::atomic<std::uint64_t> detail;
   std::atomic<std::uint64_t> count;  ///< CallDescriptor::count.
-  /// Bits 0-39: the number of a collective in its group, 0 for messages; 40-55: the line of the
-  /// group, from 0; 56-58: record::Carrier; 59: asynchronous; 60: captured; 61: `begin` is valid.
+  /// This word holds:
+  /// - bits 0 to 39: the number of a collective in its group; 0 for messages
+  /// - bits 40 to 55: the line of the group, counted from 0
+  /// - bits 56 to 58: record::Carrier
+  /// - bit 59: whether the call is asynchronous
+  /// - bit 60: whether the call is captured in a CUDA graph
+  /// - bit 61: whether `begin` is valid
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;
   /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a
@@ -93,6 +100,8 @@ struct alignas(64) Header {
   /// The random numbers in /proc/sys/kernel/random/boot_id, which identify the machine since it was
   /// started; 0 if they are not known.
   std::uint64_t boot[2];
+  /// The names of the transports of the program, for the values of record::Carrier from 4.
+  char transports[4][transport_bytes];
 
   // What changes.
   /// The position of the last entry that was begun, times position_unit, plus first_next.

@@ -21,7 +21,7 @@ namespace rankmesh::record {
 /// A time in nanoseconds on the monotonic clock of node 0 of the mesh.
 using Time = std::int64_t;
 
-/// How far a call has come.
+/// How far a call has progressed.
 enum class State : std::uint8_t {
   issued = 1,  ///< The rank has made the call; it may wait for other members.
   inside = 2,  ///< The rank is inside a function of MPI or NCCL, or the device has not finished.
@@ -29,8 +29,21 @@ enum class State : std::uint8_t {
   failed = 4,  ///< The call has thrown an error.
 };
 
-/// What carries a call.
-enum class Carrier : std::uint8_t { local = 0, shared_memory = 1, mpi = 2, nccl = 3 };
+/// What carries a call. The values from `first_of_program` to 7 stand for transports of the
+/// program, whose names are in Record::transports.
+enum class Carrier : std::uint8_t {
+  local = 0,
+  shared_memory = 1,
+  mpi = 2,
+  nccl = 3,
+  first_of_program = 4
+};
+/// How many transports of the program a record can name.
+inline constexpr std::size_t most_program_transports = 4;
+/// Returns the carrier that stands for a transport of the program.
+constexpr Carrier program_carrier(std::size_t index) {
+  return static_cast<Carrier>(static_cast<std::size_t>(Carrier::first_of_program) + index);
+}
 
 /// A group of the rank, which its calls refer to.
 struct Group {
@@ -107,7 +120,7 @@ struct Record {
   std::int32_t node = 0;
   std::int64_t process_id = 0;
   Presence presence = Presence::open;
-  std::string reason;  ///< Why an exception destroyed the mesh; else empty.
+  std::string reason;  ///< The reason, if an exception destroyed the mesh; empty otherwise.
   Process process = Process::unknown;
   std::int64_t opened_at = 0;  ///< When the mesh was opened, in nanoseconds since 1970.
   Time read_at = 0;            ///< When the record was read, or its last time; see record::read().
@@ -115,6 +128,7 @@ struct Record {
   std::int64_t clock_error = 0;
   bool has_all_times = false;  ///< Whether a time was taken for every call.
 
+  std::vector<std::string> transports;  ///< The names of the transports of the program.
   std::vector<Group> groups;
   std::vector<Call> calls;  ///< The last calls, in the order in which they were made.
   std::vector<Mark> marks;
@@ -124,6 +138,9 @@ struct Record {
 
 /// Returns the call as in messages, with its number, for example `tp.barrier(), call 7`.
 [[nodiscard]] RANKMESH_API std::string to_string(const Record& record, const Call& call);
+/// Returns the name of what carries a call, as routes write it: `shm`, `mpi`, `nccl`, the name of a
+/// transport of the program, or `local`.
+[[nodiscard]] RANKMESH_API std::string_view carrier_name(const Record& record, Carrier carrier);
 /// Returns the rank with its coordinates, for example `5 (dp=0,tp=1)`.
 [[nodiscard]] RANKMESH_API std::string name_of(const Record& record);
 

@@ -15,7 +15,7 @@
 
 namespace rankmesh::record {
 
-/// How often a rank was the last member to come to a collective.
+/// How often a rank was the last member to reach a collective.
 struct Lateness {
   std::int64_t times = 0;
   Time caused = 0;  ///< The time that the other members waited for the rank, added up.
@@ -66,7 +66,7 @@ struct JobActivity {
 
 /// Returns what the ranks did between two readings. A rank counts if both readings have its record.
 ///
-/// **Calls and bytes** are exact while a record has all calls of the interval.
+/// **Calls and bytes** are exact if the records still contain all calls of the interval.
 ///
 /// **Waiting** is known only for calls with times: those that left the fast path, and those that
 /// MPI carries. A call without times did not wait, so only short times are missing. The times
@@ -76,9 +76,10 @@ struct JobActivity {
 /// **The last member** is known only for collectives that synchronise their members (see
 /// synchronises()) and that the records of all members contain. For these, it is known in two
 /// cases:
-/// - All members have a begin. The last member is the one with the latest begin, unless another
-///   begin is so close that the errors of the two nodes' clocks could reverse the order.
-/// - All members but one waited. Then the one without times is the last.
+/// - The records have the begin times of all members. The last member is the one with the latest
+///   begin time, unless another begin time is so close that the errors of the two nodes' clocks
+///   could reverse the order.
+/// - All members but one waited. Then the member without times is the last.
 ///
 /// If several members did not wait, it is not known which of them was the last. Without
 /// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rankmesh/layout/placement.hpp"
+#include "rankmesh/report/nccl_choice.hpp"
 
 namespace rankmesh::report {
 
@@ -38,6 +39,8 @@ struct LiveFacts {
     std::int64_t device_memory = -1;  ///< bytes per communicator; -1 if no communicator was opened
   };
   std::vector<Opened> opened{};  ///< one entry per family
+  /// What NCCL chose on each rank; empty if it is not known.
+  std::vector<NcclChoice> nccl{};
 };
 
 }  // namespace rankmesh::report

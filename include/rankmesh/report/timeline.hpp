@@ -17,8 +17,8 @@ namespace rankmesh::report {
 /// - Every node is a process and every rank is a thread, sorted by coordinates. Asynchronous calls
 ///   overlap, so they have threads of their own below that of their rank.
 /// - Every call is a complete event, whose arguments are its number, group, members, count, bytes,
-///   type, carrier and state. A call that is not over ends when the record was read, and its name
-///   says so.
+///   type, carrier and state. A call that is not over is drawn until the record was read, and its
+///   name says so.
 /// - Calls whose times were not recorded lie between their neighbours; their argument `time` is
 ///   `estimated`, and otherwise `recorded`.
 /// - Marks are instant events.
@@ -28,7 +28,7 @@ namespace rankmesh::report {
 /// Times are in microseconds since the first event; `otherData` has the date of the opening of the
 /// mesh. The times of the events of a thread ascend. For C calls this takes O(C log C) time and
 /// O(C) memory; the text is written event by event.
-/// @param records  of one mesh, preferably after record::align().
+/// @param records  the records of one mesh, preferably after record::align().
 RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::Record> records);
 
 /// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
@@ -37,7 +37,7 @@ RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::
 ///
 /// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
 /// and O(C) memory.
-/// @param records    of one mesh, preferably after record::align().
+/// @param records    the records of one mesh, preferably after record::align().
 /// @param diagnosis  sentences for the top of the page, which are red unless all begin with `note:
 /// `.
 RANKMESH_API void write_html(std::ostream& out, std::span<const record::Record> records,

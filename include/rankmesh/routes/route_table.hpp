@@ -123,7 +123,7 @@ struct RouteSegment {
 ///                | ranks '(' least [ '-' most ] ')'  group size, both ends included
 ///                | one_node | many_nodes             nodes of the members
 ///                | eager | capture                   device calls outside and inside a CUDA graph
-///     transport := mpi | shm | nccl
+///     transport := mpi | shm | nccl | a name in MeshOptions::transports
 ///
 /// docs/routes.md defines the size in bytes for each operation.
 class RANKMESH_API RouteTable {
@@ -131,13 +131,17 @@ class RANKMESH_API RouteTable {
   RouteTable() = default;
   /// Reads rules from text.
   /// @param origin  the name of the text in errors and explanations.
+  /// @param transports  the names of the transports that the program adds.
   /// @throws SpecError if the syntax is wrong, if a range is empty, if conditions exclude each
   /// other, or if a rule can never match. The error contains the position, the reason and a hint.
-  static RouteTable parse(std::string_view text, RouteSource source, std::string_view origin);
+  static RouteTable parse(std::string_view text, RouteSource source, std::string_view origin,
+                          const std::vector<std::string>& transports = {});
   /// Reads rules from text, or from a file if the text is `@PATH`.
   /// @throws SpecError if the file cannot be read, or if parse() rejects the text.
-  static RouteTable read(std::string_view text_or_path, RouteSource source,
-                         std::string_view origin);
+  static RouteTable read(std::string_view text_or_path, RouteSource source, std::string_view origin,
+                         const std::vector<std::string>& transports = {});
+  /// Returns why a transport of a program cannot have this name; empty if it can.
+  [[nodiscard]] static std::string why_no_name(std::string_view transport);
   /// Returns the default rules. For every call on host or device memory, at least one default rule
   /// matches.
   static const RouteTable& defaults();
@@ -184,8 +188,12 @@ struct RANKMESH_API RouteExplanation {
   std::string rule;              ///< empty for groups of one rank, which need no rule
   std::string origin;            ///< the origin of the rule
   std::vector<Skipped> skipped;  ///< the matching rules that precede `rule`
+  /// The explanation for the asynchronous form of the operation, if this form uses a different
+  /// transport; otherwise empty. It has at most one element.
+  std::vector<RouteExplanation> async_form{};
 
-  /// Returns a text that has one line for the transport and one line for each skipped rule.
+  /// Returns a text that has one line for the transport and one line for each skipped rule. The
+  /// same lines follow for the asynchronous form if its transport differs.
   [[nodiscard]] std::string to_string() const;
 };
 

@@ -79,6 +79,9 @@ class RANKMESH_API MeshSpec {
   /// Returns the routes as the user wrote them. The text contains either rules (see RouteTable) or
   /// `@PATH`, which names a file of rules. routes_of() parses the text.
   [[nodiscard]] const std::string& routes() const { return routes_; }
+  /// Returns the names of the transports that the program must add (MeshOptions::transports),
+  /// because the routes may name them.
+  [[nodiscard]] const std::vector<std::string>& transports() const { return transports_; }
   /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
@@ -128,6 +131,7 @@ class RANKMESH_API MeshSpec {
   std::vector<Lists> lists_;
   std::vector<Options> options_;
   std::string routes_;
+  std::vector<std::string> transports_;
   std::int64_t routes_line_ = 0;
   Provenance provenance_;
   std::optional<std::int64_t> stated_world_size_;

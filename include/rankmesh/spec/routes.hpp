@@ -2,7 +2,10 @@
 // Collects the routes of a mesh from all places where they can be written.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
@@ -21,8 +24,12 @@ namespace rankmesh {
 /// rules. A relative path in a mesh file is relative to the folder of the mesh file. The function
 /// is local. It reads the environment and files.
 /// @param code  the rules of the program (MeshOptions::routes).
-/// @throws SpecError if a rule is invalid, or if a rule is for a name that the plan does not have.
-RANKMESH_API RouteTable routes_of(const MeshSpec& spec, const MeshPlan& plan,
-                                  std::string_view code = {});
+/// @param transports  the names of the transports that the program adds (MeshOptions::transports).
+/// Outside a program this is empty; rules may then name those of the mesh file.
+/// @throws SpecError if a rule is invalid, if a rule is for a name that the plan does not have, or
+/// if the program does not add a transport that the mesh file lists.
+RANKMESH_API RouteTable
+routes_of(const MeshSpec& spec, const MeshPlan& plan, std::string_view code = {},
+          const std::optional<std::vector<std::string>>& transports = std::nullopt);
 
 }  // namespace rankmesh

@@ -56,6 +56,8 @@ struct Call {
   RankInGroup destination{};  ///< The destination of send and send_recv.
   RankInGroup source{};       ///< The source of recv and send_recv.
   StreamRef stream{};         ///< The stream of operations on device memory.
+  /// Whether the program used the form with _async, so that Transport::start() gets the call.
+  bool is_async = false;
   /// The number of the coordinator among those that share the group's connection, for messages.
   std::uint32_t family = 0;
   /// The call of the program, if the coordinator replaced it by this call on scratch memory; else

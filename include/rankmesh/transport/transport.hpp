@@ -11,15 +11,23 @@
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/waiter.hpp"
 
 namespace rankmesh {
 
+/// Reports that a transport of the program has failed in a call, or could not be opened. The
+/// message contains the name of the transport and the text of its exception, which is nested.
+class RANKMESH_API TransportError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Represents an operation that was started. The buffers and this object must exist until the
 /// operation is complete, because the transport may still use them.
-class Pending {
+class RANKMESH_API Pending {
  public:
   virtual ~Pending() = default;
   /// Makes progress. Returns true once the operation is complete. Never blocks.
@@ -38,42 +46,71 @@ class Pending {
   virtual void order_before(StreamRef) {}
   /// Calls test() until the operation is complete or the deadline has passed. Returns whether the
   /// operation is complete.
-  RANKMESH_API bool wait(const Deadline& deadline);
+  bool wait(const Deadline& deadline);
 };
 
 /// Carries out operations of one group. All members must pass matching calls in the same order.
 /// Thread safety: one thread at a time.
-class Transport {
+///
+/// A program can add a transport of its own: it derives from this class and hands a factory to
+/// MeshOptions::transports (docs/transports.md shows how). Such a transport implements supports()
+/// and run(). It may also implement why_not(), give_up(), and for asynchronous forms
+/// has_async_forms() and start(). The remaining functions are for the transports of rankmesh
+/// itself.
+class RANKMESH_API Transport {
  public:
   virtual ~Transport() = default;
-  /// Returns the name of the transport in routes.
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Returns what the record of this rank calls the transport.
-  [[nodiscard]] virtual record::Carrier carrier() const = 0;
+
   /// Returns whether the transport can carry out the call. Each member chooses a transport without
   /// asking the other members, and all must choose the same transport. Therefore the result must
-  /// not depend on anything that can differ between members, such as an address.
+  /// not depend on anything that can differ between members, such as an address. If the result is
+  /// false, the next rule of the routes decides.
   [[nodiscard]] virtual bool supports(const Call& call) const = 0;
   /// Returns the reason why the transport does not support the call. GroupCoordinator::explain()
   /// reports this reason.
   [[nodiscard]] virtual std::string why_not(const Call& call) const {
     return "it does not carry " + std::string{to_string(call.operation)} + " of this size or type";
   }
+
+  /// Carries out the call. On host memory, blocks until this member's part is complete. On device
+  /// memory, returns once the operation is queued on the call's stream.
+  ///
+  /// For a transport of a program, rankmesh checks the call, compares it with the calls of the
+  /// other members, and waits with the deadline until all members have come to it. So run() never
+  /// waits for a late member, and all members are inside run() of the same call. If run() throws,
+  /// the group is broken; an exception that is not an Error becomes a TransportError.
+  /// @param waiter  A polled transport of rankmesh (see is_polled()) calls this object to wait for
+  ///                late members. A transport of a program does not need it.
+  virtual void run(const Call& call, Waiter& waiter) = 0;
+
+  /// Returns whether the transport of a program implements start(). If it does not, the
+  /// asynchronous forms use the next transport of the routes that can carry them.
+  [[nodiscard]] virtual bool has_async_forms() const { return false; }
+  /// Starts the call; does not block. The Call object may be destroyed afterwards, but its buffers
+  /// must stay valid until the operation is complete. The other members may not have come to the
+  /// call yet. Operations must be able to proceed in the order in which they were started.
+  /// @throws UsageError if the transport does not override this function.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call);
+
+  /// Tells the other members why this one will not complete its calls. Members that are in a call,
+  /// or make one later, throw an error. Local; the default does nothing. Only the first reason in a
+  /// group counts. A transport of a program ends its connections here, so that members inside run()
+  /// do not wait any longer.
+  virtual void give_up(const Error& why) { (void)why; }
+
+  // The remaining functions are for the transports of rankmesh itself.
+
+  /// Returns the name of the transport in routes. A transport of a program has the name of its
+  /// factory in MeshOptions::transports instead.
+  [[nodiscard]] virtual std::string_view name() const { return {}; }
+  /// Returns what the record of this rank calls the transport.
+  [[nodiscard]] virtual record::Carrier carrier() const { return record::Carrier::mpi; }
   /// Makes the checks that run() makes before it issues anything, and throws the same exceptions. A
   /// coordinator calls validate() when an operation joins a batch, because the batch calls run()
   /// only at its end.
   virtual void validate(const Call&) const {}
-
-  /// Carries out the call. On host memory, blocks until this member's part is complete. On device
-  /// memory, returns once the operation is queued on the call's stream.
-  /// @param waiter  A polled transport (see is_polled()) calls this object to wait for late
-  ///                members.
-  virtual void run(const Call& call, Waiter& waiter) = 0;
-  /// Starts the call; does not block. The Call object may be destroyed afterwards, but its buffers
-  /// must stay valid until the operation is complete.
-  [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call) = 0;
-  /// The same, for a caller that polls the operation until it is complete before it does anything
-  /// else.
+  /// Does the same as start(), for a caller that polls the operation until it is complete before it
+  /// does anything else.
   [[nodiscard]] virtual std::unique_ptr<Pending> start_to_wait(const Call& call) {
     return start(call);
   }
@@ -97,24 +134,20 @@ class Transport {
   [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
   /// Tells the other members that this one makes no further calls. Members that wait for it in a
   /// later call throw an error. Local; the default does nothing.
-  /// @param why  The reason, if this member leaves without closing the group; else empty.
+  /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
   virtual void leave(std::string_view why) { (void)why; }
   /// Returns whether all members have called leave(); the default returns true, because it does not
-  /// know. Before that, a collective of MPI on the group's communicator could meet the operation of
-  /// a call that this member has not made. Local.
-  /// @throws What throw_if_ended() throws.
+  /// know. As long as a member has not called leave(), a collective of MPI on the group's
+  /// communicator could meet the operation of a call that this member has not made. Local.
+  /// @throws the error that throw_if_ended() throws.
   virtual bool have_all_left() { return true; }
-  /// Takes leave() back: the group stays open. Local; the default does nothing.
+  /// Reverses leave(): the group stays open. Local; the default does nothing.
   virtual void stay() {}
-  /// Tells the other members why this one will not complete its calls. Members that are in a call,
-  /// or make one later, throw an error with the same text. Local; the default does nothing. Only
-  /// the first reason in a group counts.
-  virtual void give_up(const Error& why) { (void)why; }
   /// Compares the calls of all members after all of them have called leave(). Local.
   /// @throws MismatchError if the members made different calls, or different numbers of calls. The
   ///                       error is not thrown if an operation has already thrown it on this rank.
   virtual void compare_at_close() {}
-  /// Throws what ended the group early, if it has ended early. Local; the default does nothing.
+  /// Throws the error that ended the group early, if there is one. Local; the default does nothing.
   /// @throws MismatchError if members made different calls.
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}

@@ -40,7 +40,7 @@ class Waiter {
   /// Polls an operation until it is complete, as wait() does. If that fails, MPI may still use the
   /// memory of the operation. The operation is then leaked, and if MPI has begun it, MPI is not
   /// finalised.
-  /// @throws What wait() throws, and what Pending::test() throws.
+  /// @throws the errors that wait() and Pending::test() throw.
   virtual void finish(const Call& call, std::uint64_t number, std::unique_ptr<Pending> pending) = 0;
 
   /// Returns a call in words, for messages.

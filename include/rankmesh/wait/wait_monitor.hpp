@@ -62,9 +62,9 @@ class RANKMESH_API WaitMonitor {
   WaitMonitor& operator=(WaitMonitor&&) noexcept;
 
   /// Polls until all requests are complete.
-  /// @throws TimeoutError  The deadline has passed. The error says what the missing ranks do. The
-  ///                       requests are then still active, so MPI may still use their memory.
-  /// @throws PeerError     A member has failed or has given up. The same holds for the requests.
+  /// @throws TimeoutError if the deadline has passed. The error says what the missing ranks do.
+  /// @throws PeerError if a member has failed or has given up. After either error, the requests are
+  /// still active, so MPI may still use their memory.
   void wait(std::span<MPI_Request> requests, const WaitPoint& point, const Deadline& deadline);
   /// Polls until `done` returns true.
   /// @throws TimeoutError, PeerError, and every exception that `done` throws. After an exception
@@ -72,7 +72,7 @@ class RANKMESH_API WaitMonitor {
   ///         UsageError, this rank has given up the point; see give_up().
   void wait(const std::function<bool()>& done, const WaitPoint& point, const Deadline& deadline);
 
-  /// Makes every other member that waits at this point, or later comes to it, throw a PeerError
+  /// Makes every other member that waits at this point, or reaches it later, throw a PeerError
   /// that contains `reason`. Local; call it when this rank has failed and will not complete the
   /// operation. A second call for the same point does nothing, unless this rank has waited at the
   /// point again.
@@ -80,11 +80,11 @@ class RANKMESH_API WaitMonitor {
   /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);
-  /// Waits until all ranks of the communicator have come to this point, and receives the messages
-  /// that their monitors have sent to this rank before, so that none is left for the program on a
+  /// Waits until all ranks of the communicator have reached this point, and receives the messages
+  /// that their monitors have already sent to this rank, so that none is left for the program on a
   /// shared communicator. Collective over the communicator: one reduction of 4 bytes, and an
   /// exchange of 4 bytes between all ranks if there are any messages.
-  /// @throws TimeoutError, PeerError  See wait().
+  /// @throws TimeoutError or PeerError under the same conditions as wait().
   void receive_leftovers(const WaitPoint& point, const Deadline& deadline);
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
   /// for this rank end. Local. The board tells the ranks on this node.

@@ -4,12 +4,11 @@
 #include <cuda_fp16.h>
 
 #include "device/kernels/expert_rows.hpp"
-#include "rankmesh/device/cuda.hpp"
+#include "device/kernels/launch.cuh"
+#include "device/kernels/load.hpp"
 
 namespace rankmesh::device {
 namespace {
-
-constexpr int threads = 256;
 
 __device__ const std::byte* row_of(const GatherRows& work, std::int64_t index) {
   return index < work.split ? work.from + index * work.row_bytes
@@ -54,61 +53,104 @@ __device__ double add_product(double sum, double a, double b) {
   return __dadd_rn(sum, __dmul_rn(a, b));
 }
 
+// Neighbouring values of a row that one thread loads, sums and stores together.
+template <class Value, int width>
+struct alignas(sizeof(Value) * width) Pack {
+  Value values[width];
+};
+
+// One load of a pack is 16 bytes: 8 values of 16 bits. The index and the weight of a choice are
+// then read once per pack.
 template <class Value>
+constexpr int widest = 16 / sizeof(Value);
+
+template <class Value, int width>
 __global__ void weighted_sum(WeightedSum work) {
+  using Sum = decltype(widened(Value{}));
+  using Values = Pack<Value, width>;
   const std::int64_t row_bytes = work.row_elements * static_cast<std::int64_t>(sizeof(Value));
+  const std::int64_t packs = work.row_elements / width;
   for (std::int64_t t = blockIdx.x; t < work.tokens; t += gridDim.x) {
-    Value* to = reinterpret_cast<Value*>(work.to + t * row_bytes);
-    for (std::int64_t h = threadIdx.x; h < work.row_elements; h += blockDim.x) {
-      decltype(widened(Value{})) sum = 0;
+    Values* to = reinterpret_cast<Values*>(work.to + t * row_bytes);
+    for (std::int64_t p = threadIdx.x; p < packs; p += blockDim.x) {
+      Sum sums[width] = {};
       for (std::int64_t j = t * work.top_k; j < (t + 1) * work.top_k; ++j) {
         const std::int64_t index = work.index[j];
         if (index < 0) continue;
-        const Value* row = reinterpret_cast<const Value*>(row_of(work, index, row_bytes));
-        sum = add_product(sum, work.weight[j], widened(row[h]));
+        const Values row = reinterpret_cast<const Values*>(row_of(work, index, row_bytes))[p];
+        const auto weight = static_cast<Sum>(work.weight[j]);
+        for (int i = 0; i < width; ++i)
+          sums[i] = add_product(sums[i], weight, widened(row.values[i]));
       }
-      store(to[h], sum);
+      Values result;
+      for (int i = 0; i < width; ++i) store(result.values[i], sums[i]);
+      to[p] = result;
     }
   }
 }
 
-unsigned grid(std::int64_t rows) { return static_cast<unsigned>(rows < 65535 ? rows : 65535); }
-
 template <class Word>
 bool fits(const GatherRows& work) {
-  const auto aligned = [](const void* p) {
-    return reinterpret_cast<std::uintptr_t>(p) % sizeof(Word) == 0;
-  };
-  return work.row_bytes % static_cast<std::int64_t>(sizeof(Word)) == 0 && aligned(work.to) &&
-         aligned(work.from) && aligned(work.other);
+  return work.row_bytes % static_cast<std::int64_t>(sizeof(Word)) == 0 &&
+         is_aligned<Word>(work.to) && is_aligned<Word>(work.from) && is_aligned<Word>(work.other);
+}
+template <class Word>
+void start_with(const GatherRows& work, StreamRef stream) {
+  start(gather_rows<Word>, "gather_rows", dim3{blocks_for(work.rows)},
+        dim3{threads_for(work.row_bytes / static_cast<std::int64_t>(sizeof(Word)))}, work, stream);
+}
+
+template <class Value, int width>
+void start_with(const WeightedSum& work, StreamRef stream) {
+  start(weighted_sum<Value, width>, "weighted_sum", dim3{blocks_for(work.tokens)},
+        dim3{threads_for(work.row_elements / width)}, work, stream);
+}
+template <class Value>
+void start_with(const WeightedSum& work, StreamRef stream) {
+  using Values = Pack<Value, widest<Value>>;
+  if (work.row_elements % widest<Value> == 0 && is_aligned<Values>(work.to) &&
+      is_aligned<Values>(work.from) && is_aligned<Values>(work.other))
+    start_with<Value, widest<Value>>(work, stream);
+  else
+    start_with<Value, 1>(work, stream);
 }
 
 }  // namespace
 
 void launch(const GatherRows& work, StreamRef stream) {
   if (work.rows == 0 || work.row_bytes == 0) return;
-  const auto native = static_cast<cudaStream_t>(stream.native());
   if (fits<uint4>(work))
-    gather_rows<uint4><<<grid(work.rows), threads, 0, native>>>(work);
+    start_with<uint4>(work, stream);
   else if (fits<std::uint32_t>(work))
-    gather_rows<std::uint32_t><<<grid(work.rows), threads, 0, native>>>(work);
+    start_with<std::uint32_t>(work, stream);
   else
-    gather_rows<std::uint8_t><<<grid(work.rows), threads, 0, native>>>(work);
-  check(cudaGetLastError(), "gather_rows");
+    start_with<std::uint8_t>(work, stream);
 }
 
 void launch(const WeightedSum& work, StreamRef stream) {
   if (work.tokens == 0 || work.row_elements == 0) return;
-  const auto native = static_cast<cudaStream_t>(stream.native());
   if (work.type == DataType::float32)
-    weighted_sum<float><<<grid(work.tokens), threads, 0, native>>>(work);
+    start_with<float>(work, stream);
   else if (work.type == DataType::float64)
-    weighted_sum<double><<<grid(work.tokens), threads, 0, native>>>(work);
+    start_with<double>(work, stream);
   else if (work.type == DataType::float16)
-    weighted_sum<__half><<<grid(work.tokens), threads, 0, native>>>(work);
+    start_with<__half>(work, stream);
   else
-    weighted_sum<__nv_bfloat16><<<grid(work.tokens), threads, 0, native>>>(work);
-  check(cudaGetLastError(), "weighted_sum");
+    start_with<__nv_bfloat16>(work, stream);
+}
+
+void load_expert_rows() noexcept {
+  load(gather_rows<uint4>);
+  load(gather_rows<std::uint32_t>);
+  load(gather_rows<std::uint8_t>);
+  load(weighted_sum<float, widest<float>>);
+  load(weighted_sum<float, 1>);
+  load(weighted_sum<double, widest<double>>);
+  load(weighted_sum<double, 1>);
+  load(weighted_sum<__half, widest<__half>>);
+  load(weighted_sum<__half, 1>);
+  load(weighted_sum<__nv_bfloat16, widest<__nv_bfloat16>>);
+  load(weighted_sum<__nv_bfloat16, 1>);
 }
 
 }  // namespace rankmesh::device

@@ -51,8 +51,8 @@ struct WeightedSum {
 /// Queue the work on a stream of the current device. All pointers are to device memory.
 ///
 /// There are three implementations, one of which is linked: the kernels (expert_rows.cu, if there
-/// is nvcc), functions that throw (no_expert_rows.cpp), and the host implementations below, queued
-/// on the stream of the CPU double (tests/device).
+/// is nvcc), functions that throw (no_kernels.cpp), and the kernels compiled for the CPU, whose
+/// threads run one after the other on the stream of the CPU double (tests/device).
 /// @throws CudaError  @throws NoDeviceError  rankmesh was built without nvcc.
 void launch(const GatherRows& work, StreamRef stream);
 void launch(const WeightedSum& work, StreamRef stream);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace rankmesh::nccl {
 
@@ -32,6 +33,10 @@ void Batch::begin() {
 }
 
 void Batch::add(Communicator& comm) {
+  if (!members_.empty() && members_.front()->is_blocking() != comm.is_blocking()) {
+    issue(default_timeout());
+    library_->check(library_->GroupStart(), "ncclGroupStart");
+  }
   if (std::ranges::find(members_, &comm) == members_.end()) members_.push_back(&comm);
 }
 
@@ -45,8 +50,24 @@ void Batch::end(const Deadline& deadline) {
     (void)library_->GroupEnd();  // the thread must leave NCCL's group
     throw;
   }
-  library_->check(library_->GroupEnd(), "ncclGroupEnd");
-  for (const Communicator* comm : members_) comm->wait_until_ready(deadline);
+  issue(deadline.left());
+}
+
+// Ends NCCL's group. The thread has left the group even after an exception.
+void Batch::issue(Deadline::Duration limit) {
+  const std::vector<Communicator*> members = std::exchange(members_, {});
+  ncclResult_t code = ncclSuccess;
+  const auto end = [&] {
+    code = library_->GroupEnd();
+    library_->check(code, "ncclGroupEnd");
+  };
+  if (!members.empty() && members.front()->is_blocking())
+    watch_->run(members, limit, end);
+  else
+    end();
+  if (code != ncclInProgress) return;
+  const Deadline deadline{limit};
+  for (const Communicator* comm : members) comm->wait_until_ready(deadline);
 }
 
 }  // namespace rankmesh::nccl

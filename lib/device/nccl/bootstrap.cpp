@@ -2,12 +2,12 @@
 #include "rankmesh/device/nccl/bootstrap.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "device/nccl/detail/phases.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -22,25 +22,8 @@ struct Packet {
 
 using Request = BootstrapRequest;
 
-WaitPoint point_of(const std::string& name, const std::string& identity, const RankSet& ranks,
-                   std::string_view phase) {
-  return WaitPoint::of(ranks, fmt::format("NCCL bootstrap of '{}': {}", name, phase),
-                       fmt::format("{}|{}|{}", identity, phase, ranks.to_string()));
-}
-
 WaitPoint point_of(const Request& request, std::string_view phase) {
-  return point_of(request.name, request.identity, request.ranks, phase);
-}
-
-WaitPoint point_of(const SplitRequest& request) {
-  return point_of(request.name, request.identity, request.parent_ranks, "split");
-}
-
-template <class Phase>
-void timed(double& seconds, Phase&& phase) {
-  const auto begin = std::chrono::steady_clock::now();
-  phase();
-  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return bootstrap_point(request.name, request.identity, request.ranks, phase);
 }
 
 // The phases of bootstrap(), see bootstrap.hpp.
@@ -212,43 +195,6 @@ std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
                                                      const Participants& participants,
                                                      BootstrapTimes& times) {
   return Bootstrap{library, requests, monitor, participants}.run(times);
-}
-
-std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
-                                                 WaitMonitor& monitor,
-                                                 const Participants& participants,
-                                                 BootstrapTimes& times) {
-  const Deadline deadline = participants.deadline();
-  std::vector<std::unique_ptr<Communicator>> children;
-  std::string failure;
-  timed(times.splits, [&] {
-    for (const SplitRequest& request : requests) {
-      try {
-        children.push_back(Communicator::split(*request.parent, request.colour, request.key,
-                                               request.name, request.options));
-        const WaitPoint point = point_of(request);
-        monitor.wait([&] { return request.parent->is_ready(); }, point, deadline);
-        // NCCL sets the child's handle before the parent becomes ready, not in the call.
-        if (Communicator* child = children.back().get())
-          monitor.wait([&] { return child->is_ready(); }, point, deadline);
-      } catch (const Error& error) {
-        failure = fmt::format("split of '{}' ({}): {}", request.name,
-                              request.parent_ranks.to_string(40), error.message());
-        break;
-      }
-    }
-  });
-  // If this rank failed, the others wait for it in this split or a later one. End their waits.
-  if (!failure.empty())
-    for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
-  try {
-    participants.verify("the split NCCL communicators", failure);
-  } catch (...) {
-    for (const SplitRequest& request : requests)
-      request.parent->abort();  // while the children, which NCCL still writes to, exist
-    throw;
-  }
-  return children;
 }
 
 }  // namespace rankmesh::nccl

@@ -6,26 +6,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "device/nccl/detail/native_config.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::nccl {
-namespace {
-
-ncclConfig_t native_config(const GroupOptions& wanted, const std::string& name) {
-  ncclConfig_t config{};  // zero, because the initialiser of an older header sets fewer fields
-  config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = wanted.blocking ? 1 : 0;
-  config.splitShare = wanted.share_resources ? 1 : 0;
-  if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
-  if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
-  if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
-  if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
-  config.commName = name.c_str();
-  return config;
-}
-
-}  // namespace
-
 Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
     : library_{&library},
       native_{native},
@@ -43,10 +28,12 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
     throw NcclError{ncclUnhandledCudaError,
                     "no CUDA device is current, so no NCCL communicator can be created"};
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
-  comm->is_blocking_ = wanted.blocking;
-  ncclConfig_t config = native_config(wanted, *comm->name_);
+  comm->is_blocking_ = forced_blocking().value_or(false);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
+  if (wanted.share_resources) comm->family_ = std::make_shared<Family>();
+  NativeConfig config{wanted, false, *comm->name_, library.version()};
   if (ids.size() == 1) {
-    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, &config),
+    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, config.get()),
                   "ncclCommInitRankConfig");
   } else {
     if (library.CommInitRankScalable == nullptr)
@@ -55,7 +42,7 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
           "use NCCL 2.23 or later, or one unique ID"};
     library.check(
         library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
-                                     const_cast<ncclUniqueId*>(ids.data()), &config),
+                                     const_cast<ncclUniqueId*>(ids.data()), config.get()),
         "ncclCommInitRankScalable");
   }
   return comm;
@@ -72,16 +59,23 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
-  comm->is_blocking_ = wanted.blocking;
-  ncclConfig_t config = native_config(wanted, *comm->name_);
-  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, &config),
+  comm->is_blocking_ = blocks_after_creation(library, wanted.blocking);
+  comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
+  // NCCL shares the resources if the configuration of the parent says so.
+  comm->family_ = parent.family_;
+  if (parent.family_ == nullptr && wanted.share_resources)
+    comm->family_ = std::make_shared<Family>();
+  NativeConfig config{wanted, comm->is_blocking_, *comm->name_, library.version()};
+  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, config.get()),
                 "ncclCommSplit", parent.native_);
   return comm;
 }
 
 std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclComm_t native,
-                                                  std::string name) {
-  return std::unique_ptr<Communicator>{new Communicator{library, native, std::move(name), false}};
+                                                  std::string name, bool blocks) {
+  std::unique_ptr<Communicator> comm{new Communicator{library, native, std::move(name), false}};
+  comm->is_blocking_ = forced_blocking().value_or(blocks);
+  return comm;
 }
 
 Communicator::~Communicator() { abort(); }
@@ -106,6 +100,7 @@ int Communicator::device() const {
 
 bool Communicator::is_ready() const {
   if (native_ == nullptr) return true;  // it has ended
+  require_whole();
   ncclResult_t state = ncclSuccess;
   library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
   if (state == ncclInProgress) return false;
@@ -117,8 +112,18 @@ void Communicator::wait_until_ready(const Deadline& deadline) const {
   if (!poll_until([&] { return is_ready(); }, deadline))
     throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
                                    deadline.seconds()),
-                       "check what the other members do; abort() ends the call",
+                       "check what the other members do, or end the call with Mesh::abort()",
                        {}};
+}
+
+void Communicator::require_whole() const {
+  if (family_ == nullptr || family_->aborted.empty()) [[likely]]
+    return;
+  throw NcclError{
+      ncclInvalidUsage,
+      fmt::format("NCCL has ended the operations of '{}', because '{}' was aborted and both share "
+                  "their resources",
+                  *name_, family_->aborted)};
 }
 
 void Communicator::finalize() {
@@ -126,13 +131,55 @@ void Communicator::finalize() {
     library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
 }
 
+void Communicator::finalize(std::span<Communicator* const> comms) {
+  if (comms.empty()) return;
+  const Library& library = *comms.front()->library_;
+  library.check(library.GroupStart(), "ncclGroupStart");
+  try {
+    for (Communicator* comm : comms) comm->finalize();
+  } catch (...) {
+    (void)library.GroupEnd();
+    throw;
+  }
+  library.check(library.GroupEnd(), "ncclGroupEnd");
+}
+
 void Communicator::destroy() {
   if (!owned_ || native_ == nullptr) return;
-  library_->check(library_->CommDestroy(std::exchange(native_, nullptr)), "ncclCommDestroy");
+  try {
+    (void)is_ready();
+  } catch (...) {
+    abort();
+    throw;
+  }
+  const ncclResult_t code = library_->CommDestroy(native_);
+  if (code == ncclSuccess || code == ncclInProgress) {
+    native_ = nullptr;
+    return;
+  }
+  (void)library_->GroupEnd();  // an error that arose since then has left this thread in a group
+  abort();
+  library_->check(code, "ncclCommDestroy");
 }
 
 void Communicator::abort() noexcept {
-  if (owned_ && native_ != nullptr) (void)library_->CommAbort(std::exchange(native_, nullptr));
+  if (!owned_ || native_ == nullptr) return;
+  note_abort();
+  (void)library_->CommAbort(std::exchange(native_, nullptr));
+}
+
+void Communicator::note_abort() noexcept {
+  if (family_ != nullptr && family_->aborted.empty()) family_->aborted = *name_;
+}
+
+void Communicator::begin_abort() noexcept {
+  if (!owned_ || native_ == nullptr) return;
+  note_abort();
+  (void)library_->CommAbort(native_);
+}
+
+void Communicator::end_abort() noexcept {
+  if (owned_) native_ = nullptr;
 }
 
 void Communicator::abort(std::span<Communicator* const> comms) noexcept {

@@ -24,7 +24,7 @@ class QueueVigil {
   QueueVigil(rankmesh::detail::ControlPlane& control, std::function<std::string()> activity,
              std::function<std::vector<Rank>()> awaited);
   /// Call it regularly while the wait lasts.
-  /// @throws PeerError  An awaited rank has failed or has left.
+  /// @throws PeerError if an awaited rank has failed or has left.
   void look();
 
  private:

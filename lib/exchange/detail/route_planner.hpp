@@ -30,9 +30,9 @@ class RoutePlanner {
   /// Returns how many rows this rank sends to each slot of the map.
   [[nodiscard]] const std::vector<std::int64_t>& rows_to_slot() const { return rows_to_slot_; }
 
-  /// @param to_slot    For each slot of the map: the rows that this rank sends there. With a
-  /// capacity, that is the capacity, and zeros fill the rows that are left.
-  /// @param from_rank  For each rank, for each slot of this rank: the rows that come.
+  /// @param to_slot    the number of rows that this rank sends to each slot of the map. With a
+  /// capacity, this number is the capacity, and the remaining rows are filled with zeros.
+  /// @param from_rank  the number of rows that each rank sends to each slot of this rank.
   ExpertRoute plan(const std::vector<std::int64_t>& to_slot,
                    const std::vector<std::int64_t>& from_rank) &&;
 

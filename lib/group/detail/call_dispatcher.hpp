@@ -23,7 +23,7 @@ namespace rankmesh::detail {
 /// end of the open batch.
 class CallDispatcher final : private Waiter {
  public:
-  /// @param name  Of the group, for messages.
+  /// @param name  The name of the group; used in messages.
   CallDispatcher(std::string name, std::shared_ptr<Connection> connection,
                  std::shared_ptr<MeshRuntime> runtime);
   ~CallDispatcher();
@@ -73,10 +73,10 @@ class CallDispatcher final : private Waiter {
   /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
 
-  /// Returns the transport that serves a call, and the reasons. Local. The call needs no memory.
+  /// Returns the transport that carries a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;
   /// Returns the device transport.
-  /// @throws NoDeviceError  The group has none; it gives the reason.
+  /// @throws NoDeviceError if the group has no device transport; the error gives the reason.
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
   /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);
@@ -103,6 +103,10 @@ class CallDispatcher final : private Waiter {
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
+  /// Returns the transport of the program that carries a call on device memory; null if none does.
+  [[nodiscard]] Transport* program_transport(const Call& call) const;
+  void run_on_program_device(const Call& call, Transport& transport);
+  void start_on_program_device(const Call& call, Transport& transport, AsyncOperation& operation);
   void run_lowered(const Call& call);
   void run_polled(const Call& call);
   void start_on_device(const Call& call, AsyncOperation& operation);

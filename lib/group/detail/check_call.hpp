@@ -16,7 +16,8 @@ inline constexpr int max_tag = 16383;
 inline constexpr std::uint64_t largest_buffer = (std::uint64_t{1} << 48) - 1;
 
 /// Checks the counts, types, ranks, tag and overlap of a call. Local.
-/// @throws UsageError  It names the group, the operation and the problem.
+/// @throws UsageError if the call is not valid; the error names the group, the operation and the
+/// problem.
 void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size);
 
 /// Returns whether a call on ordinary host memory is valid, in a few instructions. The call must

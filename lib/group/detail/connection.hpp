@@ -45,7 +45,8 @@ struct GroupDescription {
 struct HostTransports {
   std::vector<std::unique_ptr<Transport>> list;
   std::map<std::string, std::string, std::less<>>
-      absent;  ///< Transports that it does not have, with the reasons.
+      absent;                           ///< Transports that it does not have, with the reasons.
+  bool has_program_transports = false;  ///< Whether the program has added some of them.
   /// Compares calls that none of these transports carries; null without the option `check`.
   CallComparison* comparison = nullptr;
 
@@ -90,23 +91,23 @@ class RANKMESH_API Connection {
 
   /// Returns whether operations may be issued. Every call checks this first.
   [[nodiscard]] bool is_usable() const { return why_unusable_.empty(); }
-  /// Returns why operations may not be issued: the connection is closed, or a failure broke
-  /// it. Empty if they may.
+  /// Returns why operations must not be issued: the connection is closed, or a failure broke
+  /// it. Empty if operations may be issued.
   [[nodiscard]] const std::string& why_unusable() const { return why_unusable_; }
   /// Marks the connection as broken: later operations throw ClosedError with this reason, which
   /// replaces an earlier one. Members on this node learn the reason too.
   void mark_broken(const Error& why);
   /// Tells the other members that this rank makes no further calls. Local.
-  /// @param why  The reason, if this rank does not close the group; else empty.
+  /// @param why  The reason, if this rank does not close the group; empty otherwise.
   void leave(std::string_view why = {});
   /// Returns whether all members have called leave(); see Transport::have_all_left(). Local.
   bool have_all_left();
-  /// Takes leave() back: the group stays open. Local.
+  /// Reverses leave(): the group stays open. Local.
   void stay();
-  /// Throws what ended the group early. Local; does nothing if it has not ended early.
+  /// Throws the error that ended the group early, if there is one. Local.
   void throw_if_ended();
   /// Compares the calls of all members after all have called leave(). Local.
-  /// @throws MismatchError  See Transport::compare_at_close().
+  /// @throws MismatchError if the calls differ; see Transport::compare_at_close().
   void compare_at_close();
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {

@@ -11,13 +11,14 @@
 
 namespace rankmesh::detail {
 
-/// Notes in the record of this rank when the device has finished a call. The host looks at later
-/// device calls and whenever it makes progress, so the time of the end is at most too late.
+/// Notes in the record of this rank when the device has finished a call. The host looks at every
+/// eighth device call and whenever it makes progress, so the time of the end is at most too late.
 class DeviceCalls {
  public:
   /// @param end  Is complete when the device has finished; null if the call was captured into a
   ///             CUDA graph.
-  void follow(RecordedCall call, std::unique_ptr<Pending> end);
+  /// @param stream  The stream of the call.
+  void follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream);
   /// Looks at the calls in the order in which they were made. An error ends the call's entry as
   /// failed; the program learns of it by its next call.
   void look() noexcept;
@@ -25,7 +26,16 @@ class DeviceCalls {
   void clear() noexcept { calls_.clear(); }
 
  private:
-  std::deque<std::pair<RecordedCall, std::unique_ptr<Pending>>> calls_;
+  struct Followed {
+    RecordedCall call;
+    std::unique_ptr<Pending> end;
+    const void* stream;
+  };
+  [[nodiscard]] std::size_t ended();
+  bool forget_ended() noexcept;
+
+  std::deque<Followed> calls_;
+  std::size_t since_look_ = 0;
 };
 
 }  // namespace rankmesh::detail

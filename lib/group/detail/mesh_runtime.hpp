@@ -69,7 +69,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
 /// of causing a data race.
 class CallLock {
  public:
-  /// @throws UsageError  Another thread uses the mesh.
+  /// @throws UsageError if another thread uses the mesh.
   explicit CallLock(MeshRuntime& runtime) : runtime_{runtime} {
     if (runtime.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
       wait_for_guests(runtime);

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "batch_memory.hpp"
 #include "connection.hpp"
 #include "operations_in_flight.hpp"
+#include "rankmesh/base/call_descriptor.hpp"
 #include "rankmesh/device/device_batch.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "slow_path_reasons.hpp"
@@ -22,7 +24,7 @@ class DeferredCall {
  public:
   /// Copies the call and its blocks, because the caller may destroy the blocks
   /// before the end of the batch.
-  /// @param operation   For operations on host memory, which are asynchronous; otherwise null.
+  /// @param operation   The asynchronous operation of a call on host memory; null for other calls.
   DeferredCall(const Call& call, CallDispatcher& dispatcher, BatchPlace place,
                std::shared_ptr<AsyncOperation> operation);
 
@@ -48,22 +50,35 @@ class OpenBatch {
   [[nodiscard]] bool is_open() const { return is_open_; }
   /// Returns whether the batch can contain device operations.
   [[nodiscard]] bool has_devices() const { return device_ != nullptr; }
-  /// Opens the batch. @throws UsageError A batch is already open.
+  /// Opens the batch. @throws UsageError if a batch is already open.
   void begin();
+  /// Reserves the memory of a call that is about to be deferred.
+  /// @throws UsageError  It overlaps memory of another call of the batch, and one of the two calls
+  ///                     writes it. Nothing is reserved then.
+  void reserve_memory(const Call& call, const CallDispatcher& dispatcher);
   void defer(DeferredCall call) { deferred_.push_back(std::move(call)); }
   /// Issues the deferred calls, ordered by the places of their groups and then by the order of the
-  /// calls. Device operations become one NCCL group. After a failure, the remaining calls are not
-  /// issued, and the failure is thrown.
+  /// calls. Device operations of groups with the same priority become one NCCL group. After a
+  /// failure, the remaining calls are not issued, and the failure is thrown.
   void end(const Deadline& deadline);
 
   /// Gives up the deferred calls: the mesh is destroyed while the batch is open.
   void abandon(const std::string& why) noexcept;
 
  private:
+  void forget_memory();
+
   std::shared_ptr<DeviceBatch> device_;
   SlowPathReasons& reasons_;
   bool is_open_ = false;
   std::vector<DeferredCall> deferred_;
+  // A call that has reserved memory, for messages.
+  struct Reserved {
+    CallDescriptor call;
+    const CallDispatcher* dispatcher;
+  };
+  std::vector<Reserved> reserved_;
+  BatchMemory memory_;
 };
 
 }  // namespace rankmesh::detail

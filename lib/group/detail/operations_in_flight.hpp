@@ -51,8 +51,9 @@ class OperationsInFlight {
   /// @throws The exception with which the operation failed.
   bool test(AsyncOperation& operation);
   /// Blocks the host until the operation is complete.
-  /// @throws TimeoutError  The group is broken afterwards, and the memory that was moved into the
-  ///                       operation is leaked, because MPI may still use it.
+  /// @throws TimeoutError if the operation is not complete at the deadline. The group is broken
+  /// afterwards, and the memory that was moved into the operation is leaked, because MPI may still
+  /// use it.
   void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline,
             TimeLimit limit = TimeLimit::timeout);
 

@@ -101,8 +101,8 @@ class Router {
   [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
                                                               const Call& call) const;
 
-  /// Returns the transport that serves a call, and the reasons. Local. The call needs counts, types
-  /// and kinds, but no memory.
+  /// Returns the transport that carries a call, and the reasons. Local. The call needs counts,
+  /// types and kinds, but no memory.
   /// @param device         The group's device transport; null if it has none.
   /// @param why_no_device  The reason, in that case.
   [[nodiscard]] RouteExplanation explain(const RouteTable& routes, const HostTransports& transports,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why calls may not take the fast path.
+// The reasons why calls must not take the fast path.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,8 @@ struct ConnectionPlan {
   std::vector<Split> splits;
   std::vector<Coordinator> coordinators;
 
-  /// @param timeout  For waits for operations of families without a timeout of their own.
+  /// @param timeout  The timeout of the operations of those families that set no timeout
+  /// themselves.
   ConnectionPlan(const MeshPlan& plan, Rank rank, const Placement& placement,
                  Deadline::Duration timeout);
 

@@ -72,9 +72,10 @@ class DeviceBackend {
   /// Returns the transport of a dynamic group of one rank. Local; does not touch the device.
   virtual std::unique_ptr<DeviceTransport> open_alone(const GroupDescription& group) = 0;
   /// Creates a transport on a communicator of the program. Local.
+  /// @param blocks  Whether the communicator blocks.
   virtual std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
                                                  const mpi::CommunicatorView& comm,
-                                                 ncclComm* native) = 0;
+                                                 ncclComm* native, bool blocks) = 0;
   /// Waits until the device is idle, because NCCL cannot create a communicator while
   /// another one is in use. Local.
   virtual void drain(const Deadline& deadline) = 0;

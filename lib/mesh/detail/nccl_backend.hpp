@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,9 @@ namespace rankmesh::detail {
 /// class owns the state that all of them share.
 class NcclBackend final : public DeviceBackend {
  public:
+  /// @param compute_capabilities  Of the device of each rank of the mesh; see device::Identity.
   NcclBackend(const nccl::Library& library, device::Claim claim,
-              std::shared_ptr<ControlPlane> control);
+              std::vector<int> compute_capabilities, std::shared_ptr<ControlPlane> control);
   /// Gives the device back, also where the program still holds groups or Works.
   ~NcclBackend() override { context_->release(); }
 
@@ -29,8 +31,8 @@ class NcclBackend final : public DeviceBackend {
   OpenedDevices open(const DeviceOpening& wanted, const Participants& participants) override;
   std::unique_ptr<DeviceTransport> open_alone(const GroupDescription& group) override;
   std::unique_ptr<DeviceTransport> adopt(const GroupDescription& group,
-                                         const mpi::CommunicatorView& comm,
-                                         ncclComm* native) override;
+                                         const mpi::CommunicatorView& comm, ncclComm* native,
+                                         bool blocks) override;
   void drain(const Deadline& deadline) override;
   [[nodiscard]] std::string living_graphs(const GroupDescription* only) const override;
   void quiesce(Connections connections, const Deadline& deadline) override;
@@ -42,6 +44,7 @@ class NcclBackend final : public DeviceBackend {
 
  private:
   void abort_broken(Connections connections) noexcept;
+  void finalize(std::span<nccl::Communicator* const> blocking, const Deadline& deadline);
 
   const nccl::Library& library_;
   int device_;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "group/detail/connection.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -19,8 +20,10 @@ namespace rankmesh::detail {
 /// returns null, after a warning, if the system refuses the memory or the file: a job does not fail
 /// because it cannot be traced.
 /// @param description  The text of the mesh.
+/// @param transports   The names of the program's transports.
 std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPlan& plan,
-                                      const std::string& description, const Settings& settings);
+                                      const std::string& description, const Settings& settings,
+                                      std::vector<std::string> transports);
 
 /// Tells the record how far the clock of this node is from that of rank 0's node. The lowest rank
 /// of each node exchanges 16 messages of 8 bytes with rank 0, one node after the other; the

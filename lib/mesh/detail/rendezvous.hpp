@@ -21,8 +21,9 @@ namespace rankmesh::detail {
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
 /// rendezvous: a member sends its note before it waits, and messages from one member arrive in
-/// order, so the other one can come to neither. The members that notice this tell the others. All
-/// of them throw, and count these rendezvous as over, so that later attempts are new ones.
+/// order, so the other one can reach neither rendezvous. The members that notice this tell the
+/// others. All of them throw, and count these rendezvous as over, so that later attempts are new
+/// ones.
 ///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation
 /// still blocks its peers.
@@ -34,8 +35,9 @@ class Rendezvous {
   ///                  the same on all members.
   /// @param call      The call in the words of the program.
   /// @return The identity of this rendezvous: the same on all members, and unique in the mesh.
-  /// @throws TimeoutError  Some members did not take part; it names them.
-  /// @throws MismatchError  Members wait for each other with different lists; it lists their calls.
+  /// @throws TimeoutError if some members did not take part; the error names them.
+  /// @throws MismatchError if members wait for each other with different lists; the error lists
+  /// their calls.
   std::string join(ControlPlane& control, const std::vector<int>& members,
                    const std::string& activity, const std::string& call);
 

@@ -45,7 +45,7 @@ class SharedMemoryBackend {
   /// Creates the transport of a dynamic group, which has a segment of its own. Collective over the
   /// members; blocks.
   /// @param comm  The communicator of the members, in group order.
-  /// @throws TimeoutError  The error names the missing members.
+  /// @throws TimeoutError if members are missing at the deadline; the error names them.
   [[nodiscard]] SharedTransport make_dynamic_transport(const GroupDescription& group,
                                                        const mpi::CommunicatorView& comm,
                                                        const Recording& recording) const;

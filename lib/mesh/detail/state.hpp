@@ -17,6 +17,7 @@
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "mpi/detail/unfinished.hpp"
+#include "program_transports.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -64,9 +65,10 @@ struct MeshState {
 };
 
 /// Creates the transports of a group for host memory. Local.
+/// @param own  The transports of the program; see open_program_transports().
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
-                               SharedTransport shared);
+                               SharedTransport shared, ProgramTransports own);
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
 /// Collective over `world`; blocks.

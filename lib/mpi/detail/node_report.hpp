@@ -17,8 +17,8 @@ struct LastWords {
   std::string text;
 };
 
-/// The first rank of a node that ends becomes the reporter of that node; the others hand over their
-/// last words to it. They use a datagram socket with a name in Linux's abstract namespace, because
+/// The first rank of a node that ends becomes the reporter of that node; the others send their last
+/// words to it. They use a datagram socket with a name in Linux's abstract namespace, because
 /// MPI may be broken, and because such a socket leaves nothing behind. All functions do their best
 /// and never throw: a rank that finds no reporter prints its last words itself.
 class NodeReport {
@@ -30,9 +30,9 @@ class NodeReport {
   NodeReport& operator=(const NodeReport&) = delete;
 
   [[nodiscard]] bool is_reporter() const noexcept { return is_reporter_; }
-  /// Returns whether the reporter got the words.
+  /// Sends the last words of this rank to the reporter. Returns whether the reporter got them.
   [[nodiscard]] bool hand_over(const LastWords& words) const noexcept;
-  /// Appends the words that other ranks hand over within the given time. Ends earlier if `words`
+  /// Appends the last words that other ranks send within the given time. Ends earlier if `words`
   /// has reached `enough` elements.
   void collect(std::vector<LastWords>& words, std::size_t enough,
                std::chrono::milliseconds time) const;

@@ -27,8 +27,9 @@ inline std::int64_t monotonic_nanoseconds() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Returns the counter of a record: that of the processor if its frequency is constant, because it
-/// is read in a few nanoseconds; otherwise the monotonic clock.
+/// Returns the value of the counter of a record. If the frequency of the processor's counter is
+/// constant, this is the processor's counter, which is read in a few nanoseconds. Otherwise it is
+/// the monotonic clock.
 inline std::uint64_t read_counter(const record::format::Header& header) {
 #if defined(__x86_64__)
   if (header.counter_is_clock == 0) return __rdtsc();
@@ -99,7 +100,7 @@ struct Recording {
   return (entry.call.load(std::memory_order_relaxed) & record::format::timed_bit) != 0;
 }
 
-/// Notes that the call of an entry has come to a state. The entry must still be that of the call.
+/// Notes that the call of an entry has reached a state. The entry must still be that of the call.
 inline void set_state(record::format::Header& header, record::format::Entry& entry,
                       record::State state) {
   if (state >= record::State::ended && has_time(entry))
@@ -116,12 +117,12 @@ inline void take_time(record::format::Header& header, record::format::Entry& ent
   entry.call.fetch_or(record::format::timed_bit, std::memory_order_release);
 }
 
-/// A call that is recorded from now on, with its times, until end(). A call that is not ended when
-/// this object is destroyed has failed. Move-only.
+/// Records a call with its times, from the construction of this object until end(). If the object
+/// is destroyed before end(), the call is recorded as failed. Move-only.
 class RecordedCall {
  public:
   RecordedCall() = default;
-  /// @param number  Of a collective in its group; 0 for messages.
+  /// @param number  The number of a collective in its group; 0 for messages.
   /// @param bits    record::format::async_bit or captured_bit, or 0.
   RecordedCall(const Recording& recording, const CallDescriptor& descriptor, std::uint64_t number,
                record::Carrier carrier, record::State state, std::uint64_t bits = 0)

@@ -33,14 +33,15 @@ class RANKMESH_API Recorder {
     std::int64_t world_size = 0;
     Rank rank;
     std::string mesh, coordinates, host;
-    std::uint64_t process_start = 0;      ///< See format::Header.
-    std::uint64_t process_namespace = 0;  ///< See format::Header.
-    std::array<std::uint64_t, 2> boot{};  ///< See format::Header.
+    std::vector<std::string> transports{};  ///< Those of the program; see format::Header.
+    std::uint64_t process_start = 0;        ///< See format::Header.
+    std::uint64_t process_namespace = 0;    ///< See format::Header.
+    std::array<std::uint64_t, 2> boot{};    ///< See format::Header.
   };
 
   /// Makes the record. Local.
-  /// @param folder  For the file; empty for a memfd.
-  /// @throws Error  The system refuses the memory or the file.
+  /// @param folder  The folder of the file. If it is empty, the record is in a memfd.
+  /// @throws Error if the system refuses the memory or the file.
   Recorder(const Facts& facts, const std::string& folder, bool has_all_times);
   ~Recorder();
   Recorder(const Recorder&) = delete;

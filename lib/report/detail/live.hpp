@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "rankmesh/report/format.hpp"
 
@@ -10,8 +12,11 @@ namespace rankmesh::report::detail {
 
 inline constexpr std::size_t max_nodes = 8;
 
-/// Returns at most max_nodes + 2 lines: the nodes with their ranks, processes and devices, then how
-/// long NCCL took to start.
+/// Returns what NCCL chose, as text, and the ranks on which it chose this.
+std::vector<std::pair<std::string, std::vector<Rank>>> nccl_groups(const LiveFacts& live);
+
+/// Returns the nodes with their ranks, processes and devices (at most max_nodes + 1 lines), how
+/// long NCCL took to start, and what it chose.
 std::string nodes_text(const LiveFacts& live);
 
 }  // namespace rankmesh::report::detail

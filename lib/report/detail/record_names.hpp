@@ -22,20 +22,6 @@ inline std::string_view word_of(record::State state) {
   return "unknown";
 }
 
-inline std::string_view word_of(record::Carrier carrier) {
-  switch (carrier) {
-    case record::Carrier::local:
-      return "local";
-    case record::Carrier::shared_memory:
-      return "shm";
-    case record::Carrier::mpi:
-      return "mpi";
-    case record::Carrier::nccl:
-      return "nccl";
-  }
-  return "unknown";
-}
-
 inline std::string_view word_of(record::Process process) {
   switch (process) {
     case record::Process::unknown:

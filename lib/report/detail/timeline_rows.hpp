@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rows of a timeline: every call of a rank as a bar with a begin and an end.
+// The rows of a timeline: every call of a rank as a bar with a begin time and an end time.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ struct Bar {
   std::size_t lane = 0;
 };
 
-/// Returns the bars of a rank, in ascending order of their begins.
+/// Returns the bars of a rank, in ascending order of their begin times.
 ///
 /// The record of a call may lack times. Such a call lies between its neighbours with times, spread
 /// evenly; it is drawn with a length of at most 10 us, because it did not wait. If other members of
 /// a collective waited and the rank did not, the rank came last, so its call lies where the first
-/// of the others left. A call that is not over ends when the record was read. Calls of NCCL in one
-/// group run one after the other, so a bar of these begins no earlier than the end of the previous
-/// one.
+/// of the others left. A call that is not over is drawn until the record was read. Calls of NCCL in
+/// one group run one after the other, so a bar of these begins no earlier than the end of the
+/// previous one.
 std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
                          const record::Matching& matching);
 
@@ -52,7 +52,7 @@ struct Arrow {
 /// Returns the arrows of the job. In a collective, they lead from the last member to begin to the
 /// others; from the root if only the root is awaited; and to the root if only the root waits. A
 /// message has an arrow from its send to its receive.
-/// @param bars  of each record, see bars_of().
+/// @param bars  the bars of each record, see bars_of().
 std::vector<Arrow> arrows_of(std::span<const record::Record> records,
                              const std::vector<std::vector<Bar>>& bars,
                              const record::Matching& matching);

@@ -2,7 +2,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const STATES = ["issued", "inside", "ended", "failed"];
-const CARRIERS = ["local copies", "shared memory", "MPI", "NCCL"];
+const CARRIERS = ["local copies", "shared memory", "MPI", "NCCL", ...data.transports];
 const FLAG = { beginEstimated: 4, endEstimated: 8, asynchronous: 16, captured: 32, wait: 256 };
 
 // Begins are stored as distances, because these are short.
@@ -37,7 +37,7 @@ const colourOf = new Map(families.map((family, i) => [family, i % 8]));
 const stateOf = (row, i) => row.flags[i] & 3;
 const isOpen = (row, i) => stateOf(row, i) < 2;
 const isFailed = (row, i) => stateOf(row, i) === 3;
-const carrierOf = (row, i) => (row.flags[i] >> 6) & 3;
+const carrierOf = (row, i) => (row.flags[i] >> 9) & 7;
 const has = (row, i, flag) => (row.flags[i] & flag) !== 0;
 const textOf = (row, i) => texts[row.text[i]];
 

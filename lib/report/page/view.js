@@ -103,7 +103,7 @@ function showCall(row, i) {
   redraw();
 }
 
-// Moves the view so far that the begin of the call is visible.
+// Moves the view so far that the start of the call is visible.
 function reveal(row, i) {
   const span = view.end - view.begin;
   if (row.begin[i] > view.end - span * 0.05 || row.end[i] < view.begin + span * 0.05) {

@@ -36,7 +36,8 @@ class TomlReader {
   /// These return an empty value if the key is missing.
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
-  [[nodiscard]] bool flag(std::string_view key) const;
+  /// @param otherwise  The value if the key is missing.
+  [[nodiscard]] bool flag(std::string_view key, bool otherwise = false) const;
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view key, std::int64_t least,
                                                    std::int64_t most = INT64_MAX - 1) const;
   /// Returns the entries of the table `key`, none if the key is missing.

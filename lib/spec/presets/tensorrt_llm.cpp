@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TensorRT-LLM's Mapping, before (tp_fastest) and after (cp_fastest) its change of convention.
+// TensorRT-LLM's Mapping: of older releases, in which tp varies fastest, and of newer releases, in
+// which cp varies fastest.
 #include <fmt/format.h>
 
 #include "detail/families.hpp"
@@ -71,8 +72,8 @@ Blueprint build(const Arguments& in) {
   const std::int64_t cp = in.size("cp");
   if (layout == "any" && cp > 1)
     in.refuse("layout", fmt::format("cp={} needs the key 'layout'", cp),
-              "write layout=cp_fastest, or layout=tp_fastest for releases before the change of "
-              "convention");
+              "write layout=cp_fastest, or layout=tp_fastest for older releases, in which tp "
+              "varies fastest");
   const std::int64_t world = in.whole_world(in.product({tp, pp, cp}));
   const std::int64_t stage = world / pp;
   const bool helix = type == "helix";

@@ -96,8 +96,9 @@ class BlockCounts {
 
   /// Returns the counts of a member: `blocks of 3,4,5`. At most 8 counts are listed.
   [[nodiscard]] std::string text(std::size_t member, std::int64_t count) const;
-  /// Returns with how many members this member does not agree, for all_to_all, in which all members
-  /// pass other counts; for other operations 0.
+  /// Returns the number of members with whose counts those of this member conflict. In an
+  /// all_to_all, the counts of every pair of members must agree. For other operations, the result
+  /// is 0.
   [[nodiscard]] std::size_t conflicts(std::size_t member) const;
 
  private:

@@ -12,7 +12,7 @@ namespace rankmesh::detail {
 class CallComparison {
  public:
   /// Starts the comparison of a call; does not block. The call may be destroyed afterwards. test()
-  /// of the result returns true once all members, or both ends of a message, have come to the call.
+  /// of the result returns true once all members, or both ends of a message, have reached the call.
   /// It throws MismatchError if they make different calls.
   [[nodiscard]] virtual std::unique_ptr<Pending> start_comparison(const Call& call) = 0;
 

@@ -12,8 +12,8 @@
 namespace rankmesh {
 
 /// Carries operations over MPI for a group inside one node. Before each collective, the members
-/// meet in shared memory (see shm::Meeting), so a mistake is found before MPI can return wrong data
-/// or wait for ever. Messages between two members go to MPI at once.
+/// compare the call in shared memory (see shm::Meeting), so a mistake is found before MPI can
+/// return wrong data or wait for ever. Messages between two members go to MPI at once.
 class ComparedTransport final : public Transport {
  public:
   /// @param comparison  The transport of the same group. It must outlive this object.

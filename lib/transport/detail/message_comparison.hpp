@@ -46,7 +46,7 @@ class MessageComparison {
   /// @throws MismatchError if the other end differs, with the same text on both ends, or if the
   ///                       other end of another message that is compared does: that end does not go
   ///                       on.
-  /// @throws What `carry` throws.
+  /// @throws the errors that `carry` throws.
   bool test(const Exchange& exchange);
   /// Returns whether test() would return true, without making progress. Never throws.
   [[nodiscard]] static bool is_complete(const Exchange& exchange);

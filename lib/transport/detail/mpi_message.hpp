@@ -13,7 +13,7 @@ namespace rankmesh::detail {
 /// Carries out send, recv or send_recv; blocks. MPI needs few instructions for small messages, so
 /// every instruction counts here.
 /// @param largest  The largest number of elements in one count of MPI.
-/// @throws UsageError  The message that arrived has another length.
+/// @throws UsageError if the message that arrived does not have the expected length.
 void run_message(const Call& call, MPI_Comm comm, std::int64_t largest);
 
 /// Starts send, recv or send_recv; does not block. The request of the receive comes first. Call
@@ -23,7 +23,7 @@ void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
 
 /// Checks the length of a message that has arrived. MPI itself reports only
 /// messages that are too long.
-/// @throws UsageError  The message is too short.
+/// @throws UsageError if the message is too short.
 void check_length(const Call& call, const MPI_Status& status);
 
 }  // namespace rankmesh::detail

@@ -20,7 +20,7 @@ class MpiUserOperation {
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
   [[nodiscard]] MPI_Op op() const noexcept { return op_; }
   /// Reports an exception of the function on this rank; call it once the operation is complete.
-  /// @throws UsageError  The function's exception is nested in it.
+  /// @throws UsageError if the function threw an exception, which is nested in the error.
   void check() const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device_transport.hpp"
@@ -30,11 +31,12 @@ class OwnStream {
 /// Carries all operations on device memory except barriers. run() returns once NCCL has accepted
 /// the operation (the communicator is ready again) or, inside a batch, once the operation is
 /// part of the batch. The host does not wait for its end. gather, scatter and all_to_all are
-/// grouped sends and receives.
+/// grouped sends and receives, or one call of NCCL 2.28.
 ///
-/// Blocks along an axis other than the first are packed or unpacked on the stream, in memory that
-/// is allocated and freed in stream order. NCCL has no 16-bit integers: they are transferred as
-/// bytes, and cannot be reduced.
+/// Blocks along an axis other than the first are packed or unpacked on the stream by a kernel, in
+/// memory that is allocated and freed in stream order (nccl_axis.cpp).
+///
+/// NCCL has no 16-bit integers: they are transferred as bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.
 class NcclTransport final : public DeviceTransport {
@@ -42,9 +44,10 @@ class NcclTransport final : public DeviceTransport {
   /// @param rank      The rank of this process in the group.
   /// @param timeout   The time limit for NCCL to accept an operation.
   /// @param priority  The priority of the group's own stream.
+  /// @param least_compute_capability  Of the members' devices: 90 for 9.0.
   NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                 Deadline::Duration timeout, int priority, std::shared_ptr<NcclContext> context,
-                BootstrapReport report);
+                BootstrapReport report, int least_compute_capability);
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -64,13 +67,16 @@ class NcclTransport final : public DeviceTransport {
   /// connects in the first operation, and the hosts wait for each other meanwhile. If the ranks
   /// began with operations of different groups, that could deadlock; here all ranks connect their
   /// groups in the same order. Collective over the group; blocks.
-  /// @param scratch  Device memory for 4 floats.
-  void warm_up(float* scratch, const device::Stream& stream, WaitMonitor& monitor,
-               const WaitPoint& point, const Deadline& deadline);
+  /// @param scratch  Device memory for 4 floats, or for `largest` bytes if these are more.
+  /// @param largest  GroupOptions::warm_up_bytes.
+  void warm_up(float* scratch, std::int64_t largest, const device::Stream& stream,
+               WaitMonitor& monitor, const WaitPoint& point, const Deadline& deadline);
 
  private:
+  void require_supported(const Call& call) const;
   void issue(const Call& call);
   void issue_along_axis(const Call& call);
+  void warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream);
 
   std::unique_ptr<nccl::Communicator> comm_;
   int rank_, size_;
@@ -78,13 +84,19 @@ class NcclTransport final : public DeviceTransport {
   std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
   BootstrapReport report_;
+  int least_compute_capability_;
+  // The stream of the last call, and whether it was captured.
+  struct {
+    std::optional<const void*> stream;
+    bool is_captured = false;
+  } last_issue_;
 };
 
 /// Carries operations of groups of one on device memory: copies on the call's stream.
 class LocalDeviceTransport final : public DeviceTransport {
  public:
   LocalDeviceTransport(std::string group, std::shared_ptr<NcclContext> context, int priority)
-      : group_{std::move(group)}, stream_{std::move(context), priority} {}
+      : group_{std::move(group)}, context_{std::move(context)}, stream_{context_, priority} {}
 
   [[nodiscard]] std::string_view name() const override { return "local device"; }
   [[nodiscard]] bool supports(const Call& call) const override;
@@ -101,6 +113,7 @@ class LocalDeviceTransport final : public DeviceTransport {
   static void copy(const Call& call);
 
   std::string group_;
+  std::shared_ptr<NcclContext> context_;
   OwnStream stream_;
 };
 

@@ -11,7 +11,7 @@
 namespace rankmesh::detail {
 
 /// Records a call that begins now.
-/// @param number  Of a collective in its group; 0 for messages.
+/// @param number  The number of a collective in its group; 0 for messages.
 inline RecordedCall record_call(const Waiter& waiter, const Call& call, std::uint64_t number,
                                 record::Carrier carrier) {
   if (waiter.recording == nullptr || waiter.recording->record == nullptr) return {};

@@ -65,7 +65,7 @@ class RANKMESH_API ShmTransport final : public Transport {
   }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks
-  /// until all members have come to it.
+  /// until all members have reached the call.
   /// @throws MismatchError, and what `waiter` throws.
   void meet(const shm::Meeting& meeting, Waiter& waiter);
   /// Starts a meeting; does not block. The meeting must stay valid until it is complete.

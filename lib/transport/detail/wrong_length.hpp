@@ -15,7 +15,7 @@ namespace rankmesh::detail {
 /// groups, so its caller adds what was called.
 class WrongLength final : public UsageError {
  public:
-  /// @param received  In bytes, if it is known.
+  /// @param received  The length in bytes, if it is known.
   WrongLength(std::optional<std::int64_t> received, std::int64_t expected);
   /// Throws the same error with the activity in front.
   [[noreturn]] void throw_in(const std::string& activity) const;

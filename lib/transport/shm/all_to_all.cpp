@@ -3,8 +3,9 @@
 
 namespace rankmesh::shm {
 
-// Every member publishes a piece of each block and copies the blocks that are meant for it. Its own
-// block comes from its payload too, because the output may have replaced the input by then.
+// Every member publishes a piece of each block and copies the blocks that are meant for it. A
+// member copies the block for itself from its payload, too. It does not copy it from the input,
+// because an operation in place may already have overwritten the input.
 extern constexpr Algorithm all_to_all{
     .name = "all_to_all",
     .operation = Operation::all_to_all,

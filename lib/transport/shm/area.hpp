@@ -65,7 +65,7 @@ static_assert(sizeof(Finding) == 16 * line);
 struct alignas(line) Presence {
   /// 0 while the group is open on this member. Otherwise 1 + the number of calls that it has made.
   std::atomic<std::uint64_t> closed_after;
-  /// Why the member has left, if it has not closed the group in the regular way; else empty.
+  /// The reason, if the member has left without closing the group; empty otherwise.
   char why[8 * line - sizeof(std::uint64_t)];
 };
 

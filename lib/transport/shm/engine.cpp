@@ -166,8 +166,9 @@ bool Engine::all_have_finished(std::uint64_t step) {
   return all_done_ >= step;
 }
 
-// Compares the last step with the neighbours that have come to it. A neighbour that has not come
-// yet sees this member's header, which stays until this member has finished the next step.
+// Compares the last step with the neighbours that have reached it. A neighbour that has not
+// reached it yet sees this member's header, which stays until this member has finished the next
+// step.
 void Engine::look_back() {
   // Orders the store of this member's header before the loads below, so that of two neighbours at
   // least one sees the other.

@@ -52,7 +52,7 @@ struct Progress {
   const Algorithm* algorithm;
   CallDescriptor descriptor;
   std::uint64_t call_number;     ///< number of the call in its group, from 1
-  record::format::Entry* entry;  ///< of the record, if run_small() has recorded the call; else null
+  record::format::Entry* entry;  ///< the entry that run_small() has recorded, or null
   Payload payload;               ///< of the whole operation
   std::int64_t piece;            ///< elements (of each block) per step
   std::uint64_t first;           ///< number of the operation's first step
@@ -123,7 +123,7 @@ class Engine {
 
   /// What a member has published for a step.
   struct Published {
-    bool is_there;               ///< false if the member has not come to this step
+    bool is_there;               ///< false if the member has not reached this step
     CallDescriptor call;         ///< if it is there
     std::uint64_t closed_after;  ///< see Presence
     const char* why_left;        ///< see Presence
@@ -144,7 +144,7 @@ class Engine {
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   [[nodiscard]] const Group& group() const { return group_; }
   /// Tells the other members that this member makes no further calls.
-  /// @param why  The reason, if the member leaves before its time; else empty.
+  /// @param why  The reason, if the member leaves without closing the group; empty otherwise.
   void leave(std::string_view why);
   /// Returns whether all members have called leave().
   [[nodiscard]] bool have_all_left() const;

@@ -17,7 +17,8 @@ Word word_of(const Meeting& meeting, std::int64_t i) {
   return i == 0 ? (meeting.is_async ? 1 : 0) : detail::block_word(meeting, i);
 }
 
-// Copied rather than cast: an area holds bytes, and their type changes from step to step.
+// The value is copied and not accessed through a cast pointer, because an area holds bytes whose
+// type changes from step to step.
 Word published_word(const Group& group, const Step& step, std::size_t member, std::int64_t i) {
   Word word = 0;
   std::memcpy(&word,

@@ -6,16 +6,16 @@
 
 namespace rankmesh::shm {
 
-/// A call that MPI will carry. All members meet in shared memory before they enter MPI: they
-/// compare their calls, and the counts of v-forms, and none of them enters MPI before all have
-/// come.
+/// The comparison step of a call that MPI will carry. In this step in shared memory, the members
+/// compare their calls and the counts of v-forms. No member enters MPI before all members have
+/// reached the step.
 struct Meeting : Call {
   /// @param starts  Whether this member uses the form with _async.
   Meeting(const Call& call, bool starts) : Call{call}, is_async{starts} {}
 
   bool is_async;
   /// Whether any member uses the form with _async. It is valid once the meeting is complete. MPI
-  /// does not match a blocking collective with a non-blocking one, so all members must know it.
+  /// does not match a blocking collective with a non-blocking one, so all members must know this.
   mutable bool any_is_async = false;
 };
 

@@ -39,7 +39,7 @@ template <const Algorithm& algorithm>
   }
   const CallDescriptor descriptor =
       algorithm.first.agrees != nullptr
-          ? descriptor_of(call, algorithm)  // a meeting serves every operation
+          ? descriptor_of(call, algorithm)  // a meeting can precede every operation
           : descriptor_of_plain(call, algorithm.operation);
   const std::uint64_t call_number = ++engine.calls_;
   record::format::Entry* entry = nullptr;

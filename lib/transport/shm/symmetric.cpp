@@ -6,7 +6,8 @@
 namespace rankmesh::shm {
 namespace {
 
-// Copied rather than cast: an area holds bytes, and their type changes from step to step.
+// The value is copied and not accessed through a cast pointer, because an area holds bytes whose
+// type changes from step to step.
 BufferOffsets offsets_of(const Group& group, const Step& step, std::size_t member) {
   BufferOffsets offsets{};
   std::memcpy(&offsets, group.payload(member, step), sizeof offsets);

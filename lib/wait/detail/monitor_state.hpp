@@ -60,7 +60,7 @@ struct MonitorState {
   [[nodiscard]] std::optional<RankActivity> look(int member) const;
 
   /// Answers the questions that have arrived.
-  /// @param point  Where this rank waits.
+  /// @param point  The point at which this rank waits.
   void answer(const WaitPoint& point);
   /// Receives verdicts, and throws if one concerns this point. Returns the verdict of a member of
   /// the point that has left, or null: that member may have done its part before.

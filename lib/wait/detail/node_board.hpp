@@ -160,8 +160,9 @@ class RANKMESH_API NodeBoard {
 /// no clock and formats nothing: the watchdog notices how long the call takes. Entries do not nest.
 class BoardEntry {
  public:
-  /// @param label   Of the group; see NodeBoard::label().
-  /// @param number  The number of the call in its group; of a message, a packed PublishedMessage.
+  /// @param label   The label of the group; see NodeBoard::label().
+  /// @param number  The number of a collective in its group; for a message, a packed
+  ///                PublishedMessage.
   BoardEntry(NodeBoard& board, std::uint32_t label, Operation operation,
              std::uint64_t number) noexcept
       : BoardEntry{board.own_call(), label, operation, number} {}

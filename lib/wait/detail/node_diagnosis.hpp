@@ -17,7 +17,7 @@ namespace rankmesh::detail {
 /// error that is about to be thrown. Thread safety: any thread may call read().
 class NodeDiagnosis {
  public:
-  /// @param recorder  Of this rank; may be null, then there is no diagnosis.
+  /// @param recorder  The recorder of this rank. If it is null, there is no diagnosis.
   explicit NodeDiagnosis(std::shared_ptr<const Recorder> recorder)
       : recorder_{std::move(recorder)} {}
 
@@ -27,8 +27,8 @@ class NodeDiagnosis {
     circle,   ///< The ranks that wait for each other, and in which calls.
   };
   /// Returns text to append to the hint of an error: diagnosis_mark and the sentences that the
-  /// error does not say itself. It is empty if there are none, or if read() was called before: the
-  /// errors that follow result from the first one. Local; other ranks need not answer. Takes at
+  /// error does not say itself. It is empty if there are none, or if read() was called before,
+  /// because later errors result from the first error. Local; other ranks need not answer. Takes at
   /// most about 0.3 s, usually a few milliseconds. Does not throw.
   [[nodiscard]] std::string read(const NodeBoard& board, Known known) const noexcept;
 

@@ -13,8 +13,8 @@ namespace rankmesh::detail {
 
 struct MonitorState;
 
-/// Lists the monitors whose questions every wait of this process answers, because its rank cannot
-/// come to their waits before.
+/// Lists the monitors whose questions every wait of this process answers, because its rank
+/// cannot begin the waits of these monitors while it is in another wait.
 ///
 /// Thread safety: any thread may call any function. With MPI_THREAD_MULTIPLE the list is empty.
 class OpenMonitors {
@@ -24,9 +24,9 @@ class OpenMonitors {
   void add(MonitorState& monitor);
   /// Does nothing if the monitor is not in the list.
   void remove(const MonitorState& monitor);
-  /// Answers the questions that have arrived at all monitors but one.
+  /// Answers the questions that have arrived at any monitor except `waiting`.
   /// @param waiting  The monitor in which this rank waits.
-  /// @param point    Where it waits.
+  /// @param point    The point at which this rank waits.
   void answer(const MonitorState& waiting, const WaitPoint& point);
 
  private:

@@ -24,7 +24,7 @@ class Vigil {
   Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
 
   /// Does what is due now. Call it regularly while the condition of the wait does not hold.
-  /// @throws TimeoutError  The wait cannot end, or did not end in time.
+  /// @throws TimeoutError if the wait cannot end, or did not end in time.
   void look();
   /// Throws the MismatchError of a deadlock, if one is known that has not been thrown yet.
   void throw_deadlock();

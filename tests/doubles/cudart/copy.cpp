@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies and fills, and memory that is allocated and freed in stream order.
+// Copies and fills.
 #include <cstring>
 #include <string>
 
@@ -7,6 +7,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "memory.hpp"
+#include "pool.hpp"
 #include "stream.hpp"
 
 using namespace fake;
@@ -28,12 +29,6 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   if (const cudaError_t error = check_range(to, bytes, to_device); error != cudaSuccess)
     return error;
   return check_range(from, bytes, from_device);
-}
-
-bool capturing(cudaStream_t handle) {
-  std::lock_guard lock(issue_mutex());
-  const auto stream = find_stream(handle);
-  return stream && stream->capture;
 }
 
 }  // namespace
@@ -78,6 +73,11 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               cudaStream_t stream) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (width > to_pitch || width > from_pitch) return record(cudaErrorInvalidPitchValue);
+  // cudaDevAttrMaxPitch is 2^31 - 1 ("CUDA Runtime API", cudaMemcpy2DAsync).
+  const double most = number("FAKE_CUDA_MAX_PITCH", 2147483647);
+  if ((static_cast<double>(to_pitch) > most || static_cast<double>(from_pitch) > most) &&
+      !broken("max_pitch"))
+    return record(cudaErrorInvalidPitchValue);
   if (width == 0 || height == 0) return cudaSuccess;
   if (kind != cudaMemcpyDeviceToDevice) return record(cudaErrorNotSupported);
   const auto bytes = [&](size_t pitch) { return pitch * (height - 1) + width; };
@@ -109,22 +109,6 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   if (const cudaError_t error = cudaMemsetAsync(to, value, bytes, nullptr); error != cudaSuccess)
     return error;
   return cudaStreamSynchronize(nullptr);
-}
-
-cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
-  if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
-  if (!find_stream(stream)) return record(cudaErrorInvalidResourceHandle);
-  if (capturing(stream))
-    return record(cudaErrorStreamCaptureUnsupported);  // memory nodes are not imitated
-  return record(allocate(pointer, bytes, find_stream(stream)->device));
-}
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
-  if (pointer == nullptr) return cudaSuccess;
-  const Found found = find_memory(pointer, 0);
-  if (found.place != Place::device || found.base != pointer) return record(cudaErrorInvalidValue);
-  if (capturing(stream)) return record(cudaErrorStreamCaptureUnsupported);
-  return record(submit(stream, [=]() -> FakeCudaWork { return [=] { release(pointer); }; }));
 }
 
 }  // extern "C"

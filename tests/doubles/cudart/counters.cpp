@@ -3,7 +3,9 @@
 
 #include "device.hpp"
 #include "event.hpp"
+#include "kernel.hpp"
 #include "memory.hpp"
+#include "pool.hpp"
 #include "stream.hpp"
 
 using namespace fake;
@@ -22,5 +24,8 @@ extern "C" void fake_cuda_counters(FakeCudaCounters* counters) {
       .threads = live_threads(),
       .operations = operations_done(),
       .wrong_device = wrong_device_uses(),
+      .device_waits = implicit_waits(),
+      .late_loads = late_loads(),
+      .pool_growths = pool_growths(),
   };
 }

@@ -21,7 +21,9 @@ namespace fake {
 namespace {
 
 constexpr int first_bus = 0x10;
-constexpr int driver_version = 13000;
+constexpr int newest_driver = 13000;
+
+int driver_version() { return static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", newest_driver)); }
 
 struct Device {
   int physical;
@@ -110,20 +112,39 @@ const Machine& machine() {
 thread_local int chosen_device = 0;
 std::atomic<long long> wrong_uses{0};
 
+// FAKE_CUDA_COMPUTE_CAPABILITIES has a number such as 80 for each device; the last one goes for the
+// rest.
+int compute_capability(int device) {
+  const auto given = setting("FAKE_CUDA_COMPUTE_CAPABILITIES");
+  if (!given || broken("given_capability")) return 90;
+  const auto items = split_list(*given);
+  const auto physical =
+      static_cast<std::size_t>(machine().visible[static_cast<std::size_t>(device)].physical);
+  return std::stoi(items[std::min(physical, items.size() - 1)]);
+}
+
+// MIG instances of one GPU have its bus id.
+int bus_of(int device) {
+  static const int instances = static_cast<int>(number("FAKE_CUDA_INSTANCES", 1));
+  return first_bus + machine().visible[static_cast<std::size_t>(device)].physical / instances;
+}
+
 int attribute(cudaDeviceAttr which, int device, bool& known) {
   known = true;
   switch (static_cast<int>(which)) {
     case cudaDevAttrPciBusId:
-      return first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
+      return bus_of(device);
     case cudaDevAttrPciDeviceId:
     case cudaDevAttrPciDomainId:
       return 0;
     case cudaDevAttrComputeCapabilityMajor:
-      return 9;
+      return compute_capability(device) / 10;
     case cudaDevAttrComputeCapabilityMinor:
-      return 0;
+      return compute_capability(device) % 10;
     case cudaDevAttrMultiProcessorCount:
       return 8;
+    case cudaDevAttrMaxPitch:
+      return static_cast<int>(number("FAKE_CUDA_MAX_PITCH", 2147483647));
     case cudaDevAttrWarpSize:
       return 32;
     case cudaDevAttrMaxThreadsPerBlock:
@@ -148,16 +169,21 @@ bool have_driver() { return machine().driver; }
 int current_device() { return chosen_device; }
 bool valid_device(int device) { return device >= 0 && device < device_count(); }
 
+// A runtime runs on drivers of its own major release and of later ones ("CUDA Compatibility", minor
+// version compatibility); on an older driver every call answers as without a driver.
 cudaError_t usable() {
   if (!have_driver()) return cudaErrorInsufficientDriver;
+  if (driver_version() / 1000 < CUDART_VERSION / 1000 && !broken("old_driver"))
+    return cudaErrorInsufficientDriver;
+  if (const double error = number("FAKE_CUDA_ERROR", 0); error != 0 && !broken("driver_error"))
+    return static_cast<cudaError_t>(static_cast<int>(error));
   if (device_count() == 0) return cudaErrorNoDevice;
   return cudaSuccess;
 }
 
 std::string bus_id(int device) {
   char text[32];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0",
-                first_bus + machine().visible[static_cast<std::size_t>(device)].physical);
+  std::snprintf(text, sizeof text, "0000:%02X:00.0", bus_of(device));
   return text;
 }
 
@@ -211,10 +237,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   prop->totalGlobalMem = device_memory();
   prop->warpSize = 32;
   prop->maxThreadsPerBlock = 1024;
-  prop->major = 9;
+  prop->major = compute_capability(device) / 10;
+  prop->minor = compute_capability(device) % 10;
   prop->multiProcessorCount = 8;
   prop->canMapHostMemory = 1;
-  prop->pciBusID = first_bus + machine().visible[static_cast<std::size_t>(device)].physical;
+  prop->pciBusID = bus_of(device);
   prop->unifiedAddressing = 1;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;
@@ -260,8 +287,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (version == nullptr) return record(cudaErrorInvalidValue);
-  *version =
-      have_driver() ? static_cast<int>(number("FAKE_CUDA_DRIVER_VERSION", driver_version)) : 0;
+  *version = have_driver() ? driver_version() : 0;
   return cudaSuccess;
 }
 

@@ -7,6 +7,7 @@
 #include "common/settings.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "pool.hpp"
 
 using namespace fake;
 
@@ -92,7 +93,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   if (!event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) return record(cudaErrorCapturedEvent);
   if (broken("event_query")) return cudaSuccess;
-  return event->mark.reached() ? cudaSuccess : record(cudaErrorNotReady);
+  return event->mark.reached() ? cudaSuccess : not_ready();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
@@ -100,6 +101,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (!event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) return record(cudaErrorCapturedEvent);
   event->mark.wait();
+  shrink_pools();
   return cudaSuccess;
 }
 

@@ -165,6 +165,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   std::lock_guard lock(issue_mutex());
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
+  if (depends_on_capture(*stream)) return record(cudaErrorStreamCaptureImplicit);
   *status = !stream->capture           ? cudaStreamCaptureStatusNone
             : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                        : cudaStreamCaptureStatusActive;

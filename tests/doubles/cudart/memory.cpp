@@ -11,6 +11,7 @@
 #include "device.hpp"
 #include "error.hpp"
 #include "fake_cuda.hpp"
+#include "pool.hpp"
 #include "stream.hpp"
 
 namespace fake {
@@ -131,9 +132,12 @@ void fake_cuda_charge(int device, long long bytes) {
   memory().charged[device] += bytes;
 }
 
+// Allocations of device and of pinned memory are among the calls that wait for the work of all
+// streams ("CUDA Programming Guide", implicit synchronization).
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
+  if (bytes > 0 && !broken("malloc_waits")) wait_implicitly(current_device());
   return record(allocate(pointer, bytes, current_device()));
 }
 
@@ -144,13 +148,15 @@ cudaError_t cudaFree(void* pointer) {
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   const Found found = find_memory(pointer, 0);
   if (found.place != Place::device || found.base != pointer) return record(cudaErrorInvalidValue);
-  if (!broken("free_waits")) wait_for_device(found.device);
+  if (!broken("free_waits")) wait_implicitly(found.device);
+  forget_pooled(pointer);
   return record(release(pointer));
 }
 
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (pointer == nullptr) return record(cudaErrorInvalidValue);
+  if (!broken("malloc_waits")) wait_implicitly(current_device());
   void* made = raw_memory(bytes == 0 ? 1 : bytes);
   if (made == nullptr) return record(cudaErrorMemoryAllocation);
   std::lock_guard lock(memory().mutex);
@@ -167,7 +173,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   const Found found = find_memory(pointer, 0);
   if (found.place != Place::pinned || found.base != pointer) return record(cudaErrorInvalidValue);
-  wait_for_device(current_device());
+  wait_implicitly(current_device());
   std::lock_guard lock(memory().mutex);
   const auto block = memory().blocks.find(address(pointer));
   if (block == memory().blocks.end() || block->second.registered)

@@ -18,9 +18,11 @@ struct Streams {
   std::mutex mutex;
   std::map<Stream*, std::shared_ptr<Stream>> live;
   std::map<int, std::shared_ptr<Stream>> defaults;  // per device
+  std::vector<std::weak_ptr<Stream>> per_thread;    // of all threads and devices
   std::uint64_t next_number = 1;
   std::atomic<long> threads{0};
   std::atomic<long long> operations{0};
+  std::atomic<long long> implicit_waits{0};
 };
 
 Streams& streams() {
@@ -29,8 +31,29 @@ Streams& streams() {
   return *made;
 }
 
-bool is_default(cudaStream_t handle) {
-  return handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
+bool is_default(cudaStream_t handle) { return handle == nullptr || handle == cudaStreamLegacy; }
+
+// The default streams of one thread, by device. When the thread ends, what they hold still runs.
+struct OwnStreams {
+  std::map<int, std::shared_ptr<Stream>> by_device;
+  ~OwnStreams() {
+    for (const auto& [device, stream] : by_device) stream->close();
+  }
+};
+
+// "CUDA Runtime API", stream synchronization behavior: each thread has one, and it waits for the
+// legacy default stream. A handle that one thread passes to another means the other's stream.
+std::shared_ptr<Stream> own_stream(int device) {
+  thread_local OwnStreams own;
+  auto& stream = own.by_device[device];
+  if (!stream) {
+    stream = std::make_shared<Stream>();
+    stream->device = device;
+    std::lock_guard lock(streams().mutex);
+    stream->number = streams().next_number++;
+    streams().per_thread.push_back(stream);
+  }
+  return stream;
 }
 
 std::vector<std::shared_ptr<Stream>> streams_of(int device) {
@@ -38,6 +61,8 @@ std::vector<std::shared_ptr<Stream>> streams_of(int device) {
   std::vector<std::shared_ptr<Stream>> found;
   for (const auto& [handle, stream] : streams().live)
     if (stream->device == device) found.push_back(stream);
+  for (const auto& own : streams().per_thread)
+    if (const auto stream = own.lock(); stream && stream->device == device) found.push_back(stream);
   if (const auto stream = streams().defaults.find(device); stream != streams().defaults.end())
     found.push_back(stream->second);
   return found;
@@ -70,8 +95,10 @@ void Mark::wait() const {
 }
 
 std::shared_ptr<Stream> find_stream(cudaStream_t handle) {
+  if (handle == cudaStreamPerThread && !broken("per_thread_stream"))
+    return own_stream(current_device());
   std::lock_guard lock(streams().mutex);
-  if (is_default(handle)) {
+  if (is_default(handle) || handle == cudaStreamPerThread) {
     auto& stream = streams().defaults[current_device()];
     if (!stream) {
       stream = std::make_shared<Stream>();
@@ -80,8 +107,21 @@ std::shared_ptr<Stream> find_stream(cudaStream_t handle) {
     }
     return stream;
   }
-  const auto found = streams().live.find(handle);
-  return found == streams().live.end() ? nullptr : found->second;
+  if (const auto found = streams().live.find(handle); found != streams().live.end())
+    return found->second;
+  for (const auto& own : streams().per_thread)  // by its address, as captures know it
+    if (auto stream = own.lock(); stream && stream.get() == handle) return stream;
+  return nullptr;
+}
+
+// "CUDA Programming Guide", prohibited and unhandled operations of stream capture: the legacy
+// default stream depends on every stream that is not non-blocking, so it cannot be used while one
+// of these is captured.
+bool depends_on_capture(const Stream& stream) {
+  if (!stream.is_default || broken("implicit_capture")) return false;
+  for (const auto& other : streams_of(stream.device))
+    if (other->capture && !(other->flags & cudaStreamNonBlocking)) return true;
+  return false;
 }
 
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after) {
@@ -96,6 +136,11 @@ cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mar
   const auto stream = find_stream(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (stream->device != current_device() && !broken("stream_device")) return wrong_device();
+  if (depends_on_capture(*stream)) {
+    for (const auto& other : streams_of(stream->device))
+      if (other->capture && !(other->flags & cudaStreamNonBlocking)) other->capture->invalid = true;
+    return cudaErrorStreamCaptureImplicit;
+  }
   if (stream->capture) {
     if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
     stream->capture->add(stream.get(), std::move(prepare));
@@ -108,6 +153,13 @@ cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mar
 void wait_for_device(int device) {
   for (const auto& stream : streams_of(device)) stream->end().wait();
 }
+
+void wait_implicitly(int device) {
+  ++streams().implicit_waits;
+  wait_for_device(device);
+}
+
+long long implicit_waits() { return streams().implicit_waits; }
 
 long live_streams() {
   std::lock_guard lock(streams().mutex);
@@ -218,7 +270,8 @@ cudaError_t cudaStreamCreate(cudaStream_t* handle) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  if (is_default(handle)) return record(cudaErrorInvalidResourceHandle);
+  if (is_default(handle) || handle == cudaStreamPerThread)
+    return record(cudaErrorInvalidResourceHandle);
   std::shared_ptr<Stream> stream;
   {
     std::lock_guard issue(issue_mutex());

@@ -63,9 +63,13 @@ using Stream = CUstream_st;
 // Held while an operation is queued or recorded, so that all streams agree on one order of issue.
 std::recursive_mutex& issue_mutex();
 
-// The live stream behind a handle (null, cudaStreamLegacy, cudaStreamPerThread: the default
-// stream of the current device), or null.
+// The live stream behind a handle (null, cudaStreamLegacy: the default stream of the current
+// device; cudaStreamPerThread: the calling thread's own one), or null.
 std::shared_ptr<Stream> find_stream(cudaStream_t handle);
+
+// True for the legacy default stream while a stream that it waits for is captured. The caller holds
+// issue_mutex().
+bool depends_on_capture(const Stream& stream);
 
 // Queues an operation on the stream, behind `after`, or records it where the stream is captured.
 cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mark> after = {});
@@ -74,6 +78,9 @@ cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mar
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after);
 
 void wait_for_device(int device);
+// The same for a call that need not say that it waits; counts it.
+void wait_implicitly(int device);
+long long implicit_waits();
 long live_streams();
 long live_threads();
 long long operations_done();

@@ -3,6 +3,7 @@
 #include "common/settings.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "pool.hpp"
 #include "stream.hpp"
 
 using namespace fake;
@@ -26,7 +27,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
   if (spoils_capture(*stream)) return record(cudaErrorStreamCaptureUnsupported);
-  return stream->idle() ? cudaSuccess : record(cudaErrorNotReady);
+  return stream->idle() ? cudaSuccess : not_ready();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
@@ -35,6 +36,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (!stream) return record(cudaErrorInvalidResourceHandle);
   if (spoils_capture(*stream)) return record(cudaErrorStreamCaptureUnsupported);
   stream->end().wait();
+  shrink_pools();
   return cudaSuccess;
 }
 
@@ -42,6 +44,7 @@ cudaError_t cudaDeviceSynchronize(void) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   wait_for_device(current_device());
+  shrink_pools();
   return cudaSuccess;
 }
 

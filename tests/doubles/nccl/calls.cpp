@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NCCL's communication functions: each only writes down what was called.
+#include "common/settings.hpp"
 #include "group.hpp"
 
 namespace fake {
@@ -11,7 +12,13 @@ ncclResult_t call(FakeNcclCall kind, const void* send, void* receive, std::size_
   CommPtr comm;
   Operation operation{kind, send, receive, count, type, op, {}, root, stream};
   Outcome checked = enter(handle, comm);
-  if (checked.ok()) checked = check(*comm, operation);
+  if (checked.ok()) {
+    checked = check(*comm, operation);
+    // enqueue.cc, ncclEnqueueCheck: after an error of the arguments, a non-blocking communicator
+    // keeps the error, and is of no more use.
+    if (!checked.ok() && !comm->config.blocking && !broken("sticky_errors"))
+      set_error(*comm, checked);
+  }
   return add(std::move(checked), comm, operation);
 }
 

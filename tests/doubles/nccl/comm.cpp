@@ -38,6 +38,8 @@ const char* meeting_name(int kind) {
       return "CommSplit";
     case Meeting::window:
       return "CommWindowRegister";
+    case Meeting::connect:
+      return "an operation that makes connections";
   }
   return "nothing";
 }
@@ -96,6 +98,8 @@ long live_comms() {
   return static_cast<long>(live().comms.size());
 }
 
+std::uint64_t hash_of(const Comm& comm) { return comm.seat.segment.slot(comm.seat.rank).ids; }
+
 void set_error(Comm& comm, const Outcome& outcome) {
   {
     std::lock_guard lock(comm.mutex);
@@ -119,6 +123,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use) {
   if (!comm)
     return failed(ncclInvalidArgument,
                   "this handle is of no communicator: it was never made, or is destroyed");
+  ++totals().entries;
   if (use == Use::query) return {};
   if (Outcome error = current_error(*comm); !error.ok()) return error;
   std::lock_guard lock(comm->mutex);
@@ -137,7 +142,7 @@ Outcome drain(Comm& comm) {
   std::unique_lock lock(comm.mutex);
   const bool drained = comm.changed.wait_for(
       lock, std::chrono::duration<double>(comm.seat.limit),
-      [&] { return comm.done == comm.issued || !comm.error.ok() || comm.seat.cancelled; });
+      [&] { return comm.done == comm.issued || !comm.error.ok() || comm.seat.cancelled(); });
   if (!comm.error.ok()) return comm.error;
   if (!drained)
     return failed(ncclSystemError, "rank %d waited %.1f s for its own operations to end",
@@ -191,6 +196,7 @@ void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
     comm->progress.deliver = std::move(deliver);
   }
   count_thread(1);
+  ++totals().helpers;
   std::thread([comm, body = std::move(body)] {
     const Outcome outcome = body();
     if (!outcome.ok()) set_error(*comm, outcome);
@@ -199,6 +205,16 @@ void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
     comm->progress.background = false;
     comm->changed.notify_all();
   }).detach();
+}
+
+// group.cc, ncclGroupEndInternal: until 2.22 only where there are connections to make or inits;
+// since 2.23 for every group whose last communicator is non-blocking.
+bool has_helpers() { return version() >= 22300; }
+
+void run_in_helper(const std::function<void()>& body) {
+  if (!has_helpers() || broken("helper_threads")) return body();
+  ++totals().helpers;
+  std::thread(body).join();
 }
 
 }  // namespace fake

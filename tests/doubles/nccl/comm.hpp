@@ -28,6 +28,7 @@ struct Reduction {  // made by ncclRedOpCreatePreMulSum
 struct Progress {
   bool busy = false;  // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
   bool background = false;  // a helper thread is at work
+  bool stuck = false;       // in progress for ever: see set_in_progress_for_ever()
   int polls = 0;            // that many polls still answer ncclInProgress
   std::vector<std::function<Outcome()>>
       launches;                   // put on the stream by the poll that ends the phase
@@ -49,9 +50,14 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fake::Progress progress;
   fake::Outcome error;
   bool finalized = false, gone = false;
-  int recordings = 0;  // operations held by captures and graphs
+  unsigned connected = 0;  // algorithms, see connect.cpp
+  int recordings = 0;      // operations held by captures and graphs
+  int inside = 0;          // threads that are in a blocking call
+  bool is_freed_in_use = false;
   std::uint64_t issued = 0, done = 0, running = 0, collectives = 0, operations = 0;
   std::uint64_t met = 0, shrunk = 0;
+  long last_launch =
+      0;  // of the batches that this process put on streams, the latest of this communicator
   std::vector<std::uint64_t> sent, received;  // messages per peer
   std::map<int, fake::Reduction> reductions;
   int next_reduction = ncclNumOps;
@@ -67,6 +73,9 @@ void add_live(const CommPtr& comm);  // from now on its handle is known
 void remove_live(const CommPtr& comm);
 CommPtr find_comm(ncclComm_t handle);  // null where the handle is not of a live communicator
 long live_comms();
+// The same on all ranks; what it is cannot be foreseen. The communicator must have been
+// initialised.
+std::uint64_t hash_of(const Comm& comm);
 
 // The first error stays.
 void set_error(Comm& comm, const Outcome& outcome);
@@ -82,7 +91,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
 Outcome drain(Comm& comm);
 
 // A host-side barrier of all ranks; `kind` must be the same everywhere.
-enum class Meeting { finalize = 1, split, window };
+enum class Meeting { finalize = 1, split, window, connect };
 Outcome meet(Comm& comm, Meeting kind,
              const std::function<void(RankSlot&, int parity)>& write = {});
 
@@ -90,5 +99,10 @@ Outcome meet(Comm& comm, Meeting kind,
 void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
                        std::function<void()> deliver = {});
 void become_busy(Comm& comm);
+
+// Runs a function in a thread of its own, as a non-blocking communicator's calls do, and waits.
+void run_in_helper(const std::function<void()>& body);
+// Whether calls on non-blocking communicators run in a helper thread of their own.
+bool has_helpers();
 
 }  // namespace fake

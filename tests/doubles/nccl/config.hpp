@@ -16,8 +16,14 @@ struct Config {
   int max_ctas = NCCL_CONFIG_UNDEF_INT;
   int split_share = NCCL_CONFIG_UNDEF_INT;
   int traffic_class = NCCL_CONFIG_UNDEF_INT;
+  int cta_policy = NCCL_CONFIG_UNDEF_INT;
+  int nvls_ctas = NCCL_CONFIG_UNDEF_INT;
+  int graph_usage_mode = 2;
   const char* name = nullptr;  // the caller's own text, read whenever it is needed
 };
+
+// Reads nccl.conf in the first call, as NCCL does in the first call of a function.
+void read_settings_once();
 
 Outcome read_config(const ncclConfig_t* given, Config& config);
 

@@ -86,6 +86,14 @@ Outcome run_one_by_one(Comm& comm, const std::vector<Operation>& operations, con
   return exchange(comm, "Send/Recv", sends, receives);
 }
 
+// Kernels of a group run side by side, so an operation may have read a buffer before or after
+// another one wrote it: the double lets nobody rely on either.
+void spoil_undefined(const Comm& comm, const std::vector<Operation>& operations) {
+  for (const Operation& o : operations)
+    if (o.is_undefined && bytes_used(comm, o).receive > 0)
+      std::memset(o.receive, 0xA5, bytes_used(comm, o).receive);
+}
+
 void execute(Comm& comm, const std::vector<Operation>& operations, const Ticket& ticket) {
   bool usable = false;
   {
@@ -93,14 +101,16 @@ void execute(Comm& comm, const std::vector<Operation>& operations, const Ticket&
     // Batches of one communicator run in the order of issue, whatever streams they are on.
     comm.changed.wait(lock, [&] {
       return comm.done == ticket.number || broken("issue_order") || comm.gone ||
-             comm.seat.cancelled;
+             comm.seat.cancelled();
     });
-    usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled;
+    usable = comm.error.ok() && !comm.gone && !comm.seat.cancelled();
     ++comm.running;
   }
-  if (usable)
+  if (usable) {
     if (const Outcome outcome = run_one_by_one(comm, operations, ticket); !outcome.ok())
       set_error(comm, outcome);
+    spoil_undefined(comm, operations);
+  }
   std::lock_guard lock(comm.mutex);
   --comm.running;
   ++comm.done;
@@ -157,6 +167,11 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
 
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream, &capturing);
+  // 2.29: the program has promised to capture nothing, and NCCL may hang if it does (src/plugin/
+  // profiler.cc, ncclProfilerStartCollApiEvent).
+  if (capturing != cudaStreamCaptureStatusNone && comm->config.graph_usage_mode == 0 &&
+      !broken("graph_usage_mode"))
+    return failed(ncclInvalidUsage, "launch: a capture on a communicator with graphUsageMode 0");
   const std::shared_ptr<void> recording =
       capturing == cudaStreamCaptureStatusNone ? nullptr : recording_of(comm);
   const auto shared = std::make_shared<const std::vector<Operation>>(std::move(operations));
@@ -173,7 +188,7 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
     if (error == cudaSuccess) error = order(stream, other);
   if (error != cudaSuccess)
     return failed(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
-  ++totals().launches;
+  comm->last_launch = ++totals().launches;
   return {};
 }
 

@@ -41,7 +41,8 @@ bool parse(const std::string& text, std::vector<Fault>& list) {
     const auto colon = entry.find(':');
     fault.kind = entry.substr(0, colon);
     if (fault.kind != "id" && fault.kind != "id_late" && fault.kind != "init" &&
-        fault.kind != "late" && fault.kind != "window" && fault.kind != "async")
+        fault.kind != "late" && fault.kind != "window" && fault.kind != "async" &&
+        fault.kind != "hang")
       return false;
     std::stringstream keys(colon == std::string::npos ? "" : entry.substr(colon + 1));
     for (std::string pair; std::getline(keys, pair, ',');) {
@@ -103,7 +104,7 @@ Outcome injected_id_failure() {
 Outcome injected_init_failure(Comm& comm) {
   for (const Fault& fault : faults_of("late", &comm)) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(fault.ms);
-    while (std::chrono::steady_clock::now() < end && !comm.seat.cancelled)
+    while (std::chrono::steady_clock::now() < end && !comm.seat.cancelled())
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   for (const Fault& fault : faults_of("init", &comm))
@@ -118,6 +119,8 @@ Outcome injected_window_failure(Comm& comm) {
                   comm.seat.rank);
   return {};
 }
+
+bool injected_hang(Comm& comm) { return !faults_of("hang", &comm).empty(); }
 
 Outcome injected_async_error(Comm& comm) {
   long before = 0;

@@ -2,21 +2,47 @@
 #include "group.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
 #include <thread>
 
 #include "common/settings.hpp"
+#include "connect.hpp"
 #include "counters.hpp"
 #include "engine.hpp"
+#include "faults.hpp"
+#include "order.hpp"
 
 namespace fake {
 namespace {
 
 struct Group {
   int depth = 0;
+  bool last_blocks = true;  // whether the communicator of the last operation is blocking
   Outcome error;
   std::vector<Job> jobs;
-  std::vector<std::pair<CommPtr, std::vector<Operation>>>
-      batches;  // per communicator, in order of first use
+  Batches batches;
+};
+
+// The launches of a group of non-blocking communicators. One thread of NCCL makes all of them, in
+// order, before any of the communicators is ready (groupLaunch in src/group.cc); here the first
+// poll that says so does.
+class LaunchTogether {
+ public:
+  explicit LaunchTogether(Batches batches) : batches_(std::move(batches)) {}
+  Outcome of(const Comm& comm) {
+    std::lock_guard lock(mutex_);
+    for (auto& [other, operations] : batches_)
+      outcomes_[other.get()] = launch(other, std::move(operations));
+    batches_.clear();
+    return outcomes_.at(&comm);
+  }
+
+ private:
+  std::mutex mutex_;
+  Batches batches_;  // empty after the launch
+  std::map<const Comm*, Outcome> outcomes_;
 };
 
 // The group of this thread.
@@ -26,9 +52,29 @@ Group& own_group() {
   return broken("group_per_thread") ? *everybodys : own;
 }
 
+// A call of this thread that returns when NCCL has carried it out. Meanwhile other threads must not
+// free the communicator.
+class Inside {
+ public:
+  explicit Inside(CommPtr comm) : comm_(std::move(comm)) { count(1); }
+  ~Inside() { count(-1); }
+  Inside(const Inside&) = delete;
+
+ private:
+  void count(int change) {
+    std::lock_guard lock(comm_->mutex);
+    comm_->inside += change;
+    comm_->changed.notify_all();
+  }
+  CommPtr comm_;
+};
+
 // Blocking jobs run side by side: each may wait for ranks that wait for another one.
 Outcome run_all(std::vector<Job>& jobs) {
   std::vector<Outcome> outcomes(jobs.size());
+  std::vector<std::unique_ptr<Inside>> inside;
+  for (const Job& job : jobs)
+    if (!job.local) inside.push_back(std::make_unique<Inside>(job.comm));
   if (jobs.size() == 1 || broken("side_by_side")) {
     for (std::size_t i = 0; i < jobs.size(); ++i) outcomes[i] = jobs[i].body();
   } else {
@@ -45,17 +91,68 @@ Outcome run_all(std::vector<Job>& jobs) {
   return first;
 }
 
-// All jobs and batches are blocking, or none is.
+// group.cc, ncclAsyncLaunch: all inits, splits and finalizes of a group are blocking, or none is.
 Outcome check_mode(const Group& ended) {
   bool any_blocking = false, any_not = false;
   for (const Job& job : ended.jobs) {
     if (job.local) continue;
     (job.blocking ? any_blocking : any_not) = true;
   }
-  for (const auto& [comm, operations] : ended.batches)
-    (comm->config.blocking ? any_blocking : any_not) = true;
-  if (any_blocking && any_not && !broken("mixed_group"))
+  if (any_blocking && any_not)
     return failed(ncclInvalidArgument, "blocking and non-blocking communicators are in one group");
+  return {};
+}
+
+// The connections of a blocking communicator are made in the caller's thread.
+Outcome launch_blocking(const CommPtr& comm, std::vector<Operation> operations) {
+  const Inside inside(comm);
+  if (injected_hang(*comm)) {
+    std::unique_lock lock(comm->mutex);
+    comm->changed.wait_for(lock, std::chrono::duration<double>(comm->seat.limit),
+                           [&] { return comm->seat.cancelled(); });
+    return failed(ncclInternalError, "a call on rank %d ended without its peers", comm->seat.rank);
+  }
+  if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+    if (Outcome bad = connect(*comm, missing); !bad.ok()) return bad;
+  return launch(comm, std::move(operations));
+}
+
+void launch_later(const Batches& batches) {
+  const auto together = std::make_shared<LaunchTogether>(batches);
+  for (const auto& [comm, operations] : batches) {
+    if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
+      run_in_background(comm, [comm = comm, missing] { return connect(*comm, missing); });
+    std::lock_guard lock(comm->mutex);
+    become_busy(*comm);
+    comm->progress.launches.push_back(
+        [together, comm = comm.get()] { return together->of(*comm); });
+  }
+}
+
+// group.h, ncclGroupCommJoin: the communicator of the last operation decides for all of the group.
+// group.cc, ncclGroupEndInternal and groupLaunch: if it is non-blocking, every communicator is set
+// to ncclInProgress, but only non-blocking ones are reset at the end.
+Outcome launch_batches(Group& ended, bool& in_progress) {
+  const bool blocks = has_helpers() && !broken("mixed_group") ? ended.last_blocks : true;
+  bool any_not = false;
+  for (const auto& [comm, operations] : ended.batches) any_not |= !comm->config.blocking;
+  const bool is_in_background = any_not && !blocks;
+  arrange(ended.batches);
+  Batches later;
+  for (auto& [comm, operations] : ended.batches) {
+    const bool is_blocking = comm->config.blocking || broken("in_progress");
+    if (is_in_background && is_blocking) {
+      std::lock_guard lock(comm->mutex);
+      comm->progress.busy = comm->progress.stuck = true;
+    }
+    if (is_blocking) {
+      if (Outcome bad = launch_blocking(comm, std::move(operations)); !bad.ok()) return bad;
+      continue;
+    }
+    later.emplace_back(comm, std::move(operations));
+  }
+  in_progress = !later.empty();
+  launch_later(later);
   return {};
 }
 
@@ -86,18 +183,7 @@ Outcome run(Group& ended, bool& in_progress) {
     }
     return now.empty() ? Outcome{} : run_all(now);
   }
-  for (auto& [comm, operations] : ended.batches) {
-    if (comm->config.blocking || broken("in_progress")) {
-      if (Outcome bad = launch(comm, std::move(operations)); !bad.ok()) return bad;
-      continue;
-    }
-    std::lock_guard lock(comm->mutex);
-    become_busy(*comm);
-    comm->progress.launches.push_back(
-        [comm = comm, put_off = std::move(operations)] { return launch(comm, put_off); });
-    in_progress = true;
-  }
-  return {};
+  return launch_batches(ended, in_progress);
 }
 
 ncclResult_t end_group(bool really) {
@@ -139,6 +225,7 @@ ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operatio
     if (other == comm) batch = &operations;
   if (batch == nullptr) batch = &group.batches.emplace_back(comm, std::vector<Operation>{}).second;
   batch->push_back(operation);
+  group.last_blocks = comm->config.blocking;
   if (broken("deferred_operations")) {  // start at once, whatever the depth
     std::vector<Operation> single = std::move(*batch);
     group.batches.clear();
@@ -161,11 +248,15 @@ using namespace fake;
 extern "C" {
 
 ncclResult_t ncclGroupStart() {
+  ++totals().entries;
   group_start();
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupEnd() { return group_end(); }
+ncclResult_t ncclGroupEnd() {
+  ++totals().entries;
+  return group_end();
+}
 
 // Ends the group without doing anything of it.
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {

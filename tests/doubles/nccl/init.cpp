@@ -7,6 +7,7 @@
 #include "fake_cuda.hpp"
 #include "faults.hpp"
 #include "group.hpp"
+#include "log.hpp"
 #include "machine.hpp"
 #include "network.hpp"
 #include "rendezvous.hpp"
@@ -29,6 +30,7 @@ Outcome check_arguments(ncclComm_t* out, int ranks, int rank, int id_count, cons
 
 ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const ncclUniqueId* ids,
                   const ncclConfig_t* given) {
+  read_settings_once();
   Config config;
   if (Outcome bad = check_arguments(out, ranks, rank, id_count, ids, given, config); !bad.ok())
     return add(bad, Job{});
@@ -49,6 +51,7 @@ ncclResult_t init(ncclComm_t* out, int ranks, int rank, int id_count, const nccl
     Outcome done = injected_init_failure(*comm);
     if (done.ok())
       done = take_seat(comm->seat, own_ids.data(), static_cast<int>(own_ids.size()), device);
+    if (done.ok()) write_log(comm->seat.rank, device);
     if (done.ok())
       ++totals().inits;
     else if (comm->config.blocking)
@@ -74,6 +77,7 @@ extern "C" {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return report(failed(ncclInvalidArgument, "ncclGetUniqueId: a null pointer"));
+  read_settings_once();
   if (Outcome bad = injected_id_failure(); !bad.ok()) return report(bad);
   if (!network_interface_exists())
     return report(failed(ncclInvalidUsage, "Bootstrap : no socket interface found"));

@@ -4,7 +4,9 @@
 
 #include "common/settings.hpp"
 #include "counters.hpp"
+#include "faults.hpp"
 #include "group.hpp"
+#include "machine.hpp"
 
 namespace fake {
 namespace {
@@ -21,11 +23,17 @@ Outcome destroy(const CommPtr& comm) {
   return {};
 }
 
+// init.cc, commReclaim: it frees what a call in another thread still uses.
+void note_use(Comm& comm) {
+  std::lock_guard lock(comm.mutex);
+  if (comm.inside > 0 && !comm.is_freed_in_use) ++totals().unsafe_aborts;
+  comm.is_freed_in_use = comm.inside > 0;
+}
+
 // Ends every wait of this rank and of its peers, then lets go. Does not wait for anybody else.
 Outcome abort(const CommPtr& comm) {
-  comm->seat.cancelled = !broken("abort_cancels");
+  note_use(*comm);
   std::unique_lock lock(comm->mutex);
-  comm->changed.notify_all();
   const auto quiet = [&] { return !comm->progress.background && comm->running == 0; };
   while (!quiet()) {
     // An operation is woken; a helper that may still be mapping the segment looks up by itself.
@@ -40,6 +48,14 @@ Outcome abort(const CommPtr& comm) {
         failed(ncclRemoteError, "rank %d aborted the communicator", comm->seat.rank));
   remove_live(comm);
   return {};
+}
+
+// Sets the flag that ends what waits. Inside a group this comes at once, and the rest at its end.
+void set_abort_flag(Comm& comm) {
+  *comm.seat.abort_flag = !broken("abort_cancels");
+  std::lock_guard lock(comm.mutex);
+  comm.changed.notify_all();
+  if (!comm.progress.background && comm.seat.segment.ok()) comm.seat.segment.ring(comm.seat.rank);
 }
 
 Outcome check_destroy(ncclComm_t handle, CommPtr& comm) {
@@ -82,6 +98,13 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   if (handle == nullptr) return ncclSuccess;
   CommPtr comm;
   if (Outcome bad = check_destroy(handle, comm); !bad.ok()) return add(bad, Job{});
+  // init.cc, ncclCommDestroy: an error of the communicator returns between the start and the end of
+  // NCCL's own group (2.24 and later), so the thread stays in that group.
+  if (const Outcome error = current_error(*comm);
+      !error.ok() && !comm->seat.cancelled() && !broken("destroy_after_error")) {
+    if (version() >= 22400) forget_one_end();
+    return report(error);
+  }
   Job job;
   job.comm = comm;
   job.body = [comm] { return destroy(comm); };
@@ -95,7 +118,11 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (Outcome bad = enter(handle, comm, Use::query); !bad.ok()) return add(bad, Job{});
   Job job;
   job.comm = comm;
-  if (!is_in_group()) ++totals().lone_aborts;
+  if (!is_in_group()) {
+    ++totals().lone_aborts;
+    note_use(*comm);  // before the flag ends the call
+  }
+  set_abort_flag(*comm);
   job.body = [comm] { return abort(comm); };
   job.local = true;
   return add({}, std::move(job));
@@ -108,6 +135,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* out) {
   if (Outcome bad = enter(handle, comm, Use::query); !bad.ok()) return report(bad);
   if (out == nullptr)
     return report(failed(ncclInvalidArgument, "CommGetAsyncError: a null pointer"));
+  ++totals().polls;
   if (const Outcome error = current_error(*comm); !error.ok()) {
     *out = error.code;
     return ncclSuccess;
@@ -118,18 +146,23 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* out) {
     std::lock_guard lock(comm->mutex);
     Progress& progress = comm->progress;
     *out = ncclInProgress;
-    if (progress.background || (progress.busy && --progress.polls > 0)) return ncclSuccess;
+    const bool hangs = !progress.launches.empty() && injected_hang(*comm);
+    if (progress.background || progress.stuck || hangs || (progress.busy && --progress.polls > 0))
+      return ncclSuccess;
     progress.busy = false;
     launches.swap(progress.launches);
     deliver.swap(progress.deliver);
   }
   *out = ncclSuccess;
-  for (const auto& launch_now : launches) {
-    if (const Outcome bad = launch_now(); !bad.ok()) {
-      set_error(*comm, bad);
-      *out = bad.code;
+  const auto launch_all = [&] {
+    for (const auto& launch_now : launches) {
+      if (const Outcome bad = launch_now(); !bad.ok()) {
+        set_error(*comm, bad);
+        *out = bad.code;
+      }
     }
-  }
+  };
+  if (!launches.empty()) run_in_helper(launch_all);
   if (deliver) deliver();
   return ncclSuccess;
 }

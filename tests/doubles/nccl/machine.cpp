@@ -35,6 +35,13 @@ std::string device_bus(int device) {
   return bus;
 }
 
+int device_capability(int device) {
+  int major = 0, minor = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return 10 * major + minor;
+}
+
 bool several_ranks_per_device_allowed() {
   return version() >= 23003 && number("NCCL_MULTI_RANK_GPU_ENABLE", 0) != 0;
 }

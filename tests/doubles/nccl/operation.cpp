@@ -15,11 +15,7 @@ constexpr const char* type_names[] = {"int8",    "uint8",    "int32",   "uint32"
                                       "float64", "bfloat16", "fp8e4m3", "fp8e5m2"};
 constexpr const char* op_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
-struct Extent {
-  std::size_t send, receive;  // elements; 0 where this rank does not use the buffer
-};
-
-Extent extent(const Comm& comm, const Operation& o) {
+Extent elements_used(const Comm& comm, const Operation& o) {
   const auto n = static_cast<std::size_t>(comm.seat.ranks);
   const bool at_root = o.root == comm.seat.rank;
   switch (o.kind) {
@@ -49,6 +45,24 @@ Extent extent(const Comm& comm, const Operation& o) {
   return {0, 0};
 }
 
+// taskAppend (src/enqueue.cc): before 2.28, also collectives that only move data; never messages.
+Outcome check_capability(const Comm& comm, const Operation& o) {
+  constexpr int least_for_8_bits = 90;
+  constexpr int since_moving_is_allowed = 22800;
+  const bool reduces =
+      o.kind == fake_all_reduce || o.kind == fake_reduce || o.kind == fake_reduce_scatter;
+  const bool concerned = o.type >= first_new_type && !o.point_to_point() && o.count > 0 &&
+                         (reduces || version() < since_moving_is_allowed);
+  for (int rank = 0; concerned && rank < comm.seat.ranks; ++rank) {
+    const int capability = comm.seat.segment.slot(rank).capability;
+    if (capability < least_for_8_bits && !broken("fp8_capability"))
+      return failed(ncclInvalidArgument,
+                    "FP8 reduction support begins with sm90 capable devices; rank %d has sm%d",
+                    rank, capability);
+  }
+  return {};
+}
+
 Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, std::size_t bytes) {
   if (bytes == 0) return {};
   int device = -1;
@@ -68,6 +82,12 @@ Outcome check_buffer(const Comm& comm, const char* which, const void* buffer, st
 
 std::size_t type_bytes(ncclDataType_t type) {
   return type >= 0 && type < ncclNumTypes ? sizes[type] : 0;
+}
+
+Extent bytes_used(const Comm& comm, const Operation& o) {
+  const Extent elements = elements_used(comm, o);
+  const std::size_t size = type_bytes(o.type);
+  return {elements.send * size, elements.receive * size};
 }
 
 const char* call_name(int kind) {
@@ -96,6 +116,7 @@ Outcome check(Comm& comm, Operation& o) {
   if (type_bytes(o.type) == 0 || is_too_new)
     return failed(ncclInvalidArgument, "%s: data type %d does not exist", call_name(o.kind),
                   o.type);
+  if (Outcome bad = check_capability(comm, o); !bad.ok()) return bad;
   const bool rooted = o.kind == fake_reduce || o.kind == fake_broadcast || o.kind == fake_gather ||
                       o.kind == fake_scatter;
   if ((rooted || o.point_to_point()) && (o.root < 0 || o.root >= comm.seat.ranks))
@@ -127,11 +148,9 @@ Outcome check(Comm& comm, Operation& o) {
   }
   if (o.kind == fake_all_to_all && o.send == o.receive && o.count > 0)
     return failed(ncclInvalidArgument, "AlltoAll cannot work in place");
-  const Extent elements = extent(comm, o);
-  const std::size_t size = type_bytes(o.type);
-  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, elements.send * size); !bad.ok())
-    return bad;
-  return check_buffer(comm, "recvbuff", o.receive, elements.receive * size);
+  const Extent bytes = bytes_used(comm, o);
+  if (Outcome bad = check_buffer(comm, "sendbuff", o.send, bytes.send); !bad.ok()) return bad;
+  return check_buffer(comm, "recvbuff", o.receive, bytes.receive);
 }
 
 }  // namespace fake

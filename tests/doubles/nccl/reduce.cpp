@@ -78,16 +78,33 @@ Wide extreme(bool is_min, Wide a, Wide b) {
   return is_min ? std::min(a, b) : std::max(a, b);
 }
 
+// An average of floats is a sum of products. hostToDevRedOp (src/enqueue.cc) rounds the factor
+// 1/ranks to the type, and FuncPreMulSum (src/device/reduce_kernel.h) each product.
+template <class T>
+auto scaled_for_average(typename Arithmetic<T>::Wide value, std::size_t ranks) {
+  using A = Arithmetic<T>;
+  using Wide = typename A::Wide;
+  return A::load(
+      A::store(value * A::load(A::store(static_cast<Wide>(1.0 / static_cast<double>(ranks))))));
+}
+
 template <class T>
 void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t count,
                 ncclRedOp_t op) {
   using A = Arithmetic<T>;
   using Wide = typename A::Wide;
   if (broken("reduction_ops")) op = ncclSum;
+  const bool scales = op == ncclAvg && !std::is_integral_v<Wide> && !broken("rounded_factor");
+  const auto input = [&](std::size_t r, std::size_t i) {
+    const Wide value = A::load(static_cast<const T*>(inputs[r])[i]);
+    if constexpr (!std::is_integral_v<Wide>)
+      if (scales) return scaled_for_average<T>(value, inputs.size());
+    return value;
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    Wide all = A::load(static_cast<const T*>(inputs[0])[i]);
+    Wide all = input(0, i);
     for (std::size_t r = 1; r < inputs.size(); ++r) {
-      const Wide next = A::load(static_cast<const T*>(inputs[r])[i]);
+      const Wide next = input(r, i);
       if (op == ncclProd)
         all = times(all, next);
       else if (op == ncclMax)
@@ -97,7 +114,7 @@ void combine_as(const std::vector<const void*>& inputs, void* out, std::size_t c
       else
         all = plus(all, next);
     }
-    if (op == ncclAvg) all = static_cast<Wide>(all / static_cast<Wide>(inputs.size()));
+    if (op == ncclAvg && !scales) all = static_cast<Wide>(all / static_cast<Wide>(inputs.size()));
     static_cast<T*>(out)[i] = A::store(all);
   }
 }

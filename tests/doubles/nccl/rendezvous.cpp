@@ -232,6 +232,7 @@ Outcome take_seat(Seat& seat, const ncclUniqueId* ids, int count, int device) {
   mine.host = host_hash();
   mine.ids = hash_ids(ids, count);
   std::strncpy(mine.bus, device_bus(device).c_str(), sizeof mine.bus - 1);
+  mine.capability = device_capability(device);
   mine.attached = 1;
   seat.segment.ring_all();
   const auto missing = [&] {

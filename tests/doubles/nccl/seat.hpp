@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,15 @@ struct Seat {
   Segment segment;
   int rank = 0;
   int ranks = 0;
-  std::atomic<bool> cancelled{false};  // this rank aborts: every wait of it ends
+  // This rank aborts: every wait of it ends. Communicators that share the resources of one parent
+  // share its flag too.
+  std::shared_ptr<std::atomic<bool>> abort_flag = std::make_shared<std::atomic<bool>>(false);
 
   double limit = timeout_seconds();  // read when the communicator is begun, by the caller's thread
   const Seat* parent = nullptr;      // while a child is made: its abort counts too
 
-  bool gives_up() const { return cancelled || (parent != nullptr && parent->cancelled); }
+  bool cancelled() const { return *abort_flag; }
+  bool gives_up() const { return cancelled() || (parent != nullptr && parent->cancelled()); }
   RankSlot& mine() const { return segment.slot(rank); }
 };
 

@@ -41,6 +41,7 @@ struct RankSlot {
   std::uint64_t host;
   std::uint64_t ids;  // hash of the unique IDs that it was given
   char bus[32];
+  int capability;                     // of its device: 90 for 9.0
   std::atomic<std::uint64_t> posted;  // collectives begun
   Posted board[board_rows];
   std::atomic<std::uint64_t> met;    // host-side barriers begun

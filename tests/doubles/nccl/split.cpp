@@ -38,6 +38,9 @@ Outcome make_child(Comm& parent, const Config& config, const std::vector<int>& m
   const auto me = std::find(members.begin(), members.end(), parent.seat.rank) - members.begin();
   child = new_comm(static_cast<int>(me), static_cast<int>(members.size()), parent.device, config);
   child->seat.parent = &parent.seat;
+  // init.cc, ncclCommInitChildComm: a child that shares the parent's resources has its abort flag.
+  if (parent.config.split_share == 1 && way == 0 && !broken("shared_abort_flag"))
+    child->seat.abort_flag = parent.seat.abort_flag;
   Outcome done = injected_init_failure(*child);
   if (done.ok()) done = take_seat(child->seat, &id, 1, parent.device);
   child->seat.parent = nullptr;

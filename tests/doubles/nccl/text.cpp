@@ -91,7 +91,12 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->splits = t.splits;
   out->shrinks = t.shrinks;
   out->launches = t.launches;
+  out->connections = t.connections;
   out->lone_aborts = t.lone_aborts;
+  out->unsafe_aborts = t.unsafe_aborts;
+  out->entries = t.entries;
+  out->polls = t.polls;
+  out->helpers = t.helpers;
   for (int i = 0; i < fake_calls_end; ++i) out->calls[i] = t.calls[i];
   out->communicators = live_comms();
   out->roots = live_roots();
@@ -108,11 +113,26 @@ const char* fake_nccl_name(void* handle) {
   return comm ? comm->config.name : nullptr;
 }
 
+long fake_nccl_last_launch(void* handle) {
+  const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
+  return comm ? comm->last_launch : -1;
+}
+
+void fake_nccl_connect(void* handle) {
+  if (const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle))) comm->connected = ~0U;
+}
+
+unsigned long long fake_nccl_hash(void* handle) {
+  const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
+  return comm ? hash_of(*comm) : 0;
+}
+
 int fake_nccl_config(void* handle, FakeNcclConfig* out) {
   const CommPtr comm = find_comm(static_cast<ncclComm_t>(handle));
   if (!comm) return -1;
   const Config& c = comm->config;
-  *out = {c.blocking, c.min_ctas, c.max_ctas, c.traffic_class, c.split_share, c.cga_cluster_size};
+  *out = {c.blocking,         c.min_ctas,   c.max_ctas,  c.traffic_class,   c.split_share,
+          c.cga_cluster_size, c.cta_policy, c.nvls_ctas, c.graph_usage_mode};
   return 0;
 }
 

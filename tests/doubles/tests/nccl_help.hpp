@@ -44,6 +44,7 @@ inline ncclUniqueId shared_id(const ranks::Rank& rank, int slot = 0) {
 inline ncclComm_t make_comm(const ranks::Rank& rank, int slot = 0) {
   ncclComm_t comm = nullptr;
   NCCL_OK(ncclCommInitRank(&comm, rank.size, shared_id(rank, slot), rank.number));
+  fake_nccl_connect(comm);  // most tests are about something else
   return comm;
 }
 
@@ -64,6 +65,7 @@ inline ncclComm_t make_non_blocking_comm(const ranks::Rank& rank, int slot = 0) 
       ncclCommInitRankConfig(&comm, rank.size, shared_id(rank, slot), rank.number, &config),
       ncclInProgress);
   REQUIRE_SAME(poll(comm), ncclSuccess);
+  fake_nccl_connect(comm);
   return comm;
 }
 

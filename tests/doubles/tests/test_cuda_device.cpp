@@ -42,6 +42,48 @@ TEST_CASE("a driver without a device") {
   });
 }
 
+TEST_CASE(
+    "a driver of an older major release than the runtime is insufficient, and tells its version") {
+  const std::string minor = std::to_string(CUDART_VERSION / 1000 * 1000);
+  for (const std::string& version : {std::string{"12040"}, minor}) {
+    CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DRIVER_VERSION", version}}), [=](Rank) {
+      int count = 77, found = 0;
+      const cudaError_t answer = version == minor ? cudaSuccess : cudaErrorInsufficientDriver;
+      REQUIRE_SAME(cudaGetDeviceCount(&count), answer);
+      REQUIRE_RANK((count == 77) == (answer != cudaSuccess));
+      REQUIRE_SAME(cudaDriverGetVersion(&found), 0);
+      REQUIRE_SAME(found, std::stoi(version));
+      void* p = nullptr;
+      REQUIRE_SAME(cudaMalloc(&p, 16), answer);
+    });
+  }
+}
+
+TEST_CASE("the compute capability can be given for each device") {
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_COMPUTE_CAPABILITIES", "90,86"}}), [](Rank) {
+    for (int device = 0; device < 3; ++device) {
+      cudaDeviceProp properties;
+      int major = 0;
+      REQUIRE_SAME(cudaGetDeviceProperties(&properties, device), cudaSuccess);
+      REQUIRE_SAME(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), 0);
+      REQUIRE_SAME(10 * properties.major + properties.minor, device == 0 ? 90 : 86);
+      REQUIRE_SAME(major, properties.major);
+    }
+  });
+}
+
+TEST_CASE("a driver's error is what every call answers") {
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_ERROR", "802"}}), [](Rank) {
+    int count = 77, version = 0;
+    REQUIRE_SAME(cudaGetDeviceCount(&count), cudaErrorSystemNotReady);
+    REQUIRE_SAME(count, 77);
+    REQUIRE_SAME(cudaDriverGetVersion(&version), 0);
+    REQUIRE_RANK(version > 0);
+    cudaStream_t stream;
+    REQUIRE_SAME(cudaStreamCreate(&stream), cudaErrorSystemNotReady);
+  });
+}
+
 TEST_CASE("visible devices are chosen and ordered by the environment") {
   CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DEVICES", "4"}, {"CUDA_VISIBLE_DEVICES", "2,0"}}), [](Rank) {
     int count = 0;

@@ -130,6 +130,26 @@ TEST_CASE("integers wrap round, averages of integers are cut, and averages of fl
   });
 }
 
+TEST_CASE("averages of floats are sums of products with 1/ranks, which is rounded to the type") {
+  CHECK_RANKS(3, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    const auto average = [&]<class T>(T value, ncclDataType_t type) {
+      T* x = device(std::vector<T>{value});
+      NCCL_OK(ncclAllReduce(x, x, 1, type, ncclAvg, comm, nullptr));
+      return read(host(x, 1)[0]);
+    };
+    // 1/3 is 0.34375, 0.3125, 0.333984375 and 0.333251953125 in these types.
+    REQUIRE_RANK(average(__nv_fp8_e4m3(1.75F), ncclFloat8e4m3) == 1.875);
+    REQUIRE_RANK(average(__nv_fp8_e5m2(1.25F), ncclFloat8e5m2) == 1.0);
+    REQUIRE_RANK(average(__nv_bfloat16(1.0390625F), ncclBfloat16) == 1.046875);
+    REQUIRE_RANK(average(__half(1.0009765625F), ncclFloat16) == 1.0);
+    const float third = 1.0F / 3;
+    for (const float value : {5.0F, 1e30F, 0.1F})
+      REQUIRE_RANK(average(value, ncclFloat32) == value * third + value * third + value * third);
+    REQUIRE_RANK(average(3e38F, ncclFloat32) < 3.1e38);  // the sum alone would be infinite
+  });
+}
+
 TEST_CASE("collectives that move data, in place and out of place") {
   for (const int size : {2, 4, 8}) {
     CHECK_RANKS(size, Settings{}, [](Rank rank) {
@@ -240,6 +260,35 @@ TEST_CASE("a collective returns before it is done") {
   });
 }
 
+TEST_CASE("the first operation of an algorithm waits for the hosts of all ranks") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    ncclComm_t comm = nullptr;
+    NCCL_OK(ncclCommInitRank(&comm, rank.size, shared_id(rank), rank.number));
+    float* x = device(std::vector<float>(100000));
+    const auto reduce = [&](std::size_t count) {
+      NCCL_OK(ncclAllReduce(x, x, count, ncclFloat32, ncclSum, comm, nullptr));
+    };
+    for (const std::size_t count : {std::size_t{1}, std::size_t{100000}}) {
+      const long before = count > 1 ? 1 : 0;
+      REQUIRE_SAME(::help::count().connections, before);
+      if (rank.number == 0) {
+        reduce(count);
+        REQUIRE_RANK(rank.shared->flags[static_cast<int>(before)] == 1);  // it has waited
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        rank.set(static_cast<int>(before));
+        reduce(count);
+      }
+      reduce(count);
+      REQUIRE_SAME(::help::count().connections, before + 1);
+    }
+    for (int turn = 0; turn < 2; ++turn)
+      NCCL_OK(ncclBroadcast(x, x, 1, ncclFloat32, 0, comm, nullptr));
+    REQUIRE_SAME(::help::count().connections, 3);
+    CUDA_OK(cudaDeviceSynchronize());
+  });
+}
+
 TEST_CASE("operations of one communicator keep their order over two streams") {
   CHECK_RANKS(2, Settings{}, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);
@@ -290,6 +339,29 @@ TEST_CASE("a wrong device is refused and counted") {
     fake_cuda_counters(&counters);
     REQUIRE_SAME(counters.wrong_device, 2);
   });
+}
+
+TEST_CASE("8-bit floats are reduced only if every device has compute capability 9.0") {
+  for (const char* version : {"22809", "22605"}) {
+    const bool moves = std::string(version) == "22809";
+    CHECK_RANKS(
+        2, (Settings{{"FAKE_NCCL_VERSION", version}, {"FAKE_CUDA_COMPUTE_CAPABILITIES", "90,89"}}),
+        [moves](Rank rank) {
+          const ncclComm_t comm = make_non_blocking_comm(rank);
+          std::uint8_t* x = device(std::vector<std::uint8_t>(4, 0x38));
+          REQUIRE_SAME(ncclBroadcast(x, x, 2, ncclFloat8e4m3, 0, comm, nullptr),
+                       moves ? ncclInProgress : ncclInvalidArgument);
+          if (!moves) return;
+          REQUIRE_SAME(poll(comm), ncclSuccess);
+          REQUIRE_NCCL(ncclAllReduce(x, x, 0, ncclFloat8e5m2, ncclSum, comm, nullptr),
+                       ncclInProgress);
+          REQUIRE_SAME(poll(comm), ncclSuccess);
+          REQUIRE_NCCL(ncclAllReduce(x, x, 2, ncclFloat8e4m3, ncclSum, comm, nullptr),
+                       ncclInvalidArgument);
+          REQUIRE_RANK(says(nullptr, "sm90"));
+          REQUIRE_SAME(poll(comm), ncclInvalidArgument);  // for ever
+        });
+  }
 }
 
 TEST_CASE("types that a version does not have are refused") {

@@ -51,6 +51,77 @@ TEST_CASE("operations of a group start at the outermost end, as one batch") {
   });
 }
 
+TEST_CASE("communicators of a group start in the order of their hashes, not of the calls") {
+  for (const char* version : {"22809", "22509"}) {
+    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}, {"FAKE_NCCL_TIMEOUT", "0.4"}}),
+                [by_hash = std::string(version) == "22809"](Rank rank) {
+                  ncclComm_t first = make_comm(rank, 0), second = make_comm(rank, 1);
+                  if (fake_nccl_hash(first) > fake_nccl_hash(second)) std::swap(first, second);
+                  int* x = device(std::vector<int>{1, 1});
+                  NCCL_OK(ncclGroupStart());
+                  NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, second, nullptr));
+                  NCCL_OK(ncclAllReduce(x + 1, x + 1, 1, ncclInt32, ncclSum, first, nullptr));
+                  NCCL_OK(ncclGroupEnd());
+                  const bool is_first = fake_nccl_last_launch(first) == 1;
+                  REQUIRE_SAME(is_first, by_hash);
+                  REQUIRE_SAME(fake_nccl_last_launch(first) + fake_nccl_last_launch(second), 3);
+                  REQUIRE_SAME(host(x, 2)[0] + host(x, 2)[1], 4);
+                });
+  }
+}
+
+TEST_CASE(
+    "operations of a group are sorted by size and function, whatever the order of the calls") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>(20000, 1));
+    int* out = device(std::vector<int>(2000));
+    const auto issue = [&](int which) {
+      if (which == 0) NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
+      if (which == 1)
+        NCCL_OK(ncclAllReduce(x + 1, x + 1, 10000, ncclInt32, ncclSum, comm, nullptr));
+      if (which == 2) NCCL_OK(ncclAllGather(x + 15000, out, 1000, ncclInt32, comm, nullptr));
+    };
+    NCCL_OK(ncclGroupStart());
+    for (int i = 0; i < 3; ++i) issue(rank.number == 0 ? i : 2 - i);
+    NCCL_OK(ncclGroupEnd());
+    REQUIRE_SAME(host(x, 2)[0], 2);
+    REQUIRE_SAME(host(x, 2)[1], 2);
+    REQUIRE_SAME(host(out, 2000)[1999], 1);
+  });
+}
+
+TEST_CASE("an operation of a group that uses what another one writes gets a wrong result") {
+  CHECK_RANKS(2, Settings{}, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank), other = make_comm(rank, 1);
+    const int spoilt = static_cast<int>(0xA5A5A5A5);
+    for (const ncclComm_t last : {comm, other}) {
+      // out: 0 is written and then read, 2 is read and then written, 4 is written twice.
+      int* x = device(std::vector<int>(10, 1));
+      NCCL_OK(ncclGroupStart());
+      NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, nullptr));
+      NCCL_OK(ncclAllReduce(x, x + 1, 1, ncclInt32, ncclSum, last, nullptr));
+      NCCL_OK(ncclAllReduce(x + 2, x + 3, 1, ncclInt32, ncclSum, comm, nullptr));
+      NCCL_OK(ncclAllReduce(x + 9, x + 2, 1, ncclInt32, ncclSum, last, nullptr));
+      NCCL_OK(ncclBroadcast(x + 9, x + 4, 1, ncclInt32, 0, comm, nullptr));
+      NCCL_OK(ncclBroadcast(x + 9, x + 4, 1, ncclInt32, 0, last, nullptr));
+      NCCL_OK(ncclAllReduce(x + 8, x + 8, 1, ncclInt32, ncclSum, comm, nullptr));  // alone
+      NCCL_OK(ncclGroupEnd());
+      const auto got = host(x, 10);
+      for (int i = 0; i < 5; ++i) REQUIRE_SAME(got[static_cast<std::size_t>(i)], spoilt);
+      REQUIRE_SAME(got[8], 2);
+      REQUIRE_SAME(got[9], 1);
+    }
+    // A message to oneself in place is left out.
+    int* own = device(std::vector<int>{5});
+    NCCL_OK(ncclGroupStart());
+    NCCL_OK(ncclSend(own, 1, ncclInt32, rank.number, comm, nullptr));
+    NCCL_OK(ncclRecv(own, 1, ncclInt32, rank.number, comm, nullptr));
+    NCCL_OK(ncclGroupEnd());
+    REQUIRE_SAME(host(own, 1)[0], 5);
+  });
+}
+
 TEST_CASE("a failure inside a group fails the group, and nothing of it runs") {
   CHECK_RANKS(1, Settings{}, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);
@@ -250,6 +321,35 @@ TEST_CASE("collectives are captured and replayed, and pin their communicator") {
     CUDA_OK(cudaGraphExecDestroy(exec));
     NCCL_OK(ncclCommDestroy(comm));
   });
+}
+
+TEST_CASE(
+    "a communicator without graphs refuses captures, and older versions do not read the mode") {
+  struct Newer {
+    ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
+    int graph_usage_mode = 0;
+  };
+  for (const char* version : {"22907", "22809"}) {
+    const bool is_read = std::string(version) == "22907";
+    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}}), [is_read](Rank rank) {
+      Newer config;
+      config.known.size = offsetof(Newer, graph_usage_mode) + sizeof(int);
+      config.known.version = 22900;
+      ncclComm_t comm;
+      NCCL_OK(ncclCommInitRankConfig(&comm, 2, shared_id(rank), rank.number, &config.known));
+      const cudaStream_t stream = make_stream();
+      int* x = device(std::vector<int>{1});
+      CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      REQUIRE_SAME(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream),
+                   is_read ? ncclInvalidUsage : ncclSuccess);
+      config.graph_usage_mode = 3;
+      if (rank.number == 1) return;
+      ncclUniqueId own;
+      NCCL_OK(ncclGetUniqueId(&own));
+      REQUIRE_SAME(ncclCommInitRankConfig(&comm, 1, own, 0, &config.known),
+                   is_read ? ncclInvalidArgument : ncclSuccess);
+    });
+  }
 }
 
 TEST_CASE("a group over two streams is ordered with both") {

@@ -8,6 +8,7 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_batch.hpp"
+#include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
 
 namespace rankmesh::nccl {
@@ -17,8 +18,8 @@ namespace rankmesh::nccl {
 /// only one batch can be open in a thread, even if the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
-  Batch(const Library& library, device::Claim claim)
-      : library_{&library}, claim_{std::move(claim)} {}
+  Batch(const Library& library, device::Claim claim, CallWatch& watch)
+      : library_{&library}, claim_{std::move(claim)}, watch_{&watch} {}
   ~Batch() override;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -29,10 +30,14 @@ class RANKMESH_API Batch final : public DeviceBatch {
   /// Opens the batch.
   /// @throws UsageError if a batch is already open in this thread.
   void begin() override;
-  /// Adds a communicator that is used by a call in the batch.
+  /// Adds a communicator. Call add() before each call that the batch collects. If the calls so far
+  /// use communicators of the other mode, issues these calls first, in an NCCL group of their own:
+  /// if blocking and non-blocking communicators are in one NCCL group, the last one decides how the
+  /// group is issued, and a blocking communicator may stay in progress for ever (ncclGroupCommJoin
+  /// in src/include/group.h, groupLaunch in src/group.cc).
   void add(Communicator& comm);
-  /// Issues the calls, and then polls all communicators of the batch until they are ready. The
-  /// batch is closed afterwards, even after an exception.
+  /// Issues the calls. Returns when NCCL has accepted them. The batch is closed afterwards, even
+  /// after an exception.
   /// @throws NcclError if a call fails; TimeoutError if a communicator is not ready by the
   /// deadline; UsageError if another thread is issuing work for the device.
   void end(const Deadline& deadline) override;
@@ -40,10 +45,13 @@ class RANKMESH_API Batch final : public DeviceBatch {
   void release() { claim_ = {}; }
 
  private:
+  void issue(Deadline::Duration limit);
+
   const Library* library_;
   device::Claim claim_;
+  CallWatch* watch_;
   bool open_ = false;
-  std::vector<Communicator*> members_;
+  std::vector<Communicator*> members_;  // all have the same mode
 };
 
 }  // namespace rankmesh::nccl

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
@@ -66,14 +67,42 @@ RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
     const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
     const Participants& participants, BootstrapTimes& times);
 
+/// Describes a communicator that gets a blocking child of the same ranks.
+struct BlockingRequest {
+  std::string name;
+  std::string identity;
+  RankSet ranks;                     ///< The ranks of the communicator in the world.
+  Communicator* original = nullptr;  ///< A communicator that bootstrap() has created.
+  GroupOptions options{};            ///< The options of the child.
+};
+
+/// Splits a blocking communicator of the same ranks from each of the communicators. The splits run
+/// together and are polled, so they have a deadline. Afterwards the participants make an agreement.
+/// Collective over the participants; blocks.
+///
+/// A call on a non-blocking communicator starts a thread and joins it (ncclGroupEndInternal in
+/// src/group.cc, NCCL 2.23 and later), but the creation of a blocking communicator has no deadline.
+/// A split has the mode of its parent, and a child has that of its own configuration
+/// (ncclCommInitChildComm in src/init.cc). Call release() for the originals afterwards.
+/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed.
+RANKMESH_API std::vector<std::unique_ptr<Communicator>> make_blocking(
+    std::span<const BlockingRequest> requests, WaitMonitor& monitor,
+    const Participants& participants, BootstrapTimes& times);
+
+/// Finalises and destroys communicators that bootstrap() has created. Collective over the members
+/// of each of them, in the same order on all ranks.
+RANKMESH_API void release(std::span<const std::unique_ptr<Communicator>> originals,
+                          const Deadline& deadline);
+
 /// Makes the splits one after the other, in the order of `requests`, which must be the same on
 /// every rank. Afterwards the participants make an agreement. Collective over the participants;
 /// blocks. The parents must have no work in flight.
 /// @return one communicator per request, or null for each request in which this rank gets no child.
 /// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed. After either
 /// exception, all parents are aborted, because NCCL leaves the parent of a failed split unusable.
+/// @param watch  Limits the splits of blocking parents.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
     std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
-    BootstrapTimes& times);
+    CallWatch& watch, BootstrapTimes& times);
 
 }  // namespace rankmesh::nccl

@@ -17,18 +17,19 @@ namespace rankmesh::nccl {
 /// Holds an NCCL communicator. This object owns the communicator unless the program created it
 /// (adopt()).
 ///
-/// The communicator is non-blocking, unless its options say otherwise. A call on a non-blocking
-/// communicator may return before NCCL has carried it out. After each such call, wait until
-/// wait_until_ready() returns before you make the next call on the communicator, record an event,
-/// or end a capture.
+/// A communicator is created as a non-blocking one, so that its creation has a deadline. Its
+/// children (split()) may block. A call on a non-blocking communicator may return before NCCL has
+/// carried it out. After each such call, wait until wait_until_ready() returns before you make the
+/// next call on the communicator, record an event, or end a capture. A call on a blocking
+/// communicator returns when NCCL has carried it out; CallWatch limits its time.
 ///
 /// The functions that create a Communicator return a unique_ptr, because NCCL keeps pointers to
 /// data members of the object. Thread safety: one thread at a time.
 class RANKMESH_API Communicator {
  public:
-  /// Begins to create a communicator; call wait_until_ready() next. Collective over the `ranks`
-  /// members of the new communicator, which must pass the same IDs in the same order. Does not
-  /// block.
+  /// Begins to create a non-blocking communicator; call wait_until_ready() next. Collective over
+  /// the `ranks` members of the new communicator, which must pass the same IDs in the same order.
+  /// Blocks only if NCCL_COMM_BLOCKING is 1 (see forced_blocking()).
   /// @param ids   One or more unique IDs. Several IDs shorten the init of large groups and need
   ///              NCCL 2.23 or later.
   /// @param name  A name that appears in the logs of NCCL 2.27 and later.
@@ -36,7 +37,8 @@ class RANKMESH_API Communicator {
                                              std::span<const ncclUniqueId> ids, int ranks, int rank,
                                              std::string name, const GroupOptions& options);
   /// Begins to split a communicator that is ready. Call wait_until_ready() on the parent next, then
-  /// on the child. Collective over the parent's ranks. Does not block.
+  /// on the child. Collective over the parent's ranks. Blocks if the parent blocks. The child
+  /// blocks if blocks_after_creation() says so.
   /// @param colour  Ranks with the same colour form a child. If `colour` is empty, this rank gets
   ///                no child.
   /// @param key  The ranks of a child are ordered by key.
@@ -46,8 +48,10 @@ class RANKMESH_API Communicator {
                                              const GroupOptions& options);
   /// Refers to a communicator of the program. The new object never finalises, destroys or aborts
   /// that communicator.
+  /// @param blocks  Whether the communicator is blocking, as NCCL creates it by default. NCCL has
+  ///                no function that tells it.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native,
-                                             std::string name);
+                                             std::string name, bool blocks);
   /// If the communicator is owned and was not destroyed, aborts it. Local; does not wait for other
   /// ranks.
   ~Communicator();
@@ -58,9 +62,11 @@ class RANKMESH_API Communicator {
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   /// Returns whether this object owns the communicator, which is false after adopt().
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
-  /// Returns whether NCCL calls on the communicator block until they are carried out. The result is
-  /// false for an adopted communicator.
+  /// Returns whether NCCL calls on the communicator block until they are carried out.
   [[nodiscard]] bool is_blocking() const noexcept { return is_blocking_; }
+  /// Returns whether the options ask for copy engines instead of thread blocks
+  /// (GroupOptions::cta_policy is 2).
+  [[nodiscard]] bool prefers_copy_engines() const noexcept { return prefers_copy_engines_; }
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Returns the number of ranks. The communicator must be ready.
@@ -77,11 +83,21 @@ class RANKMESH_API Communicator {
   /// @throws TimeoutError if the deadline passes; NcclError if an operation failed.
   void wait_until_ready(const Deadline& deadline) const;
 
+  /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
+  /// drops the operations of both without an error.
+  void require_whole() const;
+
   /// Begins to finalise the communicator: NCCL completes the operations in progress. Collective
-  /// over the ranks of the communicator; does not block. Call wait_until_ready() next, then
-  /// destroy().
+  /// over the ranks of the communicator; blocks only if the communicator does. Call
+  /// wait_until_ready() next, then destroy().
   void finalize();
-  /// Frees the communicator after finalize() and wait_until_ready(). Local.
+  /// Finalises several blocking communicators in one NCCL group, which ends when all are finalised,
+  /// so their order does not matter. Collective over the ranks of each of them; blocks.
+  static void finalize(std::span<Communicator* const> comms);
+  /// Frees the communicator after finalize() and wait_until_ready(). Local. If the communicator
+  /// holds an error, aborts it instead, because ncclCommDestroy would leave the calling thread
+  /// inside an NCCL group (2.24 and later).
+  /// @throws NcclError the error of the communicator.
   void destroy();
   /// Ends the communicator at once, without regard to the state of the other ranks. Local.
   void abort() noexcept;
@@ -90,7 +106,18 @@ class RANKMESH_API Communicator {
   static void abort(std::span<Communicator* const> comms) noexcept;
 
  private:
+  friend class CallWatch;
+  // The communicators that share their resources: a parent and its children. If one is aborted,
+  // NCCL ends the operations of all, because they have one abort flag.
+  struct Family {
+    std::string aborted;  // the name of the first one that was aborted
+  };
+
   Communicator(const Library& library, ncclComm_t native, std::string name, bool owned);
+  void note_abort() noexcept;
+  // The two parts of an abort inside an NCCL group, see CallWatch.
+  void begin_abort() noexcept;
+  void end_abort() noexcept;
 
   const Library* library_;
   ncclComm_t native_;
@@ -100,6 +127,8 @@ class RANKMESH_API Communicator {
   std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
   bool owned_;
   bool is_blocking_ = false;
+  bool prefers_copy_engines_ = false;
+  std::shared_ptr<Family> family_;  // null if the communicator shares nothing
 };
 
 }  // namespace rankmesh::nccl

@@ -21,7 +21,8 @@
                       required(CommUserRank) required(CommCuDevice) optional(CommInitRankScalable) \
                           optional(MemAlloc) optional(MemFree) optional(CommRegister)              \
                               optional(CommDeregister) optional(CommWindowRegister)                \
-                                  optional(CommWindowDeregister)
+                                  optional(CommWindowDeregister) optional(AlltoAll)                \
+                                      optional(Gather) optional(Scatter)
 
 namespace rankmesh::nccl {
 

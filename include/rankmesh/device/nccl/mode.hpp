@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether calls on NCCL communicators block.
+#pragma once
+
+#include <optional>
+
+#include "rankmesh/device/nccl/library.hpp"
+
+namespace rankmesh::nccl {
+
+/// Returns the mode that the variable NCCL_COMM_BLOCKING gives to all communicators of the process,
+/// whatever their configuration says: true if it is 1, false if it is 0, and nothing otherwise.
+/// Like NCCL, the function reads the variable from the environment, and else from the file that
+/// NCCL_CONF_FILE names or from ~/.nccl.conf, and else from /etc/nccl.conf (envConfigOverride in
+/// src/init.cc, initEnvFunc in src/misc/param.cc). The first call decides, as in NCCL. Local.
+RANKMESH_API std::optional<bool> forced_blocking();
+
+/// Returns whether communicators should block after their creation. In this case a call starts no
+/// thread and needs no poll, and CallWatch limits its time. Before 2.23, NCCL starts no threads for
+/// calls of non-blocking communicators, and CallWatch cannot end a call.
+/// @param wanted  GroupOptions::blocking
+RANKMESH_API bool blocks_after_creation(const Library& library, bool wanted);
+
+}  // namespace rankmesh::nccl

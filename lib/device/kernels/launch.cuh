@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Launches kernels. The tests compile this file and the kernels for the CPU too, with stand-ins for
+// threadIdx, the arithmetic intrinsics and cudaLaunchKernelEx (tests/device/kernels_on_double.cpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rankmesh/base/stream_ref.hpp"
+#include "rankmesh/device/cuda.hpp"
+
+namespace rankmesh::device {
+
+constexpr std::int64_t most_threads = 256;  // per block
+
+/// Returns the number of threads of a block whose threads share `words` loads: whole warps, and no
+/// more than the loads need.
+inline unsigned threads_for(std::int64_t words) {
+  constexpr std::int64_t warp = 32;
+  return static_cast<unsigned>(std::clamp((words + warp - 1) / warp * warp, warp, most_threads));
+}
+
+inline unsigned blocks_for(std::int64_t work) {
+  return static_cast<unsigned>(std::min<std::int64_t>(work, 65535));
+}
+
+template <class Word>
+bool is_aligned(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Word) == 0;
+}
+
+/// Queues a kernel on the stream. The error is the launch's own: cudaGetLastError() would also
+/// return an older error of the program.
+template <class Work>
+void start(void (*kernel)(Work), const char* name, dim3 blocks, dim3 threads, const Work& work,
+           StreamRef stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = static_cast<cudaStream_t>(stream.native());
+  check(cudaLaunchKernelEx(&config, kernel, work), name);
+}
+
+/// Makes CUDA load a kernel, which it would otherwise do in the first launch. Errors are ignored:
+/// the launch returns them.
+template <class Work>
+void load(void (*kernel)(Work)) noexcept {
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess)
+    (void)cudaGetLastError();
+}
+
+}  // namespace rankmesh::device

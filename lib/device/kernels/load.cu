@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/kernels/load.hpp"
+
+namespace rankmesh::device {
+
+bool has_kernels() noexcept { return true; }
+
+void load_kernels() noexcept {
+  load_expert_rows();
+  load_move_pieces();
+}
+
+}  // namespace rankmesh::device

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device memory for builds without the headers of CUDA.
+#include "device/stream_memory.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+
+namespace rankmesh::device {
+namespace {
+
+[[noreturn]] void fail() {
+  throw NoDeviceError{
+      "device memory is not available: rankmesh was built without the headers of CUDA and NCCL",
+      "use host memory, or build rankmesh on a machine with these headers"};
+}
+
+}  // namespace
+
+namespace detail {
+
+void* allocate(std::size_t bytes) {
+  if (bytes > 0) fail();
+  return nullptr;
+}
+void release(void*) noexcept {}
+void copy(void*, const void*, std::size_t bytes, Direction, StreamRef) {
+  if (bytes > 0) fail();
+}
+void copy_on_device(void*, const void*, std::size_t bytes, StreamRef) {
+  if (bytes > 0) fail();
+}
+
+}  // namespace detail
+
+void* allocate_in_order(std::size_t, StreamRef) { fail(); }
+void free_in_order(void*, StreamRef) {}
+void require_no_capture(StreamRef) {}
+void* allocate_for_all_streams(std::size_t) { fail(); }
+void free_after_device(void*) noexcept {}
+void* allocate_pinned(std::size_t) { fail(); }
+void free_pinned(void*) noexcept {}
+void copy_in_order(void*, const void*, std::size_t, detail::Direction, StreamRef) { fail(); }
+void wait_for(StreamRef) { fail(); }
+void trim_pools() noexcept {}
+
+}  // namespace rankmesh::device

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/stream_memory.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "rankmesh/device/captured_graphs.hpp"
+#include "rankmesh/device/cuda.hpp"
+#include "rankmesh/device/stream.hpp"
+
+namespace rankmesh::device {
+namespace {
+
+cudaStream_t handle_of(StreamRef stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+// The pools live as long as the process: work may still use their memory when static objects end.
+struct Pools {
+  std::mutex mutex;
+  std::map<int, cudaMemPool_t> by_device;
+};
+
+Pools& pools() {
+  static Pools* const made = new Pools;
+  return *made;
+}
+
+cudaMemPool_t make_pool(int device) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  cudaMemPool_t pool = nullptr;
+  check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
+  // By default, each synchronisation returns the unused memory to the device, and the next
+  // allocation has to map it again.
+  std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold),
+        "cudaMemPoolSetAttribute");
+  // The pool must not make a stream wait until another one frees memory: the other may hold an
+  // operation of NCCL whose peer waits for this stream.
+  int is_allowed = 0;
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &is_allowed),
+        "cudaMemPoolSetAttribute");
+  return pool;
+}
+
+cudaMemPool_t current_pool() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  const std::lock_guard lock{pools().mutex};
+  cudaMemPool_t& pool = pools().by_device[device];
+  if (pool == nullptr) pool = make_pool(device);
+  return pool;
+}
+
+}  // namespace
+
+void* allocate_in_order(std::size_t bytes, StreamRef stream) {
+  void* memory = nullptr;
+  if (bytes > 0)
+    check(cudaMallocFromPoolAsync(&memory, bytes, current_pool(), handle_of(stream)),
+          "cudaMallocFromPoolAsync");
+  return memory;
+}
+
+void free_in_order(void* memory, StreamRef stream) {
+  if (memory != nullptr) check(cudaFreeAsync(memory, handle_of(stream)), "cudaFreeAsync");
+}
+
+void require_no_capture(StreamRef stream) {
+  if (is_captured(stream))
+    throw UsageError{"memory that is kept cannot be allocated while its stream is captured",
+                     "make the call once before the capture, or call reserve()"};
+}
+
+void* allocate_for_all_streams(std::size_t bytes) {
+  const Stream stream = Stream::create();
+  void* memory = allocate_in_order(bytes, stream);
+  wait_for(stream);
+  return memory;
+}
+
+void free_after_device(void* memory) noexcept { detail::release(memory); }
+
+void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0) check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+  return memory;
+}
+
+void free_pinned(void* memory) noexcept {
+  if (memory != nullptr) (void)cudaFreeHost(memory);
+}
+
+void copy_in_order(void* to, const void* from, std::size_t bytes, detail::Direction direction,
+                   StreamRef stream) {
+  if (bytes == 0) return;
+  const auto kind =
+      direction == detail::Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+  check(cudaMemcpyAsync(to, from, bytes, kind, handle_of(stream)), "cudaMemcpyAsync");
+}
+
+void wait_for(StreamRef stream) {
+  Stream::adopt(handle_of(stream)).wait(Deadline{default_timeout()});
+}
+
+void trim_pools() noexcept {
+  const std::lock_guard lock{pools().mutex};
+  for (const auto& [device, pool] : pools().by_device) (void)cudaMemPoolTrimTo(pool, 0);
+}
+
+}  // namespace rankmesh::device

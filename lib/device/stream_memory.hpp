@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory for work on streams that does not make the host wait for the whole device.
+//
+// cudaMalloc and cudaFree may wait for all work on the device. If an operation of NCCL is part of
+// this work and its peer waits for the host of this rank, neither of them goes on. Memory that is
+// allocated and freed in the order of a stream waits for nothing.
+#pragma once
+
+#include <cstddef>
+
+#include "rankmesh/base/stream_ref.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+
+namespace rankmesh::device {
+
+/// Allocates memory of the current device in the order of the stream, from a pool of the process.
+/// The pool keeps freed memory until trim_pools(), whereas the default pool of CUDA returns it at
+/// each synchronisation.
+/// @throws CudaError
+[[nodiscard]] void* allocate_in_order(std::size_t bytes, StreamRef stream);
+/// Frees memory of allocate_in_order() after the work that the stream holds now.
+/// @throws CudaError
+void free_in_order(void* memory, StreamRef stream);
+
+/// Throws UsageError if the stream is being captured: memory that is allocated in a capture belongs
+/// to the graph, so a caller cannot keep it.
+void require_no_capture(StreamRef stream);
+/// Allocates memory that all streams can use at once. Does not wait for other work on the device.
+[[nodiscard]] void* allocate_for_all_streams(std::size_t bytes);
+/// Frees memory of the functions above at once. May wait for all work on the device.
+void free_after_device(void* memory) noexcept;
+
+/// Allocates and frees page-locked host memory. Both may wait for all work on the device.
+[[nodiscard]] void* allocate_pinned(std::size_t bytes);
+void free_pinned(void* memory) noexcept;
+/// Queues a copy between page-locked and device memory. The host does not wait.
+void copy_in_order(void* to, const void* from, std::size_t bytes, detail::Direction direction,
+                   StreamRef stream);
+/// Waits until the stream is idle.
+/// @throws TimeoutError if it is still busy after default_timeout().
+void wait_for(StreamRef stream);
+
+/// Returns the memory of the pools that nobody uses to the device.
+void trim_pools() noexcept;
+
+/// Frees with free_after_device() or free_pinned().
+struct FreeAfterDevice {
+  void operator()(void* memory) const noexcept { free_after_device(memory); }
+};
+struct FreePinned {
+  void operator()(void* memory) const noexcept { free_pinned(memory); }
+};
+
+}  // namespace rankmesh::device

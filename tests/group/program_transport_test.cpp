@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transports that a program adds: a small one over MPI, which notes what it gets.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "rankmesh/record/find.hpp"
+#include "rankmesh/record/read.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::thrown_by;
+
+namespace {
+
+struct Log {
+  int opened = 0, run = 0, started = 0, given_up = 0, destroyed = 0;
+  std::string failure{};  // what run() throws
+};
+
+class Started final : public Pending {
+ public:
+  explicit Started(MPI_Request request) : request_{request} {}
+  bool test() override {
+    int done = 0;
+    mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0;
+  }
+
+ private:
+  MPI_Request request_;
+};
+
+// Sums of int32 on a communicator of its own.
+class Sums final : public Transport {
+ public:
+  Sums(MPI_Comm comm, std::shared_ptr<Log> log, bool has_async)
+      : log_{std::move(log)}, has_async_{has_async} {
+    mpi::check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
+    ++log_->opened;
+  }
+  ~Sums() override {
+    ++log_->destroyed;
+    if (mpi::is_active()) MPI_Comm_free(&comm_);
+  }
+  [[nodiscard]] bool supports(const Call& call) const override {
+    return call.operation == Operation::all_reduce && call.reduction == ReduceOp::sum &&
+           call.out.type == DataType::int32;
+  }
+  void run(const Call& call, Waiter&) override {
+    ++log_->run;
+    if (!log_->failure.empty()) throw std::runtime_error{log_->failure};
+    mpi::check(MPI_Allreduce(in_of(call), call.out.data, static_cast<int>(call.out.count), MPI_INT,
+                             MPI_SUM, comm_),
+               "MPI_Allreduce");
+  }
+  [[nodiscard]] bool has_async_forms() const override { return has_async_; }
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override {
+    if (!has_async_) return Transport::start(call);
+    ++log_->started;
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Iallreduce(in_of(call), call.out.data, static_cast<int>(call.out.count), MPI_INT,
+                              MPI_SUM, comm_, &request),
+               "MPI_Iallreduce");
+    return std::make_unique<Started>(request);
+  }
+  void give_up(const Error&) override { ++log_->given_up; }
+
+ private:
+  static const void* in_of(const Call& call) {
+    return call.in.data == call.out.data ? MPI_IN_PLACE : call.in.data;
+  }
+  std::shared_ptr<Log> log_;
+  bool has_async_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+MeshOptions with_sums(const std::shared_ptr<Log>& log, bool has_async = false) {
+  MeshOptions options;
+  options.routes = "*.all_reduce=sums";
+  options.transports["sums"] = [=](const TransportGroup& group) {
+    CHECK(group.ranks.at(group.self.value()) == Rank{rank()});
+    CHECK(group.comm.size() == group.ranks.size());
+    return std::make_unique<Sums>(group.comm.native(), log, has_async);
+  };
+  return options;
+}
+
+int summed(GroupCoordinator& group) {
+  std::vector<std::int32_t> values{1, 2};
+  group.all_reduce(values);
+  CHECK(values[1] == 2 * values[0]);
+  return values[0];
+}
+
+}  // namespace
+
+TEST_CASE("a transport of the program carries what it supports, in every kind of group") {
+  const auto log = std::make_shared<Log>();
+  MeshOptions options = with_sums(log);
+  options.names["tp"].duplicates = {"side"};
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    CHECK(log->opened == (size() == 1 ? 0 : 2));
+    CHECK(summed(mesh["tp"]) == size());
+    CHECK(summed(mesh.duplicate("tp", "side")) == size());
+    std::vector<Rank> all;
+    for (int r = 0; r < size(); ++r) all.emplace_back(r);
+    const auto group = mesh.new_group(all);
+    CHECK(summed(*group) == size());
+    CHECK(log->run == (size() == 1 ? 0 : 3));
+    std::vector<float> floats{1.0F};  // which it does not support
+    mesh["tp"].all_reduce(floats);
+    CHECK(floats[0] == static_cast<float>(size()));
+    CHECK(log->run == (size() == 1 ? 0 : 3));
+    mesh.close();
+  }
+  CHECK(log->destroyed == log->opened);
+  CHECK(log->given_up == 0);
+}
+
+TEST_CASE("adopted groups have no transports of the program, and explain() says so") {
+  NEEDS_RANKS(2);
+  const auto log = std::make_shared<Log>();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(log)};
+  const auto group = mesh.adopt(MPI_COMM_WORLD, "program");
+  CHECK_CONTAINS(
+      group->explain(Operation::all_reduce, 8, MemoryKind::host, DataType::int32).to_string(),
+      "skipped '*.all_reduce=sums' (MeshOptions::routes): it was adopted");
+  CHECK(summed(*group) == size());
+  CHECK(log->run == 0);
+  mesh.close();
+}
+
+TEST_CASE("asynchronous forms use the transport only if it has them") {
+  for (const bool has_async : {false, true}) {
+    CAPTURE(has_async);
+    const auto log = std::make_shared<Log>();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(log, has_async)};
+    std::vector<std::int32_t> a{1}, b{2}, c{3};
+    Work first = mesh["tp"].all_reduce_async(std::span{a});
+    Work second = mesh["tp"].all_reduce_async(std::span{b});
+    mesh["tp"].all_reduce(c);
+    second.wait();
+    first.wait();
+    CHECK(a[0] == size());
+    CHECK(b[0] == 2 * size());
+    CHECK(c[0] == 3 * size());
+    if (size() > 1) {
+      CHECK(log->run == 1);
+      CHECK(log->started == (has_async ? 2 : 0));
+      const auto explanation =
+          mesh["tp"].explain(Operation::all_reduce, 4, MemoryKind::host, DataType::int32);
+      CHECK(explanation.transport == "sums");
+      CHECK(explanation.async_form.empty() == has_async);
+    }
+    mesh.close();
+  }
+}
+
+TEST_CASE("members may mix the two forms of a call") {
+  for (const bool has_async : {false, true}) {
+    CAPTURE(has_async);
+    MeshOptions options = with_sums(std::make_shared<Log>(), has_async);
+    options.routes += "; *.*:host=mpi";  // shared memory would refuse the mixture
+    options.check = true;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    for (int i = 0; i < 20; ++i) {
+      std::vector<std::int32_t> values{1};
+      if ((rank() + i) % 2 == 0)
+        mesh["tp"].all_reduce(values);
+      else
+        mesh["tp"].all_reduce_async(std::span{values}).wait();
+      CHECK(values[0] == size());
+    }
+    mesh.close();
+  }
+}
+
+// On this "device", memory is host memory and work ends at once.
+TEST_CASE("a transport of the program may carry device memory, without CUDA") {
+  NEEDS_RANKS(2);
+  for (const bool has_async : {false, true}) {
+    CAPTURE(has_async);
+    const auto log = std::make_shared<Log>();
+    MeshOptions options = with_sums(log, has_async);
+    options.routes = "*.all_reduce:device=sums";
+    options.devices = DeviceUse::off;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    std::vector<std::int32_t> values{1};
+    const DeviceSpan<std::int32_t> on_device{values.data(), values.size()};
+    mesh["tp"].all_reduce(on_device);
+    CHECK(values[0] == size());
+    CHECK(log->run == 1);
+    CHECK(mesh["tp"].explain(Operation::all_reduce, 4, MemoryKind::host).transport != "sums");
+    CHECK(mesh["tp"]
+              .explain(Operation::all_reduce, 4, MemoryKind::device, DataType::int32)
+              .transport == "sums");
+    CHECK_THROWS_AS(mesh["tp"].broadcast(on_device, 0), NoDeviceError);
+    if (has_async) {
+      Work work = mesh["tp"].all_reduce_async(on_device);
+      work.wait();  // only orders the stream of the program after the operation
+      while (!work.test()) continue;
+      CHECK(values[0] == size() * size());
+      CHECK(log->started == 1);
+    } else {
+      CHECK_THROWS_AS(mesh["tp"].all_reduce_async(on_device), NoDeviceError);
+    }
+    mesh.close();
+  }
+}
+
+TEST_CASE("the record names the transport of the program") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(std::make_shared<Log>(), true)};
+  CHECK(summed(mesh["tp"]) == size());
+  std::vector<std::int32_t> values{1};
+  mesh["tp"].all_reduce_async(std::span{values}).wait();
+  mesh["tp"].barrier();
+  bool is_found = false;
+  for (const record::Source& source : record::sources_of_process(::getpid())) {
+    const record::Record of_mesh = record::read(record::copy_observed(source), source.path);
+    if (of_mesh.rank != Rank{rank()}) continue;  // the records of other ranks are found, too
+    if (of_mesh.transports != std::vector<std::string>{"sums"}) continue;
+    is_found = true;
+    REQUIRE(of_mesh.calls.size() >= 3);
+    const auto carrier = [&](std::size_t i) {
+      const record::Call& call = of_mesh.calls[of_mesh.calls.size() - i];
+      CHECK(call.state == record::State::ended);
+      return record::carrier_name(of_mesh, call.carrier);
+    };
+    CHECK(carrier(3) == "sums");
+    CHECK(carrier(2) == "sums");
+    CHECK(carrier(1) != "sums");
+  }
+  CHECK(is_found);
+  mesh.close();
+}
+
+TEST_CASE("an exception of the transport breaks the group, and names call and transport") {
+  NEEDS_RANKS(2);
+  const auto log = std::make_shared<Log>();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(log)};
+  log->failure = "the wire is cut";
+  // The first member that fails throws TransportError, and the others may learn its reason.
+  const Error error = thrown_by<Error>([&] { (void)summed(mesh["tp"]); });
+  CHECK_CONTAINS(error.message(), "tp.all_reduce(2 x int32, sum, in place), call 1");
+  CHECK_CONTAINS(error.message(), "transport 'sums': the wire is cut");
+  CHECK_CONTAINS(thrown_by<Error>([&] { mesh["tp"].barrier(); }).message(), "the wire is cut");
+}
+
+TEST_CASE("the members meet before the transport gets a call: a mistake does not reach it") {
+  NEEDS_RANKS(2);
+  const auto log = std::make_shared<Log>();
+  MeshOptions options = with_sums(log);
+  options.check = true;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  std::vector<std::int32_t> values(rank() == last() ? 2 : 1);
+  CHECK_CONTAINS(thrown_by<MismatchError>([&] { mesh["tp"].all_reduce(values); }).message(),
+                 "tp.all_reduce(2 x int32, sum, in place");
+  CHECK(log->run == 0);
+}
+
+TEST_CASE("a factory that throws on one rank is reported on all ranks") {
+  NEEDS_RANKS(2);
+  const auto log = std::make_shared<Log>();
+  MeshOptions options = with_sums(log);
+  const TransportFactory sums = options.transports["sums"];
+  options.transports["sums"] = [&](const TransportGroup& group) {
+    auto transport = sums(group);
+    if (rank() == last()) throw std::runtime_error{"no such network"};
+    return transport;
+  };
+  const auto error = thrown_by<MismatchError>([&] {
+    (void)Mesh{MPI_COMM_WORLD, "tp=auto", options};
+  });
+  CHECK_CONTAINS(error.message(), "rank " + std::to_string(last()) + " failed: ");
+  CHECK_CONTAINS(error.message(), "transport 'sums' of tp: no such network");
+  CHECK(log->destroyed == log->opened);
+}
+
+TEST_CASE("a factory may decline a group, but only on all its members") {
+  NEEDS_RANKS(2);
+  MeshOptions options = with_sums(std::make_shared<Log>());
+  options.transports["sums"] = [](const TransportGroup&) { return nullptr; };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  CHECK(summed(mesh["tp"]) == size());
+  CHECK_CONTAINS(mesh["tp"].explain(Operation::all_reduce, 4).to_string(),
+                 "its factory returned null");
+  mesh.close();
+
+  options = with_sums(std::make_shared<Log>());
+  const TransportFactory sums = options.transports["sums"];
+  options.transports["sums"] = [&](const TransportGroup& group) {
+    auto transport = sums(group);
+    if (rank() == last()) transport.reset();
+    return transport;
+  };
+  CHECK_CONTAINS(thrown_by<MismatchError>([&] {
+                   (void)Mesh{MPI_COMM_WORLD, "tp=auto", options};
+                 }).message(),
+                 "its factory returned null on some members of the group only");
+}
+
+TEST_CASE("names of transports, and rules for names that are not there, are checked") {
+  const auto message_of = [](const char* name, const char* routes, bool has_factory = true) {
+    MeshOptions options;
+    options.routes = routes;
+    options.transports[name] =
+        has_factory ? [](const TransportGroup&) { return nullptr; } : TransportFactory{};
+    return thrown_by<Error>([&] { (void)Mesh{MPI_COMM_WORLD, "tp=auto", options}; }).message();
+  };
+  CHECK_CONTAINS(message_of("shm", ""), "'shm' is the name of a transport of rankmesh");
+  CHECK_CONTAINS(message_of("Gloo", ""), "'Gloo' cannot be the name of a transport");
+  CHECK_CONTAINS(message_of("", ""), "cannot be the name of a transport");
+  CHECK_CONTAINS(message_of("gloo", "", false), "'gloo' has no factory");
+  CHECK_CONTAINS(message_of("gloo", "*.*=glo"), "unknown transport 'glo'");
+  CHECK_CONTAINS(message_of("gloo", "*.*:capture=gloo"), "gloo has no rules for CUDA graphs");
+}
+
+TEST_CASE("all ranks must add the same transports") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  if (rank() == last()) options = with_sums(std::make_shared<Log>());
+  options.routes = "";
+  CHECK_CONTAINS(thrown_by<MismatchError>([&] {
+                   (void)Mesh{MPI_COMM_WORLD, "tp=auto", options};
+                 }).message(),
+                 "option transports");
+}
