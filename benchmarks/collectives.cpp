@@ -321,7 +321,7 @@ class Comparison {
               MPI_Sendrecv(in.data(), n, MPI_FLOAT, (rank + 1) % size, 0, out.data(), n, MPI_FLOAT,
                            (rank + size - 1) % size, 0, comm_, MPI_STATUS_IGNORE);
             },
-            {column("routes", [&] { routes_.send_recv(in, next, out, prev); })});
+            {column("routes", [&] { routes_.send_recv(in, out, next, prev); })});
   }
 
   Settings settings_;

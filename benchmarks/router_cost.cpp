@@ -86,7 +86,7 @@ MEASURED(gather, (GroupCoordinator & group, Input in, Values out), gather(in, ou
 MEASURED(scatter, (GroupCoordinator & group, Input in, Values out),
          scatter(in, out, RankInGroup{0}))
 MEASURED(send_recv, (GroupCoordinator & group, Input in, Values out),
-         send_recv(in, next, out, prev))
+         send_recv(in, out, next, prev))
 
 int main(int argc, char** argv) {
   mpi::Environment environment{argc, argv};

@@ -31,7 +31,7 @@ class HostOrDevice {
                   rankmesh::ReduceOp op = rankmesh::ReduceOp::sum) const {
     if (!on_devices_) return group.all_reduce(values, op);
     const Buffer buffer{std::span<const float>{values}};
-    group.all_reduce(buffer.span(), group.stream(), op);
+    group.all_reduce(buffer.span(), op, group.stream());
     values = buffer.download(group.stream());
   }
   void broadcast(rankmesh::GroupCoordinator& group, std::vector<float>& values,

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Symbol visibility. The library exports only the symbols that are marked with RANKMESH_API.
+// Also marks functions that programs must not call.
 #pragma once
 
 #define RANKMESH_API __attribute__((visibility("default")))
+
+// Marks a function whose call is an error with this text. clang would print `unavailable` of a
+// template twice.
+#ifdef __clang__
+#define RANKMESH_REFUSE(text) __attribute__((diagnose_if(true, text, "error")))
+#else
+#define RANKMESH_REFUSE(text) __attribute__((unavailable(text)))
+#endif

@@ -2,9 +2,11 @@
 // Includes the headers that most programs need.
 #pragma once
 
+// The first, so that the compiler names few files in errors of its functions.
+#include "rankmesh/group/work.hpp"
+
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/group/work.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mesh/nccl_group.hpp"

@@ -172,6 +172,12 @@ Bytes recv_message(GroupCoordinator& group, Peer from, int tag, std::uint64_t li
   return message;
 }
 
+std::optional<Bytes> try_recv_message(GroupCoordinator& group, Peer from, int tag,
+                                      std::uint64_t limit) {
+  if (!group.probe(from, tag)) return std::nullopt;
+  return recv_message(group, from, tag, limit);
+}
+
 std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
                                    RankInGroup root, const Failure* failure) {
   const Lengths lengths = exchange_lengths(group, message.size(), failure);

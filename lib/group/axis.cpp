@@ -25,10 +25,11 @@ Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
   }
 }
 
-Call Axis::along(Call call) const {
+Call Axis::along(Call call, std::size_t units) const {
   const bool gathers =
       call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const std::int64_t block = gathers ? call.in.count : call.out.count;
+  const std::int64_t count = gathers ? call.in.count : call.out.count;
+  const std::int64_t block = count / static_cast<std::int64_t>(units);
   if (block != elements_)
     throw UsageError{
         fmt::format("{} along an axis: {} has {} elements, but the shape has {}",

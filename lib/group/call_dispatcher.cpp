@@ -152,6 +152,14 @@ const CallRanges* CallDispatcher::ranges() const {
   return runtime_->batch.is_open() ? nullptr : runtime_->ranges();
 }
 
+std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
+  const CallLock lock{*runtime_};
+  const Call call{.operation = Operation::recv, .tag = tag, .source = from};
+  check(call, false);
+  runtime_->in_flight.advance_polled();
+  return transport_for(call).arrived(from, tag);
+}
+
 void CallDispatcher::run_checked(const Call& call) {
   const CallRanges::Range range{ranges(), name_, call.operation};
   keeping_failure([&] {

@@ -2,6 +2,7 @@
 #include "rankmesh/group/coordinator.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,17 @@
 
 namespace rankmesh {
 namespace detail {
+namespace {
+
+// Throws an error of a call, in the words of the checks that every call passes.
+[[noreturn]] void refuse(const CallDispatcher& of, std::string_view operation, std::string problem,
+                         std::string hint) {
+  throw UsageError{fmt::format("{}.{}{} on rank {} of {} in the group: {}", of.name(), operation,
+                               "", of.self().value(), of.size(), problem),
+                   std::move(hint)};
+}
+
+}  // namespace
 
 CallIssuer::CallIssuer(std::unique_ptr<CallDispatcher> dispatcher)
     : dispatcher_{std::move(dispatcher)},
@@ -24,6 +36,28 @@ CallIssuer::~CallIssuer() = default;
 void CallIssuer::run_any(const Call& call) { dispatcher_->run(call); }
 Work CallIssuer::start_any(const Call& call, std::shared_ptr<void> kept) {
   return dispatcher_->start(call, std::move(kept));
+}
+
+std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
+  return dispatcher_->arrived(from, tag);
+}
+
+void CallIssuer::refuse_scan(std::string_view operation, ReduceOp op) const {
+  refuse(*dispatcher_, operation, fmt::format("{} cannot be computed", to_string(op)),
+         "use sum, prod, min or max (for complex numbers, sum or prod), or a function");
+}
+
+void CallIssuer::require_blocks(std::size_t blocks) const {
+  if (static_cast<std::int64_t>(blocks) != size_)
+    refuse(*dispatcher_, "scatter_v", fmt::format("in has {} counts", blocks),
+           fmt::format("pass {} counts at the root, one per member", size_));
+}
+
+void CallIssuer::require_divisible(std::size_t elements) const {
+  if (elements % static_cast<std::size_t>(size_) != 0)
+    refuse(*dispatcher_, "all_to_all",
+           fmt::format("the {} elements of in cannot be divided by {} members", elements, size_),
+           "give every member the same number of elements");
 }
 
 template <Operation operation>
@@ -64,7 +98,7 @@ Connection& GroupAccess::connection(const GroupCoordinator& group) {
 }  // namespace detail
 
 GroupCoordinator::GroupCoordinator(std::unique_ptr<detail::CallDispatcher> dispatcher)
-    : PointToPoint{std::move(dispatcher)} {}
+    : NearMisses{std::move(dispatcher)} {}
 GroupCoordinator::~GroupCoordinator() = default;
 
 const std::string& GroupCoordinator::name() const noexcept { return dispatcher_->name(); }

@@ -26,6 +26,13 @@ void compare_calls(detail::Connection& connection, std::exception_ptr& failure) 
 
 }  // namespace
 
+void Mesh::close(const std::shared_ptr<GroupCoordinator>& group) {
+  if (group == nullptr)
+    throw UsageError{"close of a group that is null",
+                     "new_groups() returns null for the groups that do not contain this rank"};
+  close(*group);
+}
+
 void Mesh::close(GroupCoordinator& group) {
   detail::MeshState& state = open_state("close of a group");
   const detail::CallLock lock{*state.runtime};

@@ -78,6 +78,7 @@ detail::MeshState& Mesh::open_state(const char* activity) const {
 GroupCoordinator& Mesh::operator[](std::string_view name) {
   const auto found = state().named.find(name);
   if (found != state().named.end()) return *found->second;
+  if (GroupCoordinator* const world = implied_world(name)) return *world;
   const GroupFamily& family = plan().groups(name);  // throws for an unknown name
   if (family.coverage(size()) == Coverage::overlapping)
     throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinators", name),

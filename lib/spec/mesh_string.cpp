@@ -212,6 +212,19 @@ class MeshStringParser {
     return mesh_.text_.substr(begin, std::min(at_ - begin, max_name));
   }
 
+  // Reads `ends(`. A dimension may also be called `ends`.
+  bool take_ends() {
+    constexpr std::string_view word = "ends";
+    const std::size_t begin = at_;
+    skip_blanks();
+    if (std::string_view{mesh_.text_}.substr(at_, word.size()) == word) {
+      at_ += word.size();
+      if (take('(')) return true;
+    }
+    at_ = begin;
+    return false;
+  }
+
   MeshString::Product product() {
     skip_blanks();
     MeshString::Product product;
@@ -229,6 +242,15 @@ class MeshStringParser {
     if (!take('='))
       refuse(fmt::format("expected '=' after '{}'", product.name),
              "write a product as name=a*b, such as dp_cp=dp*cp");
+    if (take_ends()) {
+      product.is_ends = true;
+      product.factors.push_back(factor());
+      if (!take(')'))
+        refuse(fmt::format("expected ')' after 'ends({}'", product.factors.front()),
+               "write the first and the last rank along a dimension as name=ends(a), such as "
+               "embd=ends(pp)");
+      return product;
+    }
     do {
       product.factors.push_back(factor());
     } while (take('*'));

@@ -11,6 +11,7 @@
 #include "detail/text.hpp"
 #include "presets/detail/preset.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/operations.hpp"
 
 namespace rankmesh {
 namespace {
@@ -129,7 +130,8 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
         refuse(product.position,
                fmt::format("the product '{}' contains a dimension twice", product.name),
                "name each dimension once");
-      families.push_back(GroupFamily::of(product.name, layouts[v], members));
+      families.push_back(product.is_ends ? ends(product.name, layouts[v], product.factors.front())
+                                         : GroupFamily::of(product.name, layouts[v], members));
       found = true;
     }
     if (!found)
@@ -186,7 +188,9 @@ std::string MeshString::to_string() const {
   for (const View& view : views_) views.push_back(text_of(view));
   std::vector<std::string> products;
   for (const Product& product : products_)
-    products.push_back(fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
+    products.push_back(product.is_ends
+                           ? fmt::format("{}=ends({})", product.name, product.factors.front())
+                           : fmt::format("{}={}", product.name, fmt::join(product.factors, "*")));
   return fmt::format("{}{}{}", fmt::join(views, " | "), products.empty() ? "" : " ; ",
                      fmt::join(products, ", "));
 }

@@ -170,6 +170,19 @@ void MessageComparison::advance() {
   }
 }
 
+std::optional<std::int64_t> MessageComparison::arrived(RankInGroup from, int tag) {
+  advance();
+  throw_if_failed();
+  const auto fits = [&](const Arrived& a) {
+    return a.from == from.value() && a.header.receives == 0 && a.header.on_device == 0 &&
+           a.header.tag == tag;
+  };
+  const auto found = std::ranges::find_if(arrived_, fits);
+  if (found == arrived_.end()) return std::nullopt;
+  const auto type = static_cast<DataType>(found->header.type);
+  return found->header.count * static_cast<std::int64_t>(size_of(type));
+}
+
 bool MessageComparison::is_complete(const Exchange& exchange) {
   return exchange.is_complete && exchange.failure == nullptr;
 }

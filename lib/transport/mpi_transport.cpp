@@ -166,6 +166,18 @@ void MpiTransport::carry(const Call& call) {
   finish_average(call, comm_.rank(), comm_.size());
 }
 
+std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
+  mpi::require_not_finalised();
+  int is_there = 0;
+  MPI_Status status{};
+  mpi::check(MPI_Iprobe(static_cast<int>(from.value()), tag, comm_.native(), &is_there, &status),
+             "MPI_Iprobe");
+  if (is_there == 0) return std::nullopt;
+  MPI_Count bytes = 0;
+  mpi::check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   mpi::require_not_finalised();
   if (!is_point_to_point(call.operation)) ++calls_;

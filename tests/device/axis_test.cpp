@@ -47,14 +47,14 @@ TEST_CASE("gathering and scattering along every axis on devices equals the host'
     tp.all_gather(block, expected_whole, axis);
     tp.all_gather(block_there.span(), out.span(), axis, stream);
     CHECK(out.download(stream) == expected_whole);
-    tp.gather(block_there.span(), out.span(), 0, axis, stream);
+    tp.gather(block_there.span(), out.span(), axis, 0, stream);
     if (tp.is_first()) CHECK(out.download(stream) == expected_whole);
     auto work = tp.all_gather_async(block_there.span(), out.span(), axis, stream);
     work.wait();
     CHECK(out.download(stream) == expected_whole);
 
-    tp.scatter(whole, expected_block, tp.size() - 1, axis);
-    tp.scatter(whole_there.span(), part.span(), tp.size() - 1, axis, stream);
+    tp.scatter(whole, expected_block, axis, tp.size() - 1);
+    tp.scatter(whole_there.span(), part.span(), axis, tp.size() - 1, stream);
     CHECK(part.download(stream) == expected_block);
     tp.reduce_scatter(whole, expected_block, axis);
     tp.reduce_scatter(whole_there.span(), part.span(), axis, ReduceOp::sum, stream);
@@ -66,6 +66,52 @@ TEST_CASE("gathering and scattering along every axis on devices equals the host'
       together.end();
     }
   }
+  mesh.close();
+}
+
+TEST_CASE("the stream may follow at once if the reduction or the tag is left out") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto n = static_cast<std::int32_t>(tp.size());
+  const auto self = static_cast<std::int32_t>(tp.rank_in_group().value());
+  const std::vector<std::int32_t> one{self};
+  const auto in = on_device(one);
+  device::DeviceBuffer<std::int32_t> out{1};
+  tp.send_recv(in.span(), out.span(), next, prev, stream);
+  CHECK(out.download(stream) == std::vector{(self + n - 1) % n});
+  tp.all_reduce(in.span(), out.span(), stream);
+  CHECK(out.download(stream) == std::vector{n * (n - 1) / 2});
+  tp.reduce(in.span(), out.span(), 0, stream);
+  tp.reduce_async(in.span(), out.span(), 0, stream).wait();
+  if (tp.is_first()) CHECK(out.download(stream) == std::vector{n * (n - 1) / 2});
+  const auto wide = on_device(std::vector<std::int32_t>(static_cast<std::size_t>(n), 1));
+  tp.reduce_scatter(wide.span(), out.span(), stream);
+  tp.reduce_scatter_v(wide.span(), out.span(), std::vector<int>(wide.size(), 1), stream);
+  CHECK(out.download(stream) == std::vector{n});
+  if (n > 1 && self == 0) tp.send(in.span(), next, stream);
+  if (n > 1 && self == 1) tp.recv(out.span(), prev, stream);
+  if (self == 1) CHECK(out.download(stream) == std::vector{0});
+  mesh.close();
+}
+
+TEST_CASE("structs in device memory are moved as bytes") {
+  struct Token {
+    std::int16_t id = 0;
+    bool is_last = false;
+    bool operator==(const Token&) const = default;
+  };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  const auto self = static_cast<std::int16_t>(tp.rank_in_group().value());
+  const std::vector<Token> mine{{self, tp.is_last()}, {self, false}};
+  const auto in = on_device(mine);
+  device::DeviceBuffer<Token> all{2 * static_cast<std::size_t>(tp.size())};
+  tp.all_gather(in.span(), all.span(), stream);
+  const auto received = all.download(stream);
+  CHECK(received.front() == Token{0, tp.size() == 1});
+  CHECK(received[received.size() - 2] == Token{static_cast<std::int16_t>(tp.size() - 1), true});
   mesh.close();
 }
 
@@ -83,7 +129,7 @@ TEST_CASE("a build without kernels copies along an axis, and refuses rows that C
   setenv("RANKMESH_TEST_NO_KERNELS", "1", 1);
   tp.all_gather(mine.span(), copied.span(), axis, stream);
   CHECK(copied.download(stream) == whole.download(stream));
-  tp.scatter(whole.span(), part.span(), 0, axis, stream);
+  tp.scatter(whole.span(), part.span(), axis, 0, stream);
   CHECK(part.download(stream) == mine.download(stream));
   setenv("FAKE_CUDA_MAX_PITCH", "20", 1);  // instead of the 2^31 - 1 bytes of a device
   const FakeNcclCounters before = test_platform::nccl();

@@ -104,7 +104,7 @@ TEST_CASE("a batch refuses a call that writes memory of another one, and goes on
   CHECK(out.download(stream)[3 * n - 1] == 6);
   {
     NcclGroup next_batch{mesh};  // nothing of the first batch is remembered
-    dp.all_reduce(a.span(), stream, ReduceOp::max);
+    dp.all_reduce(a.span(), ReduceOp::max, stream);
     next_batch.end();
   }
   stream.wait(Deadline{Deadline::Duration{30}});

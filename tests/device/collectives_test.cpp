@@ -65,7 +65,7 @@ void test_reductions(GroupCoordinator& group, const device::Stream& stream, std:
     group.all_reduce(source.span(), out.span(), op, stream);
     CHECK(is_result(op, out.download(stream), expected));
     const auto in_place = on_device(in);
-    group.all_reduce(in_place.span(), stream, op);
+    group.all_reduce(in_place.span(), op, stream);
     CHECK(is_result(op, in_place.download(stream), expected));
 
     DeviceBuffer<T> at_root{un};
@@ -119,7 +119,7 @@ void test_movement(GroupCoordinator& group, const device::Stream& stream, std::i
   CHECK(device_exchanged.download(stream) == exchanged);
 
   DeviceBuffer<T> received{un};
-  group.send_recv(source.span(), next, received.span(), prev, 0, stream);
+  group.send_recv(source.span(), received.span(), next, prev, 0, stream);
   CHECK(received.download(stream) == values<T>(group.prev_rank(), n));
   if (size > 1) {
     if (group.is_first()) group.send(source.span(), next, 0, stream);

@@ -314,16 +314,16 @@ TEST_CASE("blocks of different sizes on device memory") {
   tp.gather_v(in.span(), at_root.span(), counts, n - 1);
   if (tp.is_last()) CHECK(at_root.download(StreamRef{}) == whole);
   DeviceBuffer<std::int32_t> part{mine.size()};
-  tp.scatter_v(source.span(), counts, part.span(), 0);
+  tp.scatter_v(source.span(), part.span(), counts, 0);
   CHECK(part.download(StreamRef{}) == mine);
   DeviceBuffer<std::int32_t> reduced{mine.size()};
-  tp.reduce_scatter_v(source.span(), counts, reduced.span());
+  tp.reduce_scatter_v(source.span(), reduced.span(), counts);
   CHECK(reduced.download(StreamRef{}) ==
         std::vector<std::int32_t>(mine.size(), static_cast<std::int32_t>((rank() + 1) * size())));
   // Every member sends k elements to member k.
   DeviceBuffer<std::int32_t> received{un * mine.size()};
   const std::vector<std::int64_t> own(un, rank());
-  tp.all_to_all_v_async(source.span(), counts, received.span(), own).wait();
+  tp.all_to_all_v_async(source.span(), received.span(), counts, own).wait();
   CHECK(received.download(StreamRef{}) ==
         std::vector<std::int32_t>(un * mine.size(), static_cast<std::int32_t>(rank() + 1)));
   mesh.close();

@@ -38,16 +38,16 @@ void scatter_v(Cell& c, int of) {
   c.expect("tp.scatter");
   const auto in = c.memory<float>(sizes.total), out = c.memory<float>(sizes.own);
   issue(
-      c, [&] { c.group->scatter_v(in, sizes.counts, out, first_member); },
-      [&] { return c.group->scatter_v_async(in, sizes.counts, out, first_member); });
+      c, [&] { c.group->scatter_v(in, out, sizes.counts, first_member); },
+      [&] { return c.group->scatter_v_async(in, out, sizes.counts, first_member); });
 }
 void reduce_scatter_v(Cell& c, int of) {
   const Sizes sizes{c, of};
   c.expect("tp.reduce_scatter");
   const auto in = c.memory<float>(sizes.total), out = c.memory<float>(sizes.own);
   issue(
-      c, [&] { c.group->reduce_scatter_v(in, sizes.counts, out); },
-      [&] { return c.group->reduce_scatter_v_async(in, sizes.counts, out); });
+      c, [&] { c.group->reduce_scatter_v(in, out, sizes.counts); },
+      [&] { return c.group->reduce_scatter_v_async(in, out, sizes.counts); });
 }
 // Every member sends the same number to all; the odd rank expects less of the first member.
 void all_to_all_v(Cell& c, int of) {
@@ -57,8 +57,8 @@ void all_to_all_v(Cell& c, int of) {
   const auto in = c.memory<float>(members(c) * static_cast<std::size_t>(sent.front()));
   const auto out = c.memory<float>(sizes.total);
   issue(
-      c, [&] { c.group->all_to_all_v(in, sent, out, sizes.counts); },
-      [&] { return c.group->all_to_all_v_async(in, sent, out, sizes.counts); });
+      c, [&] { c.group->all_to_all_v(in, out, sent, sizes.counts); },
+      [&] { return c.group->all_to_all_v_async(in, out, sent, sizes.counts); });
 }
 
 // The same numbers of elements in both forms.

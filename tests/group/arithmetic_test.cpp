@@ -153,11 +153,11 @@ void check_all(GroupCoordinator& group, ReduceOp op, std::int64_t count,
   const std::int64_t all = (n - 1) * (count / 2) + counts.back();
   const auto own = part(expected, self * (count / 2), counts[static_cast<std::size_t>(self)]);
   out = sized<T>(static_cast<std::int64_t>(own.size()));
-  group.reduce_scatter_v(part(value, 0, all), counts, out, op);
+  group.reduce_scatter_v(part(value, 0, all), out, counts, op);
   CHECK(differences(out, own) == 0);
   out = sized<T>(static_cast<std::int64_t>(own.size()));
   const auto wide = part(value, 0, all);
-  group.reduce_scatter_v_async(wide, counts, out, op).wait();
+  group.reduce_scatter_v_async(wide, out, counts, op).wait();
   CHECK(differences(out, own) == 0);
 }
 

@@ -77,8 +77,8 @@ TEST_CASE("every asynchronous operation gives what the blocking one gives") {
       same(group.scatter_async(wide, got, n / 2), "scatter");
       group.all_to_all(wide, expected_wide);
       same(group.all_to_all_async(wide, got_wide), "all_to_all");
-      group.send_recv(mine, next, expected, prev);
-      same(group.send_recv_async(mine, next, got, prev), "send_recv");
+      group.send_recv(mine, expected, next, prev);
+      same(group.send_recv_async(mine, got, next, prev), "send_recv");
       group.barrier_async().wait();
       if (n > 1) {
         std::fill(got.begin(), got.end(), -1);

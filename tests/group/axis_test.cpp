@@ -67,16 +67,16 @@ void test_axis(GroupCoordinator& group, const Shape4& shape, std::size_t k) {
 
   const std::int64_t root = n / 2;
   out.assign(self == root ? whole.size() : 0, T{});
-  group.gather(block, out, root, axis);
+  group.gather(block, out, axis, root);
   if (self == root) CHECK(out == whole);
   out.assign(out.size(), T{});
-  group.gather_async(std::vector<T>{block}, out, root, axis).wait();
+  group.gather_async(std::vector<T>{block}, out, axis, root).wait();
   if (self == root) CHECK(out == whole);
 
   std::vector<T> part(size);
-  group.scatter(self == root ? whole : std::vector<T>{}, part, root, axis);
+  group.scatter(self == root ? whole : std::vector<T>{}, part, axis, root);
   CHECK(part == block);
-  CHECK(group.scatter_async(whole, std::vector<T>(size), root, axis).take() == block);
+  CHECK(group.scatter_async(whole, std::vector<T>(size), axis, root).take() == block);
 
   group.reduce_scatter(whole, part, axis);
   CHECK(part == sums);

@@ -74,9 +74,9 @@ void check_all_to_all(GroupCoordinator& group, std::mt19937& random, bool is_asy
   });
   Values from_all(index(sum(column)), -1);
   if (is_async)
-    group.all_to_all_v_async(to_all, sends, from_all, receives).wait();
+    group.all_to_all_v_async(to_all, from_all, sends, receives).wait();
   else
-    group.all_to_all_v(to_all, sends, from_all, receives);
+    group.all_to_all_v(to_all, from_all, sends, receives);
   CHECK(from_all == laid_out(receives, sum(column),
                              [&](std::int64_t k) { return message(k, self, column[index(k)]); }));
 }
@@ -122,9 +122,9 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
 
     Values mine(index(own), -1);
     if (is_async)
-      group.scatter_v_async(whole, blocks, mine, root).wait();
+      group.scatter_v_async(whole, mine, blocks, root).wait();
     else
-      group.scatter_v(whole, blocks, mine, root);
+      group.scatter_v(whole, mine, blocks, root);
     CHECK(mine == block_of(self));
 
     // Each member contributes the whole times its number from 1; the sum of the numbers is
@@ -133,9 +133,9 @@ TEST_CASE("every form with blocks, blocking and not, with gaps and without") {
     for (auto& value : scaled) value *= static_cast<std::int32_t>(self + 1);
     std::ranges::fill(mine, -1);
     if (is_async)
-      group.reduce_scatter_v_async(scaled, blocks, mine).wait();
+      group.reduce_scatter_v_async(scaled, mine, blocks).wait();
     else
-      group.reduce_scatter_v(scaled, blocks, mine);
+      group.reduce_scatter_v(scaled, mine, blocks);
     Values expected = block_of(self);
     for (auto& value : expected) value *= static_cast<std::int32_t>(n * (n + 1) / 2);
     CHECK(mine == expected);
@@ -166,9 +166,9 @@ TEST_CASE("the blocks of a reduction have gaps on some members only") {
         in[index(displacements[index(k)] + i)] = static_cast<std::int32_t>(k * 10 + i);
     Values out(index(self + 1), -1);
     if (is_async)
-      tp.reduce_scatter_v_async(in, blocks, out).wait();
+      tp.reduce_scatter_v_async(in, out, blocks).wait();
     else
-      tp.reduce_scatter_v(in, blocks, out);
+      tp.reduce_scatter_v(in, out, blocks);
     for (std::int64_t i = 0; i <= self; ++i)
       CHECK(out[index(i)] == static_cast<std::int32_t>(n * (self * 10 + i)));
   }

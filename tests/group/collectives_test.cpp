@@ -110,7 +110,7 @@ void test_movement(GroupCoordinator& group, std::int64_t n) {
       CHECK(from_all[static_cast<std::size_t>(from * n + i)] == from * 1000 + k * 10 + i % 10);
 
   std::vector<T> received(un);
-  group.send_recv(mine, next, received, prev, 5);
+  group.send_recv(mine, received, next, prev, 5);
   CHECK(received == values<T>(group.prev_rank(), n));
   if (size > 1) {  // a chain
     std::vector<T> passed = values<T>(group.first_rank(), n);

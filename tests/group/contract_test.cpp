@@ -80,8 +80,8 @@ TEST_CASE("the highest tag and memory that ends where other begins are no mistak
     if (tp.size() > 1) {
       const std::vector<int> mine{static_cast<int>(tp.rank_in_group().value())};
       std::vector<int> received(1);
-      tp.send_recv(mine, next, received, prev, 16383);
-      tp.send_recv_async(mine, next, received, prev, 16383).wait();
+      tp.send_recv(mine, received, next, prev, 16383);
+      tp.send_recv_async(mine, received, next, prev, 16383).wait();
       CHECK(received[0] == static_cast<int>((mine[0] + tp.size() - 1) % tp.size()));
     }
     mesh.close();
@@ -97,9 +97,9 @@ TEST_CASE("an exchange with itself in one direction only is refused, whichever i
   const RankInGroup self = tp.rank_in_group();
   const std::vector<int> in{1};
   std::vector<int> out(1);
-  CHECK_THROWS_AS(tp.send_recv(in, self, out, next), UsageError);
-  CHECK_THROWS_AS(tp.send_recv(in, next, out, self), UsageError);
-  tp.send_recv(in, self, out, self);
+  CHECK_THROWS_AS(tp.send_recv(in, out, self, next), UsageError);
+  CHECK_THROWS_AS(tp.send_recv(in, out, next, self), UsageError);
+  tp.send_recv(in, out, self, self);
   CHECK(out == in);
   mesh.close();
 }
@@ -327,19 +327,19 @@ TEST_CASE("an exchange of other lengths is an error where they are wrong, and th
         std::vector<int> in(n, 1), out(n), fewer(n - 1), more(n + 1);
         // The second member receives too little; the first one the right number.
         if (tp.is_first())
-          tp.send_recv(fewer, other, out, other);
+          tp.send_recv(fewer, out, other, other);
         else
-          CHECK_THROWS_AS(tp.send_recv(in, other, out, other), UsageError);
-        tp.send_recv(in, other, out, other);
+          CHECK_THROWS_AS(tp.send_recv(in, out, other, other), UsageError);
+        tp.send_recv(in, out, other, other);
         CHECK(out == in);
         // MPI itself finds a message that is too long.
         if (tp.is_first())
-          tp.send_recv(more, other, out, other);
+          tp.send_recv(more, out, other, other);
         else
-          CHECK_THROWS_WITH_AS(tp.send_recv(in, other, out, other),
+          CHECK_THROWS_WITH_AS(tp.send_recv(in, out, other, other),
                                doctest::Contains("tp.send_recv to rank 0 from rank 0: received"),
                                UsageError);
-        tp.send_recv(in, other, out, other);
+        tp.send_recv(in, out, other, other);
         CHECK(out == in);
         Work sent;
         if (tp.is_first())

@@ -83,7 +83,7 @@ void test_narrow(GroupCoordinator& group) {
       CHECK(agree(out, mine, op));
       std::vector<std::int64_t> counts(static_cast<std::size_t>(n), count);
       out = sized(count);
-      group.reduce_scatter_v(wide, counts, out, op);
+      group.reduce_scatter_v(wide, out, counts, op);
       CHECK(agree(out, mine, op));
     }
   }

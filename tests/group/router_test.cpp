@@ -204,10 +204,10 @@ TEST_CASE("the fast check accepts no call that the full check rejects") {
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(4, 12)), UsageError);
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(12, 15)), UsageError);
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 4), part(12, 4)), UsageError);  // three members
-  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), next, part(3, 4), prev), UsageError);
-  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 1, part(4, 4), 0), UsageError);
-  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 1, part(4, 5), 1), UsageError);
-  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0, 16384), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), part(3, 4), next, prev), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), part(4, 4), 1, 0), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), part(4, 5), 1, 1), UsageError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), part(4, 4), 0, 0, 16384), UsageError);
   CHECK(f.log.size() == sent);
   // Adjacent buffers do not overlap, and operations in place are allowed.
   f.group->all_reduce(part(0, 4), part(4, 4));
@@ -222,7 +222,7 @@ TEST_CASE("the fast check accepts no call that the full check rejects") {
                    RankInGroup{0});  // `in` is ignored at members other than the root
   f.group->all_to_all(part(0, 12), part(12, 12));
   f.group->all_to_all(part(0, 12), part(0, 12));
-  f.group->send_recv(part(0, 4), 1, part(0, 4), 1);  // with the caller itself, in place
+  f.group->send_recv(part(0, 4), part(0, 4), 1, 1);  // with the caller itself, in place
   CHECK(f.log.size() == sent + 12);
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("all calls on a broken group throw") {
   CHECK_THROWS_AS(f.group->gather(part(0, 4), part(4, 12), RankInGroup{0}), ClosedError);
   CHECK_THROWS_AS(f.group->send(part(0, 4), 0), ClosedError);
   CHECK_THROWS_AS(f.group->recv(part(0, 4), 0), ClosedError);
-  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), 0, part(4, 4), 0), ClosedError);
+  CHECK_THROWS_AS(f.group->send_recv(part(0, 4), part(4, 4), 0, 0), ClosedError);
   CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(12, 4), RankInGroup{0}), ClosedError);
   CHECK_THROWS_AS(f.group->all_to_all(part(0, 12), part(12, 12)), ClosedError);
   CHECK(f.log.size() == sent);
@@ -303,8 +303,8 @@ void compare(Fixture& f, std::mt19937& random) {
         [&] { g.all_to_all(whole, also_whole); });
   check(calls::send(single, other, tag, {}), [&] { g.send(single, other, tag); });
   check(calls::recv(single, other, tag, {}), [&] { g.recv(single, other, tag); });
-  check(calls::send_recv(single, root, also_single, other, tag, {}),
-        [&] { g.send_recv(single, root, also_single, other, tag); });
+  check(calls::send_recv(single, also_single, root, other, tag, {}),
+        [&] { g.send_recv(single, also_single, root, other, tag); });
 }
 
 }  // namespace

@@ -196,11 +196,11 @@ TEST_CASE("blocks along an axis of symmetric memory") {
   fill_part();
   std::ranges::fill(whole, 0.0F);
   const std::int64_t root = size() / 2;
-  tp.gather(part, whole, root, axis);
+  tp.gather(part, whole, axis, root);
   if (rank() == root) CHECK(is_whole(whole));
   fill_whole();
   std::ranges::fill(part, 0.0F);
-  tp.scatter(whole, part, root, axis);
+  tp.scatter(whole, part, axis, root);
   CHECK(is_part(part, 1.0F));
   mesh.close();
 }

@@ -153,9 +153,9 @@ void start(Item& item, GroupCoordinator& group, int i, std::mt19937& same) {
       for (std::int64_t k = 0; k < n; ++k)
         item.expected.push_back(contributed(group.prev_rank().value(), i, k));
       if (same() % 2 == 0)
-        group.send_recv(item.in, next, item.out, prev, i % 100);
+        group.send_recv(item.in, item.out, next, prev, i % 100);
       else
-        item.work = group.send_recv_async(item.in, next, item.out, prev, i % 100);
+        item.work = group.send_recv_async(item.in, item.out, next, prev, i % 100);
       break;
     default:
       item.out.resize(item.in.size() * static_cast<std::size_t>(group.size()));

@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   } catch (const rankmesh::Error&) {  // NOLINT: it may also be a PeerError
   }
   if (mesh->size() > 1) try {
-      (*mesh)["tp"].send_recv(values, rankmesh::next, std::vector<int>(values.size()),
+      (*mesh)["tp"].send_recv(values, std::vector<int>(values.size()), rankmesh::next,
                               rankmesh::prev);
       ++errors;
     } catch (const rankmesh::UsageError&) {

@@ -117,9 +117,9 @@ TEST_CASE("displacements of reduce_scatter_v, which MPI does not get, may be lar
     std::vector<std::uint8_t> out(1);
     const Blocks blocks{ones(), far_places()};
     if (form.is_async)
-      mesh["tp"].reduce_scatter_v_async(vast.span(), blocks, out).wait();
+      mesh["tp"].reduce_scatter_v_async(vast.span(), out, blocks).wait();
     else
-      mesh["tp"].reduce_scatter_v(vast.span(), blocks, out);
+      mesh["tp"].reduce_scatter_v(vast.span(), out, blocks);
     CHECK(out[0] == 2 * size());
     mesh.close();
   }

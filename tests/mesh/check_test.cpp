@@ -225,7 +225,7 @@ TEST_CASE("check: send_recv that differs is named at both ends") {
   std::vector<float> in(rank() == 0 ? 300 : 200);
   std::vector<float> out(300);
   const std::string message =
-      message_of<MismatchError>([&] { a.mesh["tp"].send_recv(in, 1 - rank(), out, 1 - rank()); });
+      message_of<MismatchError>([&] { a.mesh["tp"].send_recv(in, out, 1 - rank(), 1 - rank()); });
   CHECK_CONTAINS(message,
                  "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
                  "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");

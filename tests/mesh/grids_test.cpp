@@ -66,6 +66,39 @@ void check_group(Mesh& mesh, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("every grid has a world, and so has the mesh") {
+  Mesh mesh{MPI_COMM_WORLD, two_grids()};
+  const std::string digest = to_string(mesh.plan().digest());
+  CHECK(mesh["world"].size() == size());
+  CHECK(mesh["world"].rank_in_group() == rank());
+  CHECK(mesh["world"].name() == "world");
+  CHECK(total_over(mesh["world"], 1) == size());
+  CHECK(&mesh["world"] == &mesh["world"]);
+  if (is_encoder()) check_group(mesh, "encoder.world");
+  if (is_decoder()) {
+    check_group(mesh, "decoder.world");
+    CHECK(mesh["decoder.world"].first_rank() == encoder_ranks() + decoder_ranks() - 1);
+    CHECK_THROWS_AS((void)mesh["encoder.world"], NotMember);
+  }
+  CHECK_THROWS_AS((void)mesh["other.world"], UnknownName);
+  CHECK(to_string(mesh.plan().digest()) == digest);
+  mesh.close(mesh["world"]);
+  CHECK(total_over(mesh["world"], 2) == 2 * size());  // it is created again
+  mesh.close();
+}
+
+TEST_CASE("a dimension that the program calls world wins") {
+  Mesh mesh{MPI_COMM_WORLD, "world=2,tp=auto"};
+  CHECK(mesh["world"].size() == 2);
+  mesh.close();
+  // A dimension of all ranks has the same group, so that nothing is created.
+  Mesh flat{MPI_COMM_WORLD, "tp=auto"};
+  if (rank() == 0) CHECK(flat["world"].size() == size());
+  CHECK(total_over(flat["world"], 1) == size());
+  CHECK(flat["world"].native_mpi() == flat["tp"].native_mpi());
+  flat.close();
+}
+
 TEST_CASE("each rank works in its own grid") {
   Mesh mesh{MPI_COMM_WORLD, two_grids()};
   CHECK(mesh.size() == size());

@@ -69,9 +69,9 @@ TEST_CASE("a ring in which one rank sends the other way lists what every rank wa
   auto& tp = mesh["tp"];
   const auto exchange = [&] {
     if (rank() == last())
-      tp.send_recv(in, rankmesh::prev, out, rankmesh::next);
+      tp.send_recv(in, out, rankmesh::prev, rankmesh::next);
     else
-      tp.send_recv(in, rankmesh::next, out, rankmesh::prev);
+      tp.send_recv(in, out, rankmesh::next, rankmesh::prev);
   };
   // An exchange between other ranks may end, or may wait for one that does not end.
   if (rank() > 0 && rank() < last() - 1) {

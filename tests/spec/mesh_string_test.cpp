@@ -46,9 +46,28 @@ TEST_CASE("auto takes the rest of the world") {
         2);  // an ordinary name
 }
 
+TEST_CASE("the first and the last rank along a dimension") {
+  const MeshSpec spec = MeshSpec::parse("pp=4,dp=auto,tp=2 ; embd = ends( pp ), mp=pp*tp");
+  const auto plan = spec.plan(16);
+  CHECK(spec.to_string() == "pp=4,dp=auto,tp=2 ; embd=ends(pp), mp=pp*tp");
+  CHECK(plan.groups("embd").group_count() == 4);
+  CHECK(plan.groups("embd").group(0).to_string() == "0,12");
+  CHECK(!plan.groups("embd").find(4).has_value());
+  CHECK(plan.digest() != MeshSpec::parse("pp=4,dp=2,tp=2 ; embd=pp, mp=pp*tp").plan().digest());
+  // `ends` is no reserved word.
+  CHECK(MeshSpec::parse("ends=2,tp=2 ; x=ends*tp, y=ends(ends)").plan().groups("x").group_size() ==
+        4);
+  CHECK(MeshSpec::parse("pp=1,tp=2 ; embd=ends(pp)").plan().groups("embd").group_size() == 1);
+  CHECK_THROWS_WITH_AS(MeshSpec::parse("pp=2 ; embd=ends(pp"), doctest::Contains("expected ')'"),
+                       SpecError);
+  CHECK_THROWS_WITH_AS(MeshSpec::parse("pp=2 ; embd=ends(tp)").plan(),
+                       doctest::Contains("not a dimension"), SpecError);
+}
+
 TEST_CASE("the canonical string parses back to the same plan") {
   for (const char* text :
-       {"tp=8", "pp=2,dp=4,tp=8", "pp=4,dp=auto,tp=8|pp=4,edp=auto,ep=8;x=dp*tp,y=pp"}) {
+       {"tp=8", "pp=2,dp=4,tp=8", "pp=4,dp=auto,tp=8|pp=4,edp=auto,ep=8;x=dp*tp,y=pp",
+        "pp=4,tp=2 ; embd=ends(pp)"}) {
     const MeshSpec spec = MeshSpec::parse(text);
     const MeshSpec again = MeshSpec::parse(spec.to_string());
     CHECK(again.to_string() == spec.to_string());

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/element.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/symmetric_span.hpp"
 #include "rankmesh/export.hpp"
@@ -27,7 +28,7 @@ RANKMESH_API std::string_view to_string(MemoryKind kind);
 
 /// A view of device memory, which consists of a pointer and a number of elements. The view does not
 /// own the memory.
-template <Element T>
+template <MovableElement T>
 class DeviceSpan {
  public:
   using element_type = T;
@@ -76,11 +77,11 @@ struct BasicBuffer {
 using Buffer = BasicBuffer<std::byte>;
 using ConstBuffer = BasicBuffer<const std::byte>;
 
-/// Contiguous host memory whose element type has a DataType, for example a std::span, a std::vector
-/// or a std::array.
+/// Contiguous host memory whose elements can be copied from rank to rank, for example a std::span,
+/// a std::vector, a std::array or an array with several dimensions.
 template <class R>
 concept HostMemory = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                     Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+                     MovableElement<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 namespace detail {
 template <class R>
@@ -97,9 +98,12 @@ template <class T>
 inline constexpr bool is_device_span<DeviceSpan<T>> = true;
 }  // namespace detail
 
+/// A DeviceSpan.
+template <class R>
+concept DeviceMemory = detail::is_device_span<std::remove_cvref_t<R>>;
 /// Memory that a collective accepts, which is host memory or a DeviceSpan.
 template <class R>
-concept Memory = HostMemory<R> || detail::is_device_span<std::remove_cvref_t<R>>;
+concept Memory = HostMemory<R> || DeviceMemory<R>;
 /// The element type of a Memory. The type is const if the memory is read-only.
 template <Memory R>
 using ElementOf = typename detail::MemoryElement<
@@ -108,15 +112,26 @@ using ElementOf = typename detail::MemoryElement<
 /// Memory that a collective may write.
 template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<ElementOf<R>>;
+/// Memory that a collective may reduce with a ReduceOp.
+template <class R>
+concept ReducibleMemory = Memory<R> && ReducibleElement<std::remove_cv_t<ElementOf<R>>>;
+/// Memory that a collective may reduce in place.
+template <class R>
+concept WritableReducibleMemory = WritableMemory<R> && ReducibleMemory<R>;
 /// An input and an output that one call accepts together. They have the same element type and the
-/// same memory kind.
+/// same memory kind. An array of several dimensions has the element type of its innermost arrays.
 template <class In, class Out>
 concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
-                         std::same_as<std::remove_cv_t<ElementOf<In>>, ElementOf<Out>> &&
+                         std::same_as<LeafOf<ElementOf<In>>, LeafOf<ElementOf<Out>>> &&
                          detail::is_device_span<std::remove_cvref_t<In>> ==
                              detail::is_device_span<std::remove_cvref_t<Out>>;
 
-/// Returns a buffer that describes the memory.
+/// An input and an output that one reduction accepts together.
+template <class In, class Out>
+concept MatchingReducible = MatchingMemory<In, Out> && ReducibleMemory<Out>;
+
+/// Returns a buffer that describes the memory. Values without a DataType are described as bytes,
+/// and complex numbers as two floats each.
 template <Memory R>
 auto buffer_of(R&& memory) {
   using T = ElementOf<R>;
@@ -129,8 +144,9 @@ auto buffer_of(R&& memory) {
       return std::span<T>{std::ranges::data(memory), std::ranges::size(memory)};
   }();
   BasicBuffer<Byte> buffer{
-      reinterpret_cast<Byte*>(as_span.data()), static_cast<std::int64_t>(as_span.size()),
-      DataTypeOf<std::remove_cv_t<T>>::value, device ? MemoryKind::device : MemoryKind::host};
+      reinterpret_cast<Byte*>(as_span.data()),
+      static_cast<std::int64_t>(as_span.size() * detail::ElementUnits<T>::units),
+      detail::ElementUnits<T>::type, device ? MemoryKind::device : MemoryKind::host};
   if constexpr (detail::is_symmetric_span<std::remove_cvref_t<R>>) buffer.window = memory.window();
   return buffer;
 }

@@ -5,13 +5,17 @@
 
 #include <compare>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 
 namespace rankmesh {
 
 /// An integer whose type states its meaning. A plain integer converts to an Index implicitly, but
 /// an Index of one meaning never converts to an Index of another meaning. For example, a world rank
-/// cannot be passed as a rank in group.
+/// cannot be passed as a rank in group. An Index is compared with other Indexes of the same meaning
+/// and with integers. It is printed as a number by `<<` and by fmt. With fmt 9 or older, include
+/// <fmt/format.h> before the headers of rankmesh.
 template <class Meaning>
 class Index {
  public:
@@ -21,7 +25,24 @@ class Index {
       : value_{static_cast<std::int64_t>(value)} {}  // implicit, so that literals can be passed
 
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
+  /// Returns the value as an int, for example for MPI. Values of an Index are numbers of ranks, so
+  /// they fit unless the program has computed other ones.
+  [[nodiscard]] constexpr int to_int() const { return static_cast<int>(value_); }
+  /// Returns the value as a std::size_t, for example to index a std::vector.
+  [[nodiscard]] constexpr std::size_t to_size() const { return static_cast<std::size_t>(value_); }
+  /// Converts to any integer type, as in `static_cast<int>(rank)`.
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  [[nodiscard]] explicit constexpr operator I() const {
+    return static_cast<I>(value_);
+  }
   friend constexpr auto operator<=>(const Index&, const Index&) = default;
+  template <class Traits>
+  friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                                      const Index& index) {
+    return out << index.value_;
+  }
+  friend constexpr std::int64_t format_as(const Index& index) { return index.value_; }  // for fmt
 
  private:
   std::int64_t value_ = 0;
@@ -36,3 +57,14 @@ using RankInGroup = Index<struct RankInGroupMeaning>;
 using Coordinate = Index<struct CoordinateMeaning>;
 
 }  // namespace rankmesh
+
+// fmt 10 and newer find format_as().
+#if defined(FMT_VERSION) && FMT_VERSION < 100000
+template <class Meaning>
+struct fmt::formatter<rankmesh::Index<Meaning>> : fmt::formatter<std::int64_t> {
+  template <class Context>
+  auto format(const rankmesh::Index<Meaning>& index, Context& context) const {
+    return fmt::formatter<std::int64_t>::format(index.value(), context);
+  }
+};
+#endif

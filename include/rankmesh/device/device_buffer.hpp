@@ -31,7 +31,7 @@ RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, 
 /// NoDeviceError with the reason. Allocating and freeing
 /// may wait for all work on the device. Do not allocate or free a DeviceBuffer while operations on
 /// the device wait for other ranks.
-template <Element T>
+template <MovableElement T>
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,11 @@ RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byt
 /// @throws DataError under the same conditions as broadcast_message().
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);
+/// Receives a message from one member if it has arrived; otherwise returns nothing. Does not wait
+/// for the sender to begin; it waits for the rest of a message of more than 1,000 bytes.
+/// @throws DataError under the same conditions as broadcast_message().
+[[nodiscard]] RANKMESH_API std::optional<Bytes> try_recv_message(
+    GroupCoordinator& group, Peer from, int tag = 0, std::uint64_t limit = std::uint64_t{1} << 40);
 /// Gathers the messages of all members at the root, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, then one gather_v of the messages.
 /// @return At the root, the messages of all members; on other members, an empty vector.

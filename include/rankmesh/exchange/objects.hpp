@@ -69,6 +69,16 @@ template <class T>
   return from_bytes<T>(recv_message(group, from, tag));
 }
 
+/// Receives an object from another member if it has arrived; otherwise returns nothing. See
+/// try_recv_message().
+/// @throws DataError under the same conditions as recv_object().
+template <class T>
+[[nodiscard]] std::optional<T> try_recv_object(GroupCoordinator& group, Peer from, int tag = 0) {
+  const auto message = try_recv_message(group, from, tag);
+  if (!message) return std::nullopt;
+  return from_bytes<T>(*message);
+}
+
 /// Gathers the objects of all members at the root, in group order. Collective over the group;
 /// blocks. Cost: an all_gather of 16 bytes per member, and one gather_v of the objects.
 /// @return At the root, the objects of all members; on other members, an empty vector.

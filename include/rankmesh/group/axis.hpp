@@ -2,6 +2,7 @@
 // Blocks along any axis of an array.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -33,8 +34,10 @@ class RANKMESH_API Axis {
       : Axis{std::span{shape.begin(), shape.size()}, axis} {}
 
   /// Returns a copy of the call with blocks along this axis.
+  /// @param units  The number of elements of the call's buffers that one element of the array
+  ///               became; 2 for complex numbers.
   /// @throws UsageError unless the block of the call has as many elements as the shape.
-  [[nodiscard]] Call along(Call call) const;
+  [[nodiscard]] Call along(Call call, std::size_t units = 1) const;
 
  private:
   std::int64_t rows_ = 1;      // the product of the lengths before the axis

@@ -28,13 +28,15 @@ class AxisCollectives : public Collectives {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
-    run(axis.along(calls::two(Operation::all_gather, in, out, stream)));
+    run(axis.along(calls::two(Operation::all_gather, in, out, stream),
+                   detail::units_per_leaf<Out>));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
-      return axis.along(calls::two(Operation::all_gather, i, o, stream));
+      return axis.along(calls::two(Operation::all_gather, i, o, stream),
+                        detail::units_per_leaf<Out>);
     });
   }
 
@@ -43,17 +45,17 @@ class AxisCollectives : public Collectives {
   /// @param in   A whole array, which has size() times as many elements as a block.
   /// @param out  This member's block, with the shape of the axis.
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   void reduce_scatter(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
                       StreamRef stream = {}) {
-    run(axis.along(calls::reduce_scatter(in, out, op, stream)));
+    run(axis.along(calls::reduce_scatter(in, out, op, stream), detail::units_per_leaf<Out>));
   }
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis,
                                           ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
-      return axis.along(calls::reduce_scatter(i, o, op, stream));
+      return axis.along(calls::reduce_scatter(i, o, op, stream), detail::units_per_leaf<Out>);
     });
   }
 
@@ -61,15 +63,17 @@ class AxisCollectives : public Collectives {
   /// members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  void gather(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
-    run(axis.along(calls::rooted(Operation::gather, in, out, root, stream)));
+  void gather(In&& in, Out&& out, const Axis& axis, RankInGroup root, StreamRef stream = {}) {
+    run(axis.along(calls::rooted(Operation::gather, in, out, root, stream),
+                   detail::units_per_leaf<Out>));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
+  [[nodiscard]] auto gather_async(In&& in, Out&& out, const Axis& axis, RankInGroup root,
                                   StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
-      return axis.along(calls::rooted(Operation::gather, i, o, root, stream));
+      return axis.along(calls::rooted(Operation::gather, i, o, root, stream),
+                        detail::units_per_leaf<Out>);
     });
   }
 
@@ -77,15 +81,17 @@ class AxisCollectives : public Collectives {
   /// ignored on all other members.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  void scatter(In&& in, Out&& out, RankInGroup root, const Axis& axis, StreamRef stream = {}) {
-    run(axis.along(calls::rooted(Operation::scatter, in, out, root, stream)));
+  void scatter(In&& in, Out&& out, const Axis& axis, RankInGroup root, StreamRef stream = {}) {
+    run(axis.along(calls::rooted(Operation::scatter, in, out, root, stream),
+                   detail::units_per_leaf<Out>));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
-  [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, const Axis& axis,
+  [[nodiscard]] auto scatter_async(In&& in, Out&& out, const Axis& axis, RankInGroup root,
                                    StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
-      return axis.along(calls::rooted(Operation::scatter, i, o, root, stream));
+      return axis.along(calls::rooted(Operation::scatter, i, o, root, stream),
+                        detail::units_per_leaf<Out>);
     });
   }
 

@@ -2,7 +2,7 @@
 // Collectives with blocks of equal size.
 #pragma once
 
-#include <type_traits>
+#include <ranges>
 #include <utility>
 
 #include "rankmesh/group/detail/call_issuer.hpp"
@@ -29,37 +29,25 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Reduces element by element over the members, in place. All members get the result.
-  template <WritableMemory M>
+  template <WritableReducibleMemory M>
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
   }
   /// Reduces element by element over the members. All members get the result in `out`, which has as
   /// many elements as `in`.
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
-  /// Reduces device memory in place. The operation runs after the work that is already on the
-  /// stream. The host does not wait.
-  template <WritableMemory M>
-    requires detail::is_device_span<std::remove_cvref_t<M>>
-  void all_reduce(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
-    all_reduce(values, op, stream);
-  }
-  template <WritableMemory M>
+  template <WritableReducibleMemory M>
   [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum,
                                       StreamRef stream = {}) {
     return start_one(std::forward<M>(values),
                      [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
   }
-  template <WritableMemory M>
-    requires detail::is_device_span<std::remove_cvref_t<M>>
-  [[nodiscard]] auto all_reduce_async(M&& values, StreamRef stream, ReduceOp op = ReduceOp::sum) {
-    return all_reduce_async(std::forward<M>(values), op, stream);
-  }
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
                                       StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -67,20 +55,26 @@ class Collectives : public detail::CallIssuer {
   }
 
   /// Reduces element by element over the members, in place. Only the root gets the result.
-  template <WritableMemory M>
+  template <WritableReducibleMemory M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }
   /// Reduces element by element over the members. At the root, `out` gets the result and has as
   /// many elements as `in`. On other members, `out` does not change.
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
               StreamRef stream = {}) {
     run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
   }
+  template <WritableReducibleMemory M>
+  [[nodiscard]] auto reduce_async(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum,
+                                  StreamRef stream = {}) {
+    return start_one(std::forward<M>(values),
+                     [&](auto& v) { return calls::reduce(v, v, root, op, stream); });
+  }
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
                                   StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -105,12 +99,12 @@ class Collectives : public detail::CallIssuer {
   /// Reduces the `in` of all members element by element, and gives block k of the result to member
   /// k. `in` has n times as many elements as `out`.
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce_scatter, In, Out>(calls::reduce_scatter(in, out, op, stream));
   }
   template <Memory In, WritableMemory Out>
-    requires MatchingMemory<In, Out>
+    requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
                                           StreamRef stream = {}) {
     return start_two(std::forward<In>(in), std::forward<Out>(out),
@@ -153,14 +147,23 @@ class Collectives : public detail::CallIssuer {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void all_to_all(In&& in, Out&& out, StreamRef stream = {}) {
+    require_equal_blocks<In>(in);
     run_typed<Operation::all_to_all, In, Out>(calls::two(Operation::all_to_all, in, out, stream));
   }
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {
+    require_equal_blocks<In>(in);
     return start_two(std::forward<In>(in), std::forward<Out>(out), [&](auto& i, auto& o) {
       return calls::two(Operation::all_to_all, i, o, stream);
     });
+  }
+
+ private:
+  // The check of the call counts units, so it would divide a struct.
+  template <class In>
+  void require_equal_blocks(In& in) const {
+    if constexpr (detail::units_of<In> != 1) require_divisible(std::ranges::size(in));
   }
 
  protected:

@@ -9,7 +9,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
-#include "rankmesh/group/point_to_point.hpp"
+#include "rankmesh/group/near_misses.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/routes/route_table.hpp"
@@ -25,14 +25,22 @@ struct GroupAccess;
 
 /// Runs the operations of one group. The routes choose the transport that carries out each
 /// operation. The mesh creates the coordinators. The operations are declared in the base classes:
-/// Collectives, AxisCollectives, BlockCollectives, UserReductions and PointToPoint.
+/// Collectives, AxisCollectives, BlockCollectives, SliceCollectives, UserReductions, PointToPoint,
+/// StreamForms, ValueOperations and ReturnedResults.
 ///
 /// Order: all members of the group must call the same collectives in the same order, with matching
 /// sizes. Ranks that have several groups in common must call the operations of these groups in the
 /// same global order.
 ///
+/// Arguments have the same order in all operations: in, out, blocks or axis, the root or the other
+/// member, the reduction or the tag, and the stream of device memory. The reduction and the tag can
+/// be left out, even if a stream follows.
+///
 /// Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan. `in`
-/// and `out` have the same element type. Counts are in elements and have 64 bits.
+/// and `out` have the same element type. Counts are in elements and have 64 bits. Elements can have
+/// any trivially copyable type where values are only moved; see MovableElement. A ReduceOp combines
+/// numbers, complex numbers and arrays of them; see ReducibleElement. Values of other types than
+/// numbers are moved as bytes, so messages and records show the number of bytes.
 ///
 /// Host memory: a call blocks until this member's part is complete. Then `out` holds the result,
 /// and the program may change `in`.
@@ -71,9 +79,9 @@ struct GroupAccess;
 ///
 /// Thread safety: only one thread at a time may use the mesh; a call from a second thread throws
 /// UsageError.
-class RANKMESH_API GroupCoordinator : public PointToPoint {
+class RANKMESH_API GroupCoordinator : public NearMisses {
  public:
-  GroupCoordinator(const GroupCoordinator&) = delete;
+  GroupCoordinator(const GroupCoordinator&) = delete;  // write: auto& tp = mesh["tp"];
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;
   ~GroupCoordinator();
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "rankmesh/group/block_collectives.hpp"
+#include "rankmesh/group/slice_collectives.hpp"
 #include "rankmesh/transport/user_reduction.hpp"
 
 namespace rankmesh {
@@ -30,14 +30,14 @@ namespace rankmesh {
 /// asynchronous operations).
 ///
 /// Cost: each call creates one MPI_Op and one MPI datatype.
-class UserReductions : public BlockCollectives {
+class UserReductions : public SliceCollectives {
  public:
-  using BlockCollectives::all_reduce;
-  using BlockCollectives::all_reduce_async;
-  using BlockCollectives::reduce;
-  using BlockCollectives::reduce_async;
-  using BlockCollectives::reduce_scatter;
-  using BlockCollectives::reduce_scatter_async;
+  using SliceCollectives::all_reduce;
+  using SliceCollectives::all_reduce_async;
+  using SliceCollectives::reduce;
+  using SliceCollectives::reduce_async;
+  using SliceCollectives::reduce_scatter;
+  using SliceCollectives::reduce_scatter_async;
 
   /// Reduces element by element over the members, in place. All members get the result.
   template <WritableHostValues M, class F>
@@ -106,7 +106,7 @@ class UserReductions : public BlockCollectives {
   }
 
  protected:
-  using BlockCollectives::BlockCollectives;
+  using SliceCollectives::SliceCollectives;
   ~UserReductions() = default;
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "rankmesh/base/deadline.hpp"
@@ -55,6 +56,10 @@ class RANKMESH_API Work {
   /// @throws TimeoutError if `timeout` passes. The error names the missing ranks, and the group is
   /// broken afterwards.
   void wait(Deadline::Duration timeout);
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  RANKMESH_REFUSE("a time limit has a unit: write wait(std::chrono::seconds{3})") void wait(
+      Number) {}
 
  private:
   std::shared_ptr<detail::AsyncOperation> operation_;  // null if the operation is complete

@@ -2,11 +2,13 @@
 // Opens the groups of a mesh plan on an MPI communicator.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,7 @@
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "rankmesh/transport/blocks.hpp"
 
 namespace rankmesh {
 
@@ -70,6 +73,7 @@ class RANKMESH_API Mesh {
   /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
+  Mesh(std::string_view mesh, MeshOptions options = {}) = delete;  // Mesh{MPI_COMM_WORLD, "tp=8"}
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the
   /// rules.
   static Mesh from_environment(MPI_Comm world, MeshOptions options = {});
@@ -81,6 +85,11 @@ class RANKMESH_API Mesh {
 
   /// Returns the coordinator of this rank's group in a family. Local. The reference is valid until
   /// the mesh is destroyed.
+  ///
+  /// The name `world` stands for the group of all ranks, and `GRID.world` for the group of all
+  /// ranks of a grid, unless the mesh has a family of this name. If no family has a group of these
+  /// ranks in this order, the first use of such a name creates the group, as new_group() does;
+  /// therefore it is collective over these ranks, and blocks.
   /// @throws UnknownName if no family has this name. The hint lists the names of the families.
   /// @throws NotMember if no group of the family contains this rank, or if the groups of the family
   /// overlap. Overlapping groups have no coordinators.
@@ -215,18 +224,40 @@ class RANKMESH_API Mesh {
   /// the mesh.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
+  std::shared_ptr<GroupCoordinator> new_group(std::initializer_list<Rank> ranks,
+                                              std::string name = {}) {
+    return new_group(std::span{ranks.begin(), ranks.size()}, std::move(name));
+  }
+  /// Creates a dynamic group of ranks that are given as integers of any type.
+  template <detail::Integers Ranks>
+  std::shared_ptr<GroupCoordinator> new_group(const Ranks& ranks, std::string name = {}) {
+    const std::vector<Rank> copy(std::ranges::begin(ranks), std::ranges::end(ranks));
+    return new_group(std::span{copy}, std::move(name));
+  }
+  template <std::integral... Ranks>
+  RANKMESH_REFUSE("the ranks are a list: write new_group({0, 1})")
+  std::shared_ptr<GroupCoordinator> new_group(Ranks...) {
+    return nullptr;
+  }
   /// Creates several dynamic groups. Every rank creates its groups in a canonical order that does
   /// not depend on the order of the lists, so overlapping groups cannot deadlock. Collective over
   /// each group; blocks.
   /// @return One element per list. The element is null if the list does not contain this rank.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::span<const std::vector<Rank>> groups);
+  std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
+      std::initializer_list<std::vector<Rank>> groups) {
+    return new_groups(std::span{groups.begin(), groups.size()});
+  }
   /// Closes a dynamic or adopted group. Collective over the members of the group. Waits for all
   /// members, at most for the mesh's timeout.
   /// @throws UsageError if the group belongs to a family or to another mesh, or if a CUDA graph
   /// still contains operations of the group.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   void close(GroupCoordinator& group);
+  /// Closes the group that new_group() or adopt() has returned.
+  /// @throws UsageError also if the pointer is null, as for a group without this rank.
+  void close(const std::shared_ptr<GroupCoordinator>& group);
 
   /// Creates a coordinator for communicators that belong to the program. Local. The mesh does not
   /// free these communicators. They must exist as long as the program uses the coordinator.
@@ -263,6 +294,7 @@ class RANKMESH_API Mesh {
                                                          std::span<const std::string_view> names);
   std::byte* allocate_on_device(std::size_t count, std::size_t size_of_element,
                                 std::span<const std::string_view> names);
+  GroupCoordinator* implied_world(std::string_view name);
   [[nodiscard]] detail::MeshState& state() const;  // throws ClosedError if moved from
   [[nodiscard]] detail::MeshState& open_state(const char* activity) const;  // or if closed
   std::unique_ptr<detail::MeshState> state_;

@@ -25,6 +25,7 @@ namespace rankmesh {
 ///     view    := dim { ',' dim }              outermost first, the last varies fastest
 ///     dim     := name '=' size                size: a whole number, or 'auto' once per view
 ///     product := name '=' name { '*' name }   dimensions of one view
+///              | name '=' 'ends' '(' name ')' first and last rank along a dimension; see ends()
 ///     preset  := system ':' key '=' value { ',' key '=' value }
 ///     name    := [A-Za-z_][A-Za-z0-9_]*
 ///
@@ -45,6 +46,7 @@ class RANKMESH_API MeshString {
     std::string name;
     std::vector<std::string> factors;
     std::size_t position = 0;
+    bool is_ends = false;  ///< whether it is written as `embd=ends(pp)`, with a single factor
   };
   /// The parts of a plan.
   struct Parts {

@@ -2,35 +2,63 @@
 // The blocks of a buffer, one per member of a group.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <ranges>
 #include <span>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/layout/slice.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+/// A range of integers of any type.
+template <class R>
+concept Integers =
+    std::ranges::forward_range<const R> && std::integral<std::ranges::range_value_t<const R>> &&
+    !std::same_as<std::ranges::range_value_t<const R>, bool>;
+}  // namespace detail
 
 /// Divides a buffer into blocks. Block k belongs to member k of the group. Each block has a count
 /// and a displacement from the beginning of the buffer, both in elements. Counts may be 0.
 class Blocks {
  public:
-  /// Creates blocks that follow each other without gaps.
-  /// @param counts  One count per member, in elements.
-  Blocks(std::span<const std::int64_t> counts)
-      : counts_{counts.begin(), counts.end()} {  // implicit: Blocks can be given as counts
+  /// Creates no blocks, for members whose blocks are ignored.
+  Blocks() = default;
+  /// Creates blocks that follow each other without gaps. Implicit, so that operations accept
+  /// counts.
+  /// @param counts  One count per member, in elements: integers of any type.
+  template <detail::Integers Counts>
+  Blocks(const Counts& counts) : counts_(std::ranges::begin(counts), std::ranges::end(counts)) {
     std::int64_t total = 0;
     for (const std::int64_t count : counts_) {
       displacements_.push_back(total);
       total += count;
     }
   }
-  Blocks(const std::vector<std::int64_t>& counts) : Blocks{std::span{counts}} {}
+  Blocks(std::initializer_list<std::int64_t> counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at the given displacements.
   /// @param counts, displacements  One count and one displacement per member, in elements.
-  Blocks(std::span<const std::int64_t> counts, std::span<const std::int64_t> displacements)
-      : counts_{counts.begin(), counts.end()},
-        displacements_{displacements.begin(), displacements.end()} {}
+  template <detail::Integers Counts, detail::Integers Displacements>
+  Blocks(const Counts& counts, const Displacements& displacements)
+      : counts_(std::ranges::begin(counts), std::ranges::end(counts)),
+        displacements_(std::ranges::begin(displacements), std::ranges::end(displacements)) {}
+
+  /// Returns blocks of `n` elements whose sizes differ by at most 1; see Slice.
+  static Blocks even(std::int64_t n, std::int64_t members) {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t k = 0; k < members; ++k) counts.push_back(Slice::of(n, members, k).size());
+    return Blocks{counts};
+  }
+  /// Returns such blocks, one for each member of a group: `Blocks::even(n, mesh["dp"])`.
+  template <GroupLike G>
+  static Blocks even(std::int64_t n, const G& group) {
+    return even(n, group.size());
+  }
 
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
   [[nodiscard]] const std::vector<std::int64_t>& displacements() const { return displacements_; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "rankmesh/mpi/communicator.hpp"
@@ -44,6 +45,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   /// on the communicator, unless several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
   /// Runs a call that the caller has recorded, and notes its state there.
   void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
   /// Returns the number of collectives that were passed to this transport.

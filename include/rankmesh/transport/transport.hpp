@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,6 +114,15 @@ class RANKMESH_API Transport {
   [[nodiscard]] virtual std::unique_ptr<Pending> start_to_wait(const Call& call) {
     return start(call);
   }
+
+  /// Returns the size in bytes of the next message from a member with this tag, if the message has
+  /// arrived, so that a receive would not wait for its sender. Never blocks. The default returns
+  /// nothing.
+  [[nodiscard]] virtual std::optional<std::int64_t> arrived(RankInGroup from, int tag) {
+    (void)from, (void)tag;
+    return std::nullopt;
+  }
+
   /// Returns whether the transport is polled: its operations make progress only inside calls of
   /// rankmesh, and not inside calls of MPI. In a polled transport, run() calls its Waiter to wait
   /// for other members.

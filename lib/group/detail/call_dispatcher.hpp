@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -68,6 +69,9 @@ class CallDispatcher final : private Waiter {
   RecordedCall issue(const DeferredCall& call);
   /// Records when the device has finished a call that NCCL has taken.
   void follow(RecordedCall recorded, StreamRef stream);
+
+  /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
 
   /// Returns the transport that carries a call, and the reasons. Local. The call needs no memory.
   [[nodiscard]] RouteExplanation explain(const Call& call, bool capture) const;

@@ -44,6 +44,9 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   [[nodiscard]] detail::CallExchange* exchange() const { return exchange_.get(); }
 
   [[nodiscard]] bool is_polled() const override { return true; }
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
+    return messages_.arrived(from, tag);
+  }
   void advance() override;
   [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;

@@ -34,6 +34,9 @@ class ComparedTransport final : public Transport {
   /// that still uses the buffers.
   [[nodiscard]] std::unique_ptr<Pending> start_to_wait(const Call& call) override;
   /// Continues the meetings of operations that have been started.
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
+    return mpi_.arrived(from, tag);
+  }
   void advance() override { comparison_.advance(); }
   /// Starts the comparison of a collective that another transport carries; see CallComparison.
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call);

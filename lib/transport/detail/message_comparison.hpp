@@ -39,6 +39,9 @@ class MessageComparison {
   std::shared_ptr<Exchange> begin(const Call& call, std::function<void()> carry);
   /// Continues the exchanges as far as the other members allow. Never waits and never throws.
   void advance();
+  /// Returns the size in bytes of the next message from a member with this tag, if the member has
+  /// called send and this one has not begun to receive the message. Makes progress.
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
   /// Makes progress, and returns whether the message was compared and its operation was started.
   /// @throws MismatchError if the other end differs, with the same text on both ends, or if the
   ///                       other end of another message that is compared does: that end does not go

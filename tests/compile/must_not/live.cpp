@@ -21,63 +21,63 @@ void use(GroupCoordinator& tp) {
   const std::vector<float> constant(4);
   DeviceSpan<float> device{nullptr, 4};
 
-// case: a world rank where a rank in group is wanted: RankInGroup
+// case: a world rank where a rank in group is wanted: a rank of the world
 #if BROKEN
   tp.broadcast(floats, Rank{0});
 #else
   tp.broadcast(floats, RankInGroup{0});
 #endif
 
-// case: a world rank as a peer: Peer
+// case: a world rank as a peer: a rank of the world
 #if BROKEN
   tp.send(floats, Rank{0});
 #else
   tp.send(floats, RankInGroup{0});
 #endif
 
-// case: input and output of different element types: MatchingMemory|same_as
+// case: input and output of different element types: the same element type
 #if BROKEN
   tp.all_gather(floats, doubles);
 #else
   tp.all_gather(floats, floats);
 #endif
 
-// case: writing into constant memory: WritableMemory|is_const
+// case: writing into constant memory: the values are const
 #if BROKEN
   tp.all_reduce(std::span<const float>{constant});
 #else
   tp.all_reduce(std::span<float>{floats});
 #endif
 
-// case: receiving into constant memory, while sending from it is right: WritableMemory|is_const
+// case: receiving into constant memory, while sending from it is right: the values are const
 #if BROKEN
   tp.recv(constant, prev);
 #else
   tp.send(constant, next);
 #endif
 
-// case: packed bits: WritableMemory|HostMemory|contiguous
+// case: packed bits: packs its values
 #if BROKEN
   tp.all_reduce(bools);
 #else
   tp.all_reduce(floats);
 #endif
 
-// case: a struct of which nobody said what type it is: WritableMemory|Element|DataTypeOf
+// case: a sum of structs: cannot combine this type
 #if BROKEN
   tp.all_reduce(structs);
 #else
   tp.all_reduce(doubles);
 #endif
 
-// case: host memory in, device memory out: MatchingMemory|is_device_span
+// case: host memory in, device memory out: both be host memory
 #if BROKEN
   tp.all_gather(floats, device);
 #else
   tp.all_gather(device, device);
 #endif
 
-// case: a function of the program's reduces host memory only: HostValues|contiguous_range
+// case: a function of the program's reduces host memory only: functions combine host memory
 #if BROKEN
   tp.all_reduce(device, [](float a, float b) { return a + b; });
 #else

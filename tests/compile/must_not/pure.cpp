@@ -29,9 +29,9 @@ Rank rank{1.5};
 Rank rank{1};
 #endif
 
-// case: bool is no element of a collective: constraint
+// case: a pointer is no element of a collective: constraint
 #if BROKEN
-DeviceSpan<bool> span;
+DeviceSpan<char*> span;
 #else
 DeviceSpan<char> span;
 #endif

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/peer.hpp"
@@ -84,6 +88,16 @@ class RANKMESH_API CallIssuer {
           both(kept, std::move(also)));
     }
   }
+
+  /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
+  /// Throws UsageError unless a scatter_v has one block per member.
+  void require_blocks(std::size_t blocks) const;
+  /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
+  void require_divisible(std::size_t elements) const;
+
+  /// Throws UsageError because a scan cannot use the operation.
+  [[noreturn]] void refuse_scan(std::string_view operation, ReduceOp op) const;
 
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
 

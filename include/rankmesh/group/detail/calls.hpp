@@ -9,6 +9,8 @@
 #include <type_traits>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/reduce_op.hpp"
+#include "rankmesh/export.hpp"
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh::detail {
@@ -25,7 +27,37 @@ inline constexpr bool is_borrowed =
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
-    !(reduces(operation) && is_narrow_float(DataTypeOf<std::remove_cv_t<ElementOf<M>>>::value));
+    !(reduces(operation) && is_narrow_float(ElementUnits<ElementOf<M>>::type));
+
+/// The number of elements of a buffer that one element of the memory M becomes.
+template <class M>
+inline constexpr std::size_t units_of = ElementUnits<ElementOf<M>>::units;
+
+/// The number of elements of a buffer that one innermost element of the memory M becomes.
+template <class M>
+inline constexpr std::size_t units_per_leaf = ElementUnits<ElementOf<M>>::per_leaf;
+
+/// Returns the blocks of a buffer whose elements are each `units` times as many.
+RANKMESH_API Blocks scaled(const Blocks& blocks, std::size_t units);
+
+/// Returns the blocks of the memory M, counted as buffer_of(M) counts elements.
+template <class M>
+decltype(auto) blocks_in(const Blocks& blocks) {
+  if constexpr (units_of<M> == 1)
+    return (blocks);
+  else
+    return scaled(blocks, units_of<M>);
+}
+
+/// Throws UsageError unless complex numbers can be combined with the operation.
+RANKMESH_API void require_complex(ReduceOp op);
+
+/// Returns `op` if the elements of M can be combined with it.
+template <class M>
+ReduceOp accepted(ReduceOp op) {
+  if constexpr (is_complex<LeafOf<ElementOf<M>>>) require_complex(op);
+  return op;
+}
 
 }  // namespace rankmesh::detail
 
@@ -65,7 +97,7 @@ Call rooted(Operation operation, In& in, Out& out, RankInGroup root, StreamRef s
 template <class In, class Out>
 Call all_reduce(In& in, Out& out, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::all_reduce,
-          .reduction = op,
+          .reduction = detail::accepted<Out>(op),
           .in = input(in),
           .out = buffer_of(out),
           .stream = stream};
@@ -74,7 +106,7 @@ Call all_reduce(In& in, Out& out, ReduceOp op, StreamRef stream) {
 template <class In, class Out>
 Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::reduce,
-          .reduction = op,
+          .reduction = detail::accepted<Out>(op),
           .in = input(in),
           .out = buffer_of(out),
           .root = root,
@@ -108,7 +140,7 @@ Call user(Operation operation, In& in, Out& out, RankInGroup root, UserReduction
 template <class In, class Out>
 Call reduce_scatter(In& in, Out& out, ReduceOp op, StreamRef stream) {
   return {.operation = Operation::reduce_scatter,
-          .reduction = op,
+          .reduction = detail::accepted<Out>(op),
           .in = input(in),
           .out = buffer_of(out),
           .stream = stream};
@@ -129,13 +161,13 @@ template <class In, class Out>
 Call blocks_of_in(Operation operation, In& in, Out& out, const Blocks& blocks, RankInGroup root,
                   ReduceOp op, StreamRef stream) {
   Call call = rooted(operation, in, out, root, stream);
-  call.reduction = op;
+  call.reduction = detail::accepted<Out>(op);
   call.in_blocks = &blocks;
   return call;
 }
 
 template <class In, class Out>
-Call all_to_all_v(In& in, const Blocks& in_blocks, Out& out, const Blocks& out_blocks,
+Call all_to_all_v(In& in, Out& out, const Blocks& in_blocks, const Blocks& out_blocks,
                   StreamRef stream) {
   Call call = two(Operation::all_to_all, in, out, stream);
   call.in_blocks = &in_blocks;
@@ -162,7 +194,7 @@ Call recv(Out& values, RankInGroup from, int tag, StreamRef stream) {
 }
 
 template <class In, class Out>
-Call send_recv(In& in, RankInGroup to, Out& out, RankInGroup from, int tag, StreamRef stream) {
+Call send_recv(In& in, Out& out, RankInGroup to, RankInGroup from, int tag, StreamRef stream) {
   return {.operation = Operation::send_recv,
           .tag = tag,
           .in = input(in),

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds out what is wrong with a call that does not compile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/base/reduce_op.hpp"
+#include "rankmesh/group/axis.hpp"
+#include "rankmesh/group/peer.hpp"
+#include "rankmesh/transport/blocks.hpp"
+
+namespace rankmesh::detail {
+
+/// The operation that a program has called, as it is spelt.
+enum class Called : std::uint8_t {
+  broadcast,
+  all_reduce,
+  reduce,
+  all_gather,
+  reduce_scatter,
+  gather,
+  scatter,
+  all_to_all,
+  all_gather_v,
+  reduce_scatter_v,
+  gather_v,
+  scatter_v,
+  all_to_all_v,
+  send,
+  recv,
+  send_recv,
+  scan,
+  exscan,
+};
+constexpr bool is_reduction(Called called) {
+  return called == Called::all_reduce || called == Called::reduce ||
+         called == Called::reduce_scatter || called == Called::reduce_scatter_v ||
+         called == Called::scan || called == Called::exscan;
+}
+/// Returns whether the first argument is written.
+constexpr bool writes_first(Called called, std::size_t buffers) {
+  return called == Called::broadcast || called == Called::recv || called == Called::scan ||
+         called == Called::exscan ||
+         ((called == Called::all_reduce || called == Called::reduce) && buffers < 2);
+}
+/// Returns whether the operation has an output of its own.
+constexpr bool has_output(Called called) {
+  return called != Called::broadcast && called != Called::all_reduce && called != Called::reduce &&
+         called != Called::send && called != Called::recv && called != Called::scan &&
+         called != Called::exscan;
+}
+
+/// What is wrong with the arguments of a call.
+enum class Miss : std::uint8_t {
+  none,  ///< the call is right
+  pointer,
+  smart_pointer,
+  world_rank,
+  packed_bits,
+  not_contiguous,
+  not_copyable,
+  not_reducible,
+  stream_early,
+  axis_late,
+  blocks_early,
+  peer_early,
+  constant,
+  constant_output,
+  element_types,
+  memory_kinds,
+  function_on_device,
+  no_output,
+  temporary,
+  usage,  ///< another mistake: the message says how the operation is called
+};
+
+template <class T>
+inline constexpr bool is_packed_bits = false;
+template <class A>
+inline constexpr bool is_packed_bits<std::vector<bool, A>> = true;
+template <class T>
+inline constexpr bool is_smart_pointer = false;
+template <class T, class D>
+inline constexpr bool is_smart_pointer<std::unique_ptr<T, D>> = true;
+template <class T>
+inline constexpr bool is_smart_pointer<std::shared_ptr<T>> = true;
+
+// Questions about one argument.
+template <class A>
+using Plain = std::remove_cvref_t<A>;
+template <class A>
+concept DataPointer =
+    std::is_pointer_v<Plain<A>> && std::is_object_v<std::remove_pointer_t<Plain<A>>>;
+template <class A>
+concept Streamlike = !std::is_null_pointer_v<Plain<A>> && !DataPointer<A> && !Memory<A> &&
+                     std::is_convertible_v<A, StreamRef>;
+template <class A>
+concept PeerName = std::is_same_v<Plain<A>, Next> || std::is_same_v<Plain<A>, Previous> ||
+                   std::is_same_v<Plain<A>, RankInGroup> || std::is_same_v<Plain<A>, Peer> ||
+                   std::is_integral_v<Plain<A>>;
+template <class A>
+concept CountsOrBlocks = std::is_same_v<Plain<A>, Blocks> || Integers<Plain<A>>;
+template <class A>
+concept AnyRange = std::ranges::range<Plain<A>> && !std::is_array_v<Plain<A>>;
+
+// The type of argument k, or Absent beyond the last one.
+struct Absent {};
+template <std::size_t k, class... A>
+using At = std::tuple_element_t<k, std::tuple<A..., Absent, Absent, Absent, Absent>>;
+
+/// Returns what is wrong with the values that a call passes first.
+template <Called called, class First>
+consteval Miss miss_of_values(std::size_t buffers) {
+  if constexpr (is_packed_bits<Plain<First>>) return Miss::packed_bits;
+  if constexpr (AnyRange<First> && !std::ranges::contiguous_range<Plain<First>>)
+    return Miss::not_contiguous;
+  if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
+  if constexpr (Memory<First>) {
+    if (is_reduction(called) && !ReducibleMemory<First>) return Miss::not_reducible;
+    if (writes_first(called, buffers) && !WritableMemory<First>) return Miss::constant;
+  } else if constexpr (MovableElement<Plain<First>> && !std::is_same_v<Plain<First>, ReduceOp>) {
+    if (is_reduction(called) && !ReducibleElement<Plain<First>>) return Miss::not_reducible;
+  }
+  return Miss::usage;
+}
+
+/// Returns what is wrong with an input and an output.
+template <class In, class Out>
+consteval Miss miss_of_buffers() {
+  if constexpr (Memory<In> && Memory<Out>) {
+    if (DeviceMemory<In> != DeviceMemory<Out>) return Miss::memory_kinds;
+    if (!std::is_same_v<LeafOf<ElementOf<In>>, LeafOf<ElementOf<Out>>>) return Miss::element_types;
+    if (!WritableMemory<Out>) return Miss::constant_output;
+  }
+  return Miss::usage;
+}
+
+/// Returns what is wrong with a call.
+template <Called called, bool is_async, class... A>
+consteval Miss miss_of() {
+  using First = At<0, A...>;
+  using Second = At<1, A...>;
+  using Third = At<2, A...>;
+  using Fourth = At<3, A...>;
+  constexpr std::size_t buffers = Memory<First> + Memory<Second>;
+  if (DataPointer<First>) return Miss::pointer;
+  if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
+  if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
+  if ((std::is_same_v<std::decay_t<A>, const char*> || ...)) return Miss::usage;
+  if constexpr (sizeof...(A) > 1) {
+    constexpr std::size_t last = sizeof...(A) - 1;
+    if ((Streamlike<A> || ...) && !Streamlike<At<last, A...>>) return Miss::stream_early;
+  }
+  if (PeerName<Third> && std::is_same_v<Plain<Fourth>, Axis>) return Miss::axis_late;
+  if (CountsOrBlocks<Second> && Memory<Third> && called >= Called::all_gather_v &&
+      called <= Called::all_to_all_v)
+    return Miss::blocks_early;
+  if (called == Called::send_recv && PeerName<Second> && Memory<Third>) return Miss::peer_early;
+  if constexpr (sizeof...(A) > 0) {
+    constexpr bool combines = sizeof...(A) > 1 &&
+                              std::is_class_v<Plain<At<sizeof...(A) - 1, A...>>> &&
+                              !Streamlike<At<sizeof...(A) - 1, A...>>;
+    if (is_reduction(called) && DeviceMemory<First> && combines && !AnyRange<Second>)
+      return Miss::function_on_device;
+    constexpr Miss values = miss_of_values<called, First>(buffers);
+    if (values != Miss::usage) return values;
+    constexpr Miss both = miss_of_buffers<First, Second>();
+    if (both != Miss::usage) return both;
+    if (DeviceMemory<First> && !Memory<Second> && has_output(called)) return Miss::no_output;
+    if (is_async && !std::is_lvalue_reference_v<First> && MovableElement<Plain<First>> &&
+        !Memory<First>)
+      return Miss::temporary;
+  }
+  return Miss::usage;
+}
+
+}  // namespace rankmesh::detail

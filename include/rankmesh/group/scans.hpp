@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Prefix reductions.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "rankmesh/group/returned_results.hpp"
+
+namespace rankmesh {
+
+/// Elements that scan() combines with a ReduceOp: integers, float, double and complex numbers.
+template <class T>
+concept ScannableElement =
+    (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || detail::is_complex<T>;
+
+/// Adds the prefix reductions of host memory. scan() combines the values of the members 0 to k for
+/// member k; exscan() combines those of the members 0 to k-1. Values are combined in group order,
+/// so a function need not be commutative. All functions are collective over the group and block.
+///
+/// Cost: each member sends up to ceil(log2 n) messages, and one more for exscan(). The messages
+/// have the tag 16383, so messages of the program to the same members must not use this tag while
+/// members are in a scan. In records and errors, they appear as send, recv and send_recv.
+class Scans : public ReturnedResults {
+ public:
+  /// Combines the values element by element, in place.
+  /// @param op  Any ReduceOp except avg, or a function `T f(const T& left, const T& right)`. For
+  ///            complex numbers, sum or prod.
+  /// @throws UsageError if `op` is avg, or if it cannot combine complex numbers.
+  template <HostValues M>
+    requires(WritableHostValues<M> && ScannableElement<std::ranges::range_value_t<M>>)
+  void scan(M&& values, ReduceOp op = ReduceOp::sum) {
+    using T = std::ranges::range_value_t<M>;
+    require_scannable<T>("scan", op);
+    inclusive<T>(span_of(values), combining<T>(op));
+  }
+  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+    requires(WritableHostValues<M>)
+  void scan(M&& values, F&& combine) {
+    inclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+  }
+  /// The same for one value, which is changed and returned.
+  template <Value T>
+    requires(ScannableElement<T> && !std::is_const_v<T>)
+  T scan(T& value, ReduceOp op = ReduceOp::sum) {
+    scan(one(value), op);
+    return value;
+  }
+  template <Value T>
+    requires ScannableElement<T>
+  [[nodiscard]] T scan(const T& value, ReduceOp op = ReduceOp::sum) {
+    T copy = value;
+    return scan(copy, op);
+  }
+  template <Value T, ReductionFunction<T> F>
+  [[nodiscard]] T scan(const T& value, F&& combine) {
+    T copy = value;
+    scan(one(copy), combine);
+    return copy;
+  }
+
+  /// Combines the values of the members before this one, in place. The first member, which has none
+  /// before it, gets zeros: `const auto offset = tp.exscan(count)` is where this member begins.
+  /// @throws UsageError in the same cases as scan().
+  template <HostValues M>
+    requires(WritableHostValues<M> && ScannableElement<std::ranges::range_value_t<M>>)
+  void exscan(M&& values, ReduceOp op = ReduceOp::sum) {
+    using T = std::ranges::range_value_t<M>;
+    require_scannable<T>("exscan", op);
+    exclusive<T>(span_of(values), combining<T>(op));
+  }
+  /// The same with a function. The first member gets values `T{}`.
+  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+    requires(WritableHostValues<M>)
+  void exscan(M&& values, F&& combine) {
+    exclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+  }
+  /// The same for one value. The value is changed and returned.
+  template <Value T>
+    requires(ScannableElement<T> && !std::is_const_v<T>)
+  T exscan(T& value, ReduceOp op = ReduceOp::sum) {
+    exscan(one(value), op);
+    return value;
+  }
+  template <Value T>
+    requires ScannableElement<T>
+  [[nodiscard]] T exscan(const T& value, ReduceOp op = ReduceOp::sum) {
+    T copy = value;
+    return exscan(copy, op);
+  }
+  template <Value T, ReductionFunction<T> F>
+  [[nodiscard]] T exscan(const T& value, F&& combine) {
+    T copy = value;
+    exscan(one(copy), combine);
+    return copy;
+  }
+
+ protected:
+  using ReturnedResults::ReturnedResults;
+  ~Scans() = default;
+
+ private:
+  static constexpr int scan_tag = 16383;
+
+  template <class M>
+  static auto span_of(M& values) {
+    return std::span{std::ranges::data(values), std::ranges::size(values)};
+  }
+  template <class T>
+  void require_scannable(std::string_view operation, ReduceOp op) const {
+    const bool is_ordered = op == ReduceOp::min || op == ReduceOp::max;
+    if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered)) refuse_scan(operation, op);
+  }
+  // Returns the function of an operation.
+  template <class T>
+  static auto combining(ReduceOp op) {
+    return [op](const T& left, const T& right) -> T {
+      if (op == ReduceOp::prod) return static_cast<T>(left * right);
+      if constexpr (!detail::is_complex<T>) {
+        if (op == ReduceOp::min) return std::min(left, right);
+        if (op == ReduceOp::max) return std::max(left, right);
+      }
+      return static_cast<T>(left + right);
+    };
+  }
+
+  // After the round with the distance d, `values` combines the members k-2d+1 to k.
+  template <class T, class F>
+  void inclusive(std::span<T> values, F&& combine) {
+    const auto memory = std::make_unique<T[]>(values.size());
+    const std::span<T> received{memory.get(), values.size()};
+    const std::int64_t k = self_.value();
+    for (std::int64_t distance = 1; distance < size_; distance *= 2) {
+      const bool sends = distance < size_ - k;
+      const bool receives = k >= distance;
+      if (sends && receives)
+        send_recv(values, received, k + distance, k - distance, scan_tag);
+      else if (sends)
+        send(values, k + distance, scan_tag);
+      else if (receives)
+        recv(received, k - distance, scan_tag);
+      if (!receives) continue;
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = combine(received[i], values[i]);
+    }
+  }
+  template <class T, class F>
+  void exclusive(std::span<T> values, F&& combine) {
+    inclusive<T>(values, combine);
+    const auto memory = std::make_unique<T[]>(values.size());  // of values T{}
+    const std::span<T> received{memory.get(), values.size()};
+    const std::int64_t k = self_.value();
+    if (k > 0 && k + 1 < size_)
+      send_recv(values, received, k + 1, k - 1, scan_tag);
+    else if (k > 0)
+      recv(received, k - 1, scan_tag);
+    else if (size_ > 1)
+      send(values, 1, scan_tag);
+    std::ranges::copy(received, values.begin());
+  }
+};
+
+}  // namespace rankmesh

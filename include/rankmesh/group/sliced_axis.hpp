@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An axis of an array that is divided into parts of different lengths.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/slice.hpp"
+#include "rankmesh/transport/blocks.hpp"
+
+namespace rankmesh {
+
+/// Describes how the members divide one axis of a row-major array. Member k has the indices of its
+/// part along this axis, and all indices along the others. The shape is the shape of the whole
+/// array. Use Axis if all parts have the same length.
+class RANKMESH_API SlicedAxis {
+ public:
+  /// Divides the axis into parts of the given lengths.
+  /// @param shape    The lengths of the whole array. The axis with the largest stride comes first.
+  /// @param axis     A number from 0 to shape.size()-1. Negative numbers count from the end.
+  /// @param lengths  One length per member; together they are as long as the axis.
+  /// @throws UsageError if the shape does not have this axis, if a length is negative, or if the
+  /// lengths do not add up to the length of the axis.
+  SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const Blocks& lengths);
+  SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const Blocks& lengths)
+      : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, lengths} {}
+  /// Divides the axis evenly over a number of members; see Slice.
+  SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, std::int64_t members);
+  SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, std::int64_t members)
+      : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, members} {}
+  /// Divides the axis evenly over the members of a group.
+  template <GroupLike G>
+  SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const G& group)
+      : SlicedAxis{shape, axis, group.size()} {}
+  template <GroupLike G>
+  SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const G& group)
+      : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, group.size()} {}
+
+  /// Returns the members' blocks in elements, if they follow each other.
+  [[nodiscard]] const Blocks& blocks() const { return blocks_; }
+  /// Returns the number of elements of the whole array.
+  [[nodiscard]] std::int64_t elements() const { return rows_ * row_; }
+  /// Returns whether the members' blocks are contiguous in the whole array, so that nothing must be
+  /// copied.
+  [[nodiscard]] bool is_contiguous() const { return rows_ <= 1; }
+  /// Throws UsageError unless a buffer of `units` units has the elements of the whole array.
+  void require_elements(std::int64_t units, std::size_t units_per_element) const;
+  /// Throws UsageError because the array is in device memory.
+  [[noreturn]] static void refuse_device();
+  /// Copies the blocks of all members from the whole array to `blocks`, where they follow each
+  /// other.
+  void split(const std::byte* whole, std::byte* blocks, std::size_t bytes_of_element) const;
+  /// Copies blocks that follow each other to their places in the whole array.
+  void join(const std::byte* blocks, std::byte* whole, std::size_t bytes_of_element) const;
+
+ private:
+  void set_lengths(const std::vector<std::int64_t>& lengths);
+  template <class Copy>
+  void for_each_piece(Copy&& copy) const;
+
+  std::int64_t rows_ = 1;    // the product of the lengths before the axis
+  std::int64_t row_ = 1;     // the product of the other lengths
+  std::int64_t inner_ = 1;   // the product of the lengths after the axis
+  std::int64_t length_ = 0;  // the length of the axis
+  std::vector<std::int64_t> lengths_;
+  Blocks blocks_;
+};
+
+}  // namespace rankmesh

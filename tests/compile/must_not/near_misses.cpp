@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What people type first and what does not work; see ../near_misses. Each case is compiled alone.
+#include <complex>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rankmesh/rankmesh.hpp>
+
+using namespace rankmesh;
+
+struct Particle {
+  double x, y, z;
+  int cell;
+};
+enum class Colour { red, green };
+
+void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& constant) {
+  GroupCoordinator& tp = mesh["tp"];
+  std::vector<double> doubles(4);
+  std::vector<Particle> particles(4);
+  DeviceSpan<float> device{nullptr, 4};
+  void* stream = nullptr;
+  const std::vector<std::int64_t> counts{1, 2};
+
+#if CASE == 0
+  // What the messages say.
+  tp.all_reduce(std::span{values.data(), 4});
+  tp.all_reduce(particles, [](const Particle& a, const Particle&) { return a; });
+  tp.all_reduce(device, ReduceOp::max, stream);
+  tp.all_reduce(device, stream);
+  tp.all_gather(particles, particles);
+  tp.reduce_scatter_v(values, doubles.empty() ? values : values, counts);
+  tp.send_recv(values, values, next, prev);
+  tp.broadcast(values, tp.ranks().index_of(Rank{0}).value());
+  double loss = 1;
+  tp.all_reduce(loss);
+  tp.all_reduce_async(loss).wait();
+  static_cast<void>(tp.all_reduce(constant.front()));
+  static_cast<void>(mesh.new_group({0, 1}));
+#endif
+
+// case 1: a pointer and a number of elements: write std::span\{pointer, n\}
+#if CASE == 1
+  tp.all_reduce(values.data(), 4);
+#endif
+// case 2: the address of a container: write std::span\{pointer, n\}
+#if CASE == 2
+  tp.broadcast(&values, 0);
+#endif
+// case 3: a smart pointer: std::span\{pointer.get\(\), n\}
+#if CASE == 3
+  auto owned = std::make_unique<float[]>(4);
+  tp.all_reduce(owned);
+#endif
+// case 4: packed bits: use std::vector<char> or std::array<bool, n>
+#if CASE == 4
+  std::vector<bool> flags(4);
+  tp.all_reduce(flags);
+#endif
+// case 5: a list: elements must be contiguous
+#if CASE == 5
+  std::list<float> list(4);
+  auto all = tp.all_gather(list);
+#endif
+// case 6: strings: all_gather_objects
+#if CASE == 6
+  std::vector<std::string> names(4);
+  auto all = tp.all_gather(names);
+#endif
+// case 7: a vector of vectors: flatten them
+#if CASE == 7
+  std::vector<std::vector<float>> rows(4);
+  tp.all_reduce(rows);
+#endif
+// case 8: a sum of structs: pass a function T f
+#if CASE == 8
+  tp.all_reduce(particles);
+#endif
+// case 9: a sum of enumerators: pass a function T f
+#if CASE == 9
+  Colour colour{};
+  tp.all_reduce(colour);
+#endif
+// case 10: constant values in place: as in all_reduce\(in, out\)
+#if CASE == 10
+  tp.all_reduce(constant);
+#endif
+// case 11: receiving into constant values: pass values that are not const
+#if CASE == 11
+  tp.recv(constant, prev);
+#endif
+// case 12: a constant output: the output is const
+#if CASE == 12
+  tp.all_gather(values, constant);
+#endif
+// case 13: two element types: the same element type
+#if CASE == 13
+  tp.all_gather(values, doubles);
+#endif
+// case 14: host and device memory: both be host memory, or both a DeviceSpan
+#if CASE == 14
+  tp.all_gather(values, device);
+#endif
+// case 15: a rank of the world as the root: write group.ranks\(\).index_of\(rank\)
+#if CASE == 15
+  tp.broadcast(values, mesh.rank());
+#endif
+// case 16: a rank of the world as the other member: write group.ranks\(\).index_of\(rank\)
+#if CASE == 16
+  tp.send(values, tp.next_rank());
+#endif
+// case 17: no root: write broadcast\(values, root\)
+#if CASE == 17
+  tp.broadcast(values);
+#endif
+// case 18: the stream before the reduction: the stream is the last argument
+#if CASE == 18
+  tp.all_reduce(device, stream, ReduceOp::max);
+#endif
+// case 19: the counts before the output: write \(in, out, counts, ...\)
+#if CASE == 19
+  tp.reduce_scatter_v(values, counts, values);
+#endif
+// case 20: the axis after the root: write \(in, out, axis, root\)
+#if CASE == 20
+  tp.gather(values, values, 0, Axis({2, 2}, 1));
+#endif
+// case 21: the receiver between the buffers: write send_recv\(in, out, to, from, tag\)
+#if CASE == 21
+  tp.send_recv(values, next, values, prev);
+#endif
+// case 22: counts as in MPI: write all_gather\(in, out\)
+#if CASE == 22
+  tp.all_gather(values, 4, values, 4);
+#endif
+// case 23: the operation by its name: op is a ReduceOp or a function
+#if CASE == 23
+  tp.all_reduce(values, "max");
+#endif
+// case 24: a result in device memory: pass a DeviceSpan as the output
+#if CASE == 24
+  auto all = tp.all_gather(device);
+#endif
+// case 25: a function on device memory: functions combine host memory only
+#if CASE == 25
+  tp.all_reduce(device, [](float a, float b) { return a + b; });
+#endif
+// case 26: an asynchronous operation on a temporary: pass a variable
+#if CASE == 26
+  auto work = tp.all_reduce_async(1.0);
+#endif
+// case 27: a copy of a coordinator: auto& tp = mesh
+#if CASE == 27
+  auto copy = mesh["tp"];
+#endif
+// case 29: no communicator: Mesh\{MPI_COMM_WORLD, "tp=8"\}
+#if CASE == 29
+  Mesh other{"pp=2,tp=2"};
+#endif
+// case 30: a scan of strings: trivially copyable
+#if CASE == 30
+  std::vector<std::string> words(4);
+  tp.scan(words);
+#endif
+// case 31: a list in braces: write std::array
+#if CASE == 31
+  tp.all_reduce({1, 2, 3});
+#endif
+// case 32: receiving a vector of unknown size: recv_object
+#if CASE == 32
+  auto received = tp.recv<std::vector<float>>(prev);
+#endif
+// case 33: the reduction first: write all_reduce\(values, op\)
+#if CASE == 33
+  tp.all_reduce(ReduceOp::sum, values);
+#endif
+// case 34: a number of seconds: write wait\(std::chrono::seconds\{3\}\)
+#if CASE == 34
+  tp.all_reduce_async(values).wait(3);
+#endif
+// case 35: ranks that are no list: write new_group\(\{0, 1\}\)
+#if CASE == 35
+  mesh.new_group(0, 1);
+#endif
+// case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
+#if CASE == 28
+  auto work = tp.reduce_async(values);
+  work.wait();
+#endif
+}
