@@ -2,8 +2,10 @@
 // What a call costs once its communicator is open, how a call ends whose peers do not come, and
 // what NCCL's modes of communicators require.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -74,6 +76,8 @@ TEST_CASE("a call is one call of NCCL, without a poll and without a thread") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   auto& tp = mesh["tp"];
   const nccl::Library& library = nccl::Library::load();
+  const auto enqueue =
+      reinterpret_cast<decltype(&fake_cuda_enqueue)>(dlsym(RTLD_DEFAULT, "fake_cuda_enqueue"));
   ncclComm_t comm = tp.native_nccl();
   const Stream stream = Stream::create();
   const auto n = static_cast<std::size_t>(size());
@@ -88,7 +92,12 @@ TEST_CASE("a call is one call of NCCL, without a poll and without a thread") {
        [&] { tp.reduce_scatter(all.span(), one.span(), ReduceOp::sum, stream); }}};
   for (const auto& [name, call] : calls) {
     CAPTURE(name);
-    for (int i = 0; i < many; ++i) call();  // creates the events of calls in flight
+    // Creates the events of as many calls in flight as there will ever be.
+    std::atomic<bool> may_run = false;
+    REQUIRE(enqueue(stream.native(), [&] { may_run.wait(false); }) == cudaSuccess);
+    for (int i = 0; i < many; ++i) call();
+    may_run = true;
+    may_run.notify_one();
     stream.wait(Deadline{Deadline::Duration{30}});
     mesh.progress();
     const Cost cost;
