@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/hidden_rule.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
 
@@ -291,47 +292,12 @@ class Reader {
     return std::ranges::find(own_transports(), transport) != own_transports().end();
   }
 
-  static bool is_for_device(const RouteRule& rule) {
-    return rule.transport == "nccl" || rule.kind == MemoryKind::device;
-  }
-
-  // Whether rule a matches every call that rule b matches, apart from sizes.
-  static bool covers(const RouteRule& a, const RouteRule& b) {
-    const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
-    return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
-           wider(a.type, b.type) && a.least_ranks <= b.least_ranks &&
-           a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
-           wider(a.capture, b.capture) && is_for_device(a) == is_for_device(b);
-  }
-
-  // A rule is an error if earlier rules match all of its calls and always carry them. Earlier rules
-  // may cover the sizes of this rule together, so the covered range grows until no rule extends it.
   void check_reachable() {
     const RouteRule& last = rules_.back();
-    const ByteRange range = last.bytes.value_or(ByteRange{});
-    std::int64_t covered = range.begin;  // earlier rules match all sizes below
-    std::size_t by = 0;
-    for (bool grows = true; grows && covered < range.end;) {
-      grows = false;
-      for (std::size_t r = 0; r + 1 < rules_.size() && !grows; ++r) {
-        const RouteRule& rule = rules_[r];
-        if (!covers(rule, last) ||
-            (!carries_everything(rule.transport) && rule.transport != last.transport))
-          continue;
-        // Only rules without sizes match calls without a size.
-        if (rule.bytes && !last.bytes) continue;
-        const ByteRange other = rule.bytes.value_or(ByteRange{});
-        if (other.begin <= covered && other.end > covered) {
-          covered = other.end;
-          by = r;
-          grows = true;
-        }
-      }
-    }
-    if (covered >= range.end)
+    if (const RouteRule* const other = detail::rule_that_hides_last(rules_))
       refuse(last.position, fmt::format("the rule '{}' can never match", last.to_string()),
              fmt::format("move it in front of '{}', which already takes its calls",
-                         rules_[by].to_string()));
+                         other->to_string()));
   }
 
   static std::string shown(std::string_view text) { return detail::excerpt(text.substr(0, 40), 0); }

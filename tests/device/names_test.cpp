@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How single names are opened: several IDs, splits, later, more than once.
-#include <cuda_runtime_api.h>
+// How single names are opened: several IDs, later, more than once.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "device/square_mesh.hpp"
 #include "device/test_platform.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -16,27 +16,10 @@
 
 using namespace rankmesh;
 using device::DeviceBuffer;
+using rankmesh_test::check_sum;
 using rankmesh_test::rank;
 using rankmesh_test::size;
-
-namespace {
-
-// The sum of the members' ranks, computed by the group.
-void check_sum(GroupCoordinator& group) {
-  CAPTURE(group.name());
-  const DeviceBuffer<float> value{
-      std::span<const float>{std::vector<float>{static_cast<float>(group.rank().value())}}};
-  group.all_reduce(value.span());
-  float expected = 0;
-  for (const Rank member : group.ranks()) expected += static_cast<float>(member.value());
-  CHECK(value.download(StreamRef{}) == std::vector<float>{expected});
-}
-
-std::string square() {
-  return size() % 2 == 0 ? "dp=2,tp=auto ; all=dp*tp" : "dp=1,tp=auto ; all=dp*tp";
-}
-
-}  // namespace
+using rankmesh_test::square;
 
 TEST_CASE("several unique IDs per communicator, created by ranks that are spread over it") {
   const bool is_offered = nccl::Library::load().CommInitRankScalable != nullptr;  // since 2.23
@@ -57,82 +40,6 @@ TEST_CASE("several unique IDs per communicator, created by ranks that are spread
   if (!test_platform::is_double()) return;  // nothing counts unique IDs there
   MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   CHECK(made == (is_offered ? count(mesh.plan()).unique_ids : count(mesh.plan()).communicators));
-}
-
-TEST_CASE("names that are split from a parent need no unique ID") {
-  MeshOptions options = test_platform::options();
-  options.names["tp"].split_from = "all";
-  options.names["dp"] = {.split_from = "all", .share_resources = true, .duplicates = {"side"}};
-  const FakeNcclCounters before = test_platform::nccl();
-  Mesh mesh{MPI_COMM_WORLD, square(), options};
-  long made = test_platform::nccl().unique_ids - before.unique_ids;
-  for (const char* name : {"tp", "dp", "all"}) check_sum(mesh[name]);
-  check_sum(mesh.duplicate("dp", "side"));
-  if (mesh["tp"].size() > 1 && mesh["tp"].size() < size())
-    CHECK(mesh["tp"].bootstrap()->method == "split of 'all'");
-  mesh.close();
-  if (!test_platform::is_double()) return;  // nothing counts unique IDs there
-  MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  CHECK(made == count(mesh.plan()).unique_ids);
-  CHECK(test_platform::nccl().communicators == before.communicators);
-  CHECK(test_platform::nccl().segments == before.segments);
-}
-
-TEST_CASE("resources are shared through the parent's configuration, where NCCL reads the option") {
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  NEEDS_RANKS(2);
-  for (const bool share : {false, true}) {
-    MeshOptions options = test_platform::options();
-    options.names["dp"] = {.split_from = "all", .share_resources = share};
-    Mesh mesh{MPI_COMM_WORLD, square(), options};
-    const auto config_of =
-        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
-    FakeNcclConfig config{};
-    REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
-    CHECK(config.split_share == (share ? 1 : 0));
-    mesh.close();
-  }
-}
-
-TEST_CASE("a rank may be in no child of a split") {
-  NEEDS_MULTIPLE_OF(4);
-  MeshOptions options = test_platform::short_timeout();
-  options.names["embd"].split_from = "pp";
-  Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
-  if (mesh.plan().groups("embd").find(mesh.rank())) check_sum(mesh["embd"]);
-  check_sum(mesh["pp"]);
-  mesh.close();
-}
-
-TEST_CASE("a split that fails on one rank: all ranks throw and free everything") {
-  NEEDS_RANKS(4);
-  NEEDS_MULTIPLE_OF(2);
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  MeshOptions options = test_platform::short_timeout();
-  options.names["tp"].split_from = "all";
-  const long before = test_platform::nccl().communicators;
-  if (rank() == 1) test_platform::inject("init:name=tp,code=3");
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, square(), options}),
-                       doctest::Contains("split of 'tp'"), MismatchError);
-  if (rank() == 1) test_platform::inject("");
-  CHECK(test_platform::nccl().communicators == before);
-}
-
-TEST_CASE("a later split that fails ends the parent too, since NCCL may still use the child") {
-  NEEDS_RANKS(3);
-  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  MeshOptions options = test_platform::short_timeout();
-  options.names["tp"].split_from = "all";
-  options.names["tp"].lazy = true;
-  const long before = test_platform::nccl().communicators;
-  Mesh mesh{MPI_COMM_WORLD, square(), options};
-  const long opened = test_platform::nccl().communicators;
-  if (rank() == 1) test_platform::inject("init:name=tp,code=3");
-  CHECK_THROWS_WITH_AS(mesh.open({"tp"}), doctest::Contains("split of 'tp'"), MismatchError);
-  if (rank() == 1) test_platform::inject("");
-  CHECK(test_platform::nccl().communicators == opened - 1);
-  mesh.close();
-  CHECK(test_platform::nccl().communicators == before);
 }
 
 TEST_CASE("lazy names are opened on request, by all of their ranks") {
@@ -206,19 +113,6 @@ TEST_CASE("a partial name is opened by its own ranks only") {
   mesh.close();
 }
 
-TEST_CASE("a partial name that is split from another is opened by all ranks of its parent") {
-  NEEDS_MULTIPLE_OF(4);
-  MeshOptions options = test_platform::short_timeout();
-  options.names["embd"] = {.split_from = "pp", .lazy = true};
-  Mesh mesh{MPI_COMM_WORLD, "megatron:pp=4,world_size=" + std::to_string(size()), options};
-  mesh.open({"embd"});
-  if (mesh.plan().groups("embd").find(mesh.rank())) {
-    check_sum(mesh["embd"]);
-    CHECK(mesh["embd"].bootstrap()->method == "split of 'pp'");
-  }
-  mesh.close();
-}
-
 TEST_CASE("duplicates communicators are the same group on another communicator") {
   MeshOptions options = test_platform::options();
   options.names["tp"].duplicates = {"side", "third"};
@@ -252,59 +146,6 @@ TEST_CASE("duplicates communicators are the same group on another communicator")
   mesh.close();
 }
 
-TEST_CASE("NCCL's options and the stream's priority are those of the name") {
-  MeshOptions options = test_platform::options();
-  options.names["tp"] = {.priority = -1,
-                         .min_ctas = 1,
-                         .max_ctas = 2,
-                         .cga_cluster_size = 2,
-                         .traffic_class = 3,
-                         .cta_policy = 1,
-                         .nvls_ctas = 5,
-                         .graph_usage_mode = 0};
-  options.names["all"].blocking = false;
-  Mesh mesh{MPI_COMM_WORLD, square(), options};
-  check_sum(mesh["tp"]);
-  check_sum(mesh["all"]);
-  int priority = 0;
-  CHECK(cudaStreamGetPriority(static_cast<cudaStream_t>(mesh["tp"].stream().native()), &priority) ==
-        cudaSuccess);
-  if (mesh["tp"].size() > 1 && test_platform::is_double()) {
-    CHECK(priority == -1);
-    const auto config_of =
-        test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
-    FakeNcclConfig config{};
-    REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
-    const bool blocks = nccl::blocks_after_creation(nccl::Library::load(), true);
-    CHECK(config.blocking == (blocks ? 1 : 0));
-    CHECK(config.min_ctas == 1);
-    CHECK(config.max_ctas == 2);
-    CHECK(config.cga_cluster_size == 2);
-    const int version = nccl::Library::load().version();
-    if (version >= 22600) CHECK(config.traffic_class == 3);
-    if (version >= 22700) CHECK(config.cta_policy == 1);
-    if (version >= 22700) CHECK(config.nvls_ctas == 5);
-    CHECK(config.graph_usage_mode == (version >= 22900 ? 0 : 2));
-    REQUIRE(config_of(mesh["all"].native_nccl(), &config) == 0);
-    CHECK(config.blocking == (nccl::forced_blocking().value_or(false) ? 1 : 0));
-    if (version >= 22700)
-      CHECK(std::string{test_platform::nccl_hook<decltype(&fake_nccl_name)>("fake_nccl_name")(
-                mesh["all"].native_nccl())} == "all");
-  }
-  mesh.close();
-}
-
-TEST_CASE("each limit of thread blocks may be set alone") {
-  for (const bool is_lower : {true, false}) {
-    CAPTURE(is_lower);
-    MeshOptions options = test_platform::options();
-    (is_lower ? options.names["tp"].min_ctas : options.names["tp"].max_ctas) = 4;
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    check_sum(mesh["tp"]);
-    mesh.close();
-  }
-}
-
 TEST_CASE(
     "a second thread that issues for the device, in whichever mesh, is refused before NCCL sees "
     "it") {
@@ -334,39 +175,6 @@ TEST_CASE("the coordinator reports how its communicator was created") {
   CHECK(report->warm_up > 0);
   if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();
-}
-
-TEST_CASE("environment variables that change communicators are reported and not changed") {
-  std::string said;
-  MeshOptions options = test_platform::options();
-  options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
-  for (const char* value : {"", "0", "1"}) {  // the first two mean the same as no value
-    CAPTURE(value);
-    const bool is_set = std::string_view{value} == "1";
-    said.clear();
-    for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"})
-      *value == '\0' ? unsetenv(name) : setenv(name, value, 1);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    const bool has_order = nccl::Library::load().version() >= 22600;
-    if (has_order && !is_set)
-      CHECK_CONTAINS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
-    else
-      CHECK_LACKS(said, "NCCL_LAUNCH_ORDER_IMPLICIT is not set");
-    if (is_set)
-      CHECK_CONTAINS(said, "CUDA_LAUNCH_BLOCKING is set");
-    else
-      CHECK_LACKS(said, "CUDA_LAUNCH_BLOCKING is set");
-    mesh.close();
-  }
-  for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "CUDA_LAUNCH_BLOCKING"}) unsetenv(name);
-}
-
-TEST_CASE("options that differ between ranks throw before anything is created") {
-  NEEDS_RANKS(2);
-  MeshOptions options = test_platform::short_timeout();
-  if (rank() == 1) options.names["tp"].max_ctas = 4;
-  CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto", options}),
-                       doctest::Contains("options of families"), MismatchError);
 }
 
 TEST_CASE("ranks share a device only if they are on one node and see the same UUID") {

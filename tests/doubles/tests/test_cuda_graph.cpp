@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The double of libcudart: captures and graphs.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "cuda_help.hpp"
+#include "fake_cuda.hpp"
+#include "fork_ranks.hpp"
+
+using ranks::Rank;
+using ranks::Settings;
+
+TEST_CASE("a capture records instead of running, and a graph runs again at each launch") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream(), other = new_stream();
+    std::vector<int> seen;
+    int prepared = 0;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+    cudaStreamCaptureStatus status;
+    REQUIRE_SAME(cudaStreamIsCapturing(stream, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusActive);
+    push(stream, seen, 1);
+    REQUIRE_SAME(fake_cuda_submit(stream,
+                                  [&]() -> FakeCudaWork {
+                                    const int turn = ++prepared;
+                                    return [&seen, turn] { seen.push_back(100 * turn); };
+                                  }),
+                 0);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    REQUIRE_RANK(seen.empty() && prepared == 0);
+    REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+    REQUIRE_SAME(count().graphs, 1);
+    REQUIRE_SAME(count().graph_execs, 1);
+    REQUIRE_SAME(cudaGraphDestroy(graph), 0);
+    REQUIRE_SAME(cudaGraphLaunch(exec, other), 0);
+    REQUIRE_SAME(cudaGraphLaunch(exec, other), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(other), 0);
+    REQUIRE_RANK(seen == std::vector<int>{1, 100, 1, 200});
+    REQUIRE_SAME(cudaGraphExecDestroy(exec), 0);
+    REQUIRE_SAME(count().graphs + count().graph_execs, 0);
+  });
+}
+
+TEST_CASE("a user object lives as long as the last graph that came of a capture") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    static int destroyed = 0;
+    const auto retain = [&] {
+      cudaStreamCaptureStatus status;
+      cudaGraph_t captured;
+      REQUIRE_SAME(
+          cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr),
+          0);
+      cudaUserObject_t object;
+      REQUIRE_SAME(cudaUserObjectCreate(
+                       &object, &destroyed, [](void* p) { ++*static_cast<int*>(p); }, 1,
+                       cudaUserObjectNoDestructorSync),
+                   0);
+      REQUIRE_SAME(cudaGraphRetainUserObject(captured, object, 1, cudaGraphUserObjectMove), 0);
+    };
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    retain();
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+    REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+    REQUIRE_SAME(cudaGraphDestroy(graph), 0);
+    REQUIRE_SAME(destroyed, 0);
+    REQUIRE_SAME(cudaGraphExecDestroy(exec), 0);
+    REQUIRE_SAME(destroyed, 1);
+    // A capture that comes to nothing lets its objects go.
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    retain();
+    REQUIRE_SAME(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(destroyed, 2);
+  });
+}
+
+TEST_CASE("a capture spreads by events and must be joined again") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto a = new_stream(), b = new_stream();
+    const auto fork = new_event(), join = new_event();
+    std::vector<int> seen;
+    cudaGraph_t graph;
+    for (const bool joined : {true, false}) {
+      REQUIRE_SAME(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed), 0);
+      push(a, seen, 1);
+      REQUIRE_SAME(cudaEventRecord(fork, a), 0);
+      REQUIRE_SAME(cudaEventQuery(fork), cudaErrorCapturedEvent);
+      REQUIRE_SAME(cudaStreamWaitEvent(b, fork, 0), 0);
+      push(b, seen, 2);
+      REQUIRE_SAME(cudaEventRecord(join, b), 0);
+      if (joined) REQUIRE_SAME(cudaStreamWaitEvent(a, join, 0), 0);
+      push(a, seen, 3);
+      REQUIRE_SAME(cudaStreamEndCapture(a, &graph),
+                   joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+      cudaStreamCaptureStatus status;
+      REQUIRE_SAME(cudaStreamIsCapturing(b, &status), 0);
+      REQUIRE_SAME(status, cudaStreamCaptureStatusNone);
+      if (joined) {
+        cudaGraphExec_t exec;
+        REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+        REQUIRE_SAME(cudaGraphLaunch(exec, a), 0);
+        REQUIRE_SAME(cudaStreamSynchronize(a), 0);
+        REQUIRE_RANK(seen == std::vector<int>{1, 2, 3});
+      }
+    }
+  });
+}
+
+TEST_CASE("waiting for a captured stream, or allocating meanwhile, spoils the capture") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    cudaGraph_t graph;
+    void* p;
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+    REQUIRE_SAME(cudaMalloc(&p, 16), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), 0);
+    REQUIRE_SAME(cudaMalloc(&p, 16), 0);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+  });
+}
+
+TEST_CASE("the default stream cannot be used while a stream that waits for it is captured") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    cudaStreamCaptureStatus status;
+    cudaGraph_t graph = nullptr;
+    const auto blocking = new_stream(cudaStreamDefault), other = new_stream();
+    REQUIRE_SAME(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(cudaStreamIsCapturing(nullptr, &status), 0);
+    REQUIRE_SAME(fake_cuda_enqueue(nullptr, [] {}), 0);
+    REQUIRE_SAME(cudaStreamEndCapture(other, &graph), 0);
+    REQUIRE_SAME(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
+    REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusActive);
+    REQUIRE_SAME(fake_cuda_enqueue(nullptr, [] {}), cudaErrorStreamCaptureImplicit);
+    REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
+    REQUIRE_SAME(status, cudaStreamCaptureStatusInvalidated);
+    REQUIRE_SAME(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+  });
+}
