@@ -337,10 +337,15 @@ TEST_CASE(
       mesh["tp"].all_reduce(value.span());  // waits for rank 1, which has failed
     inject("");
     const Deadline soon{Deadline::Duration{10}};
-    if (rank() == 1)
-      CHECK_NOTHROW(mesh.close());  // it knows already
-    else
-      CHECK_THROWS_AS(mesh.close(), nccl::NcclError);
+    bool throws = false;
+    try {
+      mesh.close();
+    } catch (const nccl::NcclError&) {
+      throws = true;
+    }
+    // Rank 1 knows of its group. Another rank that does not know yet finalises both communicators
+    // in one group of NCCL, which fails as a whole; then rank 1 learns that 'side' has ended, too.
+    if (rank() != 1) CHECK(throws);
     CHECK(!soon.passed());
     CHECK(mesh.is_closed());
     CHECK(counters().communicators == before.communicators);
