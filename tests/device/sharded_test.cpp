@@ -53,8 +53,7 @@ TEST_CASE("sharded buffers of device memory are gathered and reduced, and alloca
         dp,
         tensor_counts,
         {.bytes = 40, .keep_whole = keep_whole, .op = ReduceOp::sum, .stream = stream}};
-    auto gradients =
-        weights.like({.keep_whole = keep_whole, .op = ReduceOp::sum, .stream = stream});
+    auto gradients = weights.like({.keep_whole = keep_whole, .op = ReduceOp::sum});
     REQUIRE(weights.buckets() == 3);
     for (std::int64_t i = 0; i < weights.tensors(); ++i) {
       const DeviceBuffer<float> values{std::span<const float>{tensor_on_host(i, 0)}};

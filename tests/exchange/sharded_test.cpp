@@ -173,6 +173,32 @@ TEST_CASE("the next bucket is gathered in advance, and the last ones stay until 
   mesh.close();
 }
 
+TEST_CASE("reduce() and changed() do not wait for the other members") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  ShardedBuffer<float> weights{dp, {6, 6}, {.bytes = 24, .keep_whole = true}};
+  auto gradients = weights.like({.op = ReduceOp::sum});
+  const auto in_turn = [&](auto&& call) {  // the last member begins when the first one has ended
+    if (!dp.is_last()) call();
+    if (dp.is_first()) dp.send(1, dp.size() - 1);
+    if (dp.is_last()) CHECK(dp.recv<int>(RankInGroup{0}) == 1);
+    if (dp.is_last()) call();
+  };
+  in_turn([&] {
+    for (float& value : gradients.local(1)) value = 1;
+    gradients.reduce(1);
+    gradients.reduce(0);
+  });
+  in_turn([&] { weights.changed(); });
+  for (const float weight : weights.gather(1)) CHECK(weight == 0);
+  const Slice padded{share_of(6) * size(), dp};
+  for (std::size_t i = 0; i < gradients.mine(1).size(); ++i)
+    CHECK(gradients.mine(1)[i] ==
+          (padded.begin() + static_cast<std::int64_t>(i) < 6 ? static_cast<float>(size()) : 0.0F));
+  mesh.close();
+}
+
 TEST_CASE("a sharded buffer may be destroyed while its operations are in progress") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   for (const bool keep_whole : {false, true}) {

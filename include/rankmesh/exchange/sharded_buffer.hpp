@@ -86,8 +86,9 @@ class ShardedBuffer {
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}
   /// Creates another buffer with the same tensors and buckets, for example for the gradients or for
-  /// a state of the optimizer, which may have another element type. `options.bytes` is ignored.
-  /// Collective over the group, like the constructor.
+  /// a state of the optimizer, which may have another element type. It uses the same stream;
+  /// `options.bytes` and `options.stream` are ignored. Collective over the group, like the
+  /// constructor.
   template <Element U = T>
   [[nodiscard]] ShardedBuffer<U, kind> like(ShardedBufferOptions options = {}) const {
     return ShardedBuffer<U, kind>{detail::ShardedMemory{memory_, DataTypeOf<U>::value, options}};
@@ -116,7 +117,7 @@ class ShardedBuffer {
   /// Returns this member's part of a bucket, which includes zeros as padding. All members' parts
   /// have the same size, and so have the parts of buffers with the same division. Before it
   /// returns, waits for operations in flight that use the part. The memory stays valid as long as
-  /// the buffer.
+  /// the buffer. With `keep_whole`, it is a part of the whole tensors, so local() overwrites it.
   /// @throws UsageError if only some tensors of the bucket have been reduced.
   [[nodiscard]] Span mine(std::int64_t bucket) { return span_of(memory_.mine(bucket)); }
   /// Says that the members have changed their parts. Whole tensors become invalid: gather() returns

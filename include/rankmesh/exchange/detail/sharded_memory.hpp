@@ -35,7 +35,7 @@ class RANKMESH_API ShardedMemory {
  public:
   ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> sizes, DataType type,
                 MemoryKind kind, const ShardedBufferOptions& options);
-  /// Creates memory with the division into buckets of `like`, whose `bytes` it uses.
+  /// Creates memory with the division into buckets of `like`, whose stream it uses.
   ShardedMemory(const ShardedMemory& like, DataType type, const ShardedBufferOptions& options);
   ~ShardedMemory();
   ShardedMemory(ShardedMemory&&) noexcept;
