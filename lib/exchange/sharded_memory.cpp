@@ -114,9 +114,11 @@ ShardedMemory::ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> 
 ShardedMemory::ShardedMemory(const ShardedMemory& like, DataType type,
                              const ShardedBufferOptions& options) {
   const State& s = *like.state_;
-  verify_agreement(s.group, s.sizes, type, s.kind, options);
   state_.reset(new State{
       .group = s.group, .type = type, .kind = s.kind, .options = options, .sizes = s.sizes});
+  state_->options.bytes = s.options.bytes;
+  state_->options.stream = s.options.stream;
+  verify_agreement(s.group, s.sizes, type, s.kind, state_->options);
   for (const ShardBucket& bucket : s.buckets)
     state_->buckets.push_back({.first_tensor = bucket.first_tensor, .offsets = bucket.offsets});
   state_->allocate();
