@@ -19,11 +19,15 @@ namespace {
 
 const std::vector<std::int64_t> tensor_sizes{5, 3, 0, 40, 1, 7, 2, 2};
 
-// The buckets of `tensor_sizes` at a elements_per_bucket of 10 elements: 5+3+0, 40, 1+7+2, 2.
+// The buckets of `tensor_sizes`: 5+3+0, 40, 1+7, 2+2. Each tensor of 64-bit numbers begins at an
+// even element.
 constexpr std::int64_t elements_per_bucket = 10;
-constexpr std::int64_t bucket_counts[] = {8, 40, 10, 2};
+constexpr std::int64_t bucket_counts[] = {10, 40, 9, 4};
 
-std::int64_t share_of(std::int64_t count) { return (count + size() - 1) / size(); }
+std::int64_t share_of(std::int64_t count, std::int64_t alignment = 2) {
+  const std::int64_t even = (count + size() - 1) / size();
+  return (even + alignment - 1) / alignment * alignment;
+}
 
 std::vector<double> tensor_values(std::int64_t tensor, double seed) {
   std::vector<double> result(
@@ -52,7 +56,9 @@ TEST_CASE("gather() returns the whole tensors, in each direction, before and aft
       for (int step = 0; step < 3; ++step) {
         const auto check = [&](std::int64_t i) {
           CAPTURE(i);
-          CHECK(copied(weights.gather(i)) == tensor_values(i, 0.5 + step));
+          const std::span whole = weights.gather(i);
+          CHECK(copied(whole) == tensor_values(i, 0.5 + step));
+          CHECK(reinterpret_cast<std::uintptr_t>(whole.data()) % 16 == 0);
           weights.release(i);
           mesh.progress();
         };
@@ -64,6 +70,7 @@ TEST_CASE("gather() returns the whole tensors, in each direction, before and aft
         for (std::int64_t b = 0; b < weights.buckets(); ++b) {
           const std::span mine = weights.mine(b);
           CHECK(std::ssize(mine) == share_of(bucket_counts[b]));
+          CHECK(reinterpret_cast<std::uintptr_t>(mine.data()) % 16 == 0);
           for (double& value : mine) value += 1;
         }
         weights.changed();
@@ -192,7 +199,7 @@ TEST_CASE("reduce() and changed() do not wait for the other members") {
   });
   in_turn([&] { weights.changed(); });
   for (const float weight : weights.gather(1)) CHECK(weight == 0);
-  const Slice padded{share_of(6) * size(), dp};
+  const Slice padded{share_of(6, 4) * size(), dp};
   for (std::size_t i = 0; i < gradients.mine(1).size(); ++i)
     CHECK(gradients.mine(1)[i] ==
           (padded.begin() + static_cast<std::int64_t>(i) < 6 ? static_cast<float>(size()) : 0.0F));
@@ -250,6 +257,6 @@ TEST_CASE("misuse of a sharded buffer throws, and different arguments throw on e
                        UsageError);
   CHECK_THROWS_WITH_AS(buffer.changed(), doctest::Contains("while local() uses"), UsageError);
   buffer.reduce(0);
-  CHECK(buffer.mine(0).size() == static_cast<std::size_t>(share_of(8)));
+  CHECK(buffer.mine(0).size() == static_cast<std::size_t>(share_of(8, 4)));
   mesh.close();
 }

@@ -25,8 +25,9 @@ namespace rankmesh::exchange {
 /// layer.
 ///
 /// Neighbouring tensors are combined in buckets of about equal size. Each bucket is padded so that
-/// it can be divided evenly. Each member owns an equal part of each bucket, which mine() returns. A
-/// tensor is *whole* where a member has all of its elements.
+/// it can be divided evenly, and so that tensors and parts begin at multiples of 16 bytes. Each
+/// member owns an equal part of each bucket, which mine() returns. A tensor is *whole* where a
+/// member has all of its elements.
 ///
 ///     ShardedBuffer<float> weights{mesh["dp"], sizes};          // sizes[l]: elements of layer l
 ///     auto gradients = weights.like();

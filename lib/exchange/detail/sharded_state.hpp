@@ -27,8 +27,9 @@ struct ShardBucket {
   };
 
   std::size_t first_tensor = 0;
-  std::vector<std::int64_t> offsets{0};  // of the tensors, and the end of the last one
-  std::int64_t share = 0;                // the elements of each member
+  std::vector<std::int64_t> begins;  // the first element of each tensor
+  std::int64_t count = 0;            // the end of the last tensor
+  std::int64_t share = 0;            // the elements of each member, including padding
 
   std::shared_ptr<Tensor> mine;     // this member's part; null if it is a part of `whole`
   std::shared_ptr<Tensor> whole;    // null if the bucket has no such memory now
@@ -39,9 +40,7 @@ struct ShardBucket {
   std::vector<bool> is_reduced;  // for each tensor: reduce() was called in this round
 
   /// Returns the number of tensors.
-  [[nodiscard]] std::size_t tensors() const { return offsets.size() - 1; }
-  /// Returns the number of elements without padding.
-  [[nodiscard]] std::int64_t count() const { return offsets.back(); }
+  [[nodiscard]] std::size_t tensors() const { return begins.size(); }
   /// Returns whether the bucket holds gathered values that the program does not use.
   [[nodiscard]] bool is_idle() const;
 };
@@ -75,7 +74,7 @@ struct ShardedMemory::State {
 
   /// Returns the number of the first element of this member's part.
   [[nodiscard]] std::int64_t first_of(const ShardBucket& bucket) const;
-  /// Divides the tensors of each bucket over the members, and allocates the memory that is kept.
+  /// Allocates the memory that is kept.
   void allocate();
   /// Makes the memory of a tensor's bucket hold local values: zeros, unless it already does.
   /// @throws UsageError if the tensor has been reduced and other tensors of the bucket have not.
