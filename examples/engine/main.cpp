@@ -43,6 +43,7 @@ void hand_over(rankmesh::Mesh& mesh, Engine& engine, Sequence sequence) {
 
 void prefill(rankmesh::Mesh& mesh, Engine& engine) {
   const auto mine = static_cast<int>(replicas(mesh, "prefill"));
+  const auto width = static_cast<std::size_t>(engine.model.slice().size());
   int next = engine.replica();  // request r belongs to replica r % mine
   for (int now = 0;; ++now) {
     Plan<Request> plan;
@@ -57,7 +58,7 @@ void prefill(rankmesh::Mesh& mesh, Engine& engine) {
     std::vector<Sequence> sequences;
     std::vector<Row> rows;
     for (const Request& r : plan.arrived)
-      sequences.push_back({r.id, r.tokens, {}, std::vector<int>(engine.model.slice().size())});
+      sequences.push_back({r.id, r.tokens, {}, std::vector<int>(width)});
     for (std::size_t s = 0; s < sequences.size(); ++s)
       for (const int token : plan.arrived[s].prompt) rows.push_back({&sequences[s], token});
     const auto sums = engine.step(rows, plan.is_last);
