@@ -2,6 +2,7 @@
 // Sends and receives between the stages of a pipeline.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -84,6 +85,10 @@ class RANKMESH_API StageExchange {
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
+
+  template <std::same_as<StageMove>... Moves>
+  RANKMESH_REFUSE("the moves are a list: write run({to_next(a), from_prev(b)}, stream)")
+  void run(const StageMove&, const Moves&...) {}
 
   // The steps of the usual schedules. The names are those that Megatron-LM uses.
 
