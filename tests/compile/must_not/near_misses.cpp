@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <rankmesh/exchange/stage_exchange.hpp>
 #include <rankmesh/rankmesh.hpp>
+
+#include <rankmesh/exchange/stage_exchange.hpp>
 
 using namespace rankmesh;
 
