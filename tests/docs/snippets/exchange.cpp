@@ -92,7 +92,7 @@ TEST_CASE("exchange: halos") {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, rankmesh_test::size() % 2 == 0 ? "y=auto,x=2" : "y=auto,x=1"};
   const std::size_t ny = 3;
   const std::size_t nx = 4;
-  std::vector<float> cells((ny + 2) * (nx + 2), mesh.rank().to_int());
+  std::vector<float> cells((ny + 2) * (nx + 2), static_cast<float>(mesh.rank().value()));
   const auto at = [&](std::size_t i, std::size_t j) { return cells[i * (nx + 2) + j]; };
   // snippet: halo
   const auto& y = mesh["y"];

@@ -15,8 +15,12 @@ void compute() {}
 
 TEST_CASE("programs: plans without MPI") {
   // snippet: plan
-  CHECK(plan.groups("mp").find(37).has_value());
-  CHECK(layers.run(plan.coordinate(37, "pp"), 1).count == 8);
+  REQUIRE(place.has_value());
+  CHECK(place->group == 4);
+  CHECK(dp.group_count() == 8);
+  CHECK(embd.group_size() == 2);
+  CHECK(run.first == 32);
+  CHECK(run.count == 8);
 }
 
 TEST_CASE("programs: asynchronous operations") {
