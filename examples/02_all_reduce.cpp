@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums over the ranks of each tp group, and an average over all ranks.
-#include <iostream>
+#include <cstdio>
 #include <vector>
 
 #include <rankmesh/rankmesh.hpp>
@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
     mesh["tp"].all_reduce(sums);  // in place: both members get the sums
     const double mean = mesh["world"].all_reduce(1.0 * rank, rankmesh::ReduceOp::avg);
     if (mesh["tp"].is_first())
-      std::cout << "dp " << mesh.coordinate("dp") << ": sums " << sums[0] << " and " << sums[1]
-                << "; the mean of all ranks is " << mean << '\n';
+      std::printf("dp %d: sums %d and %d; the mean of all ranks is %g\n",
+                  mesh.coordinate("dp").to_int(), sums[0], sums[1], mean);
     mesh.close();
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A value moves through the stages of a pipeline. Each stage adds its number.
-#include <iostream>
+#include <cstdio>
 
 #include <rankmesh/rankmesh.hpp>
 
@@ -8,10 +8,11 @@ int main(int argc, char** argv) {
   return rankmesh::run(argc, argv, [] {
     rankmesh::Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
     auto& pp = mesh["pp"];
-    int value = pp.rank_in_group().to_int();
+    const int stage = pp.rank_in_group().to_int();
+    int value = stage;
     if (!pp.is_first()) value += pp.recv<int>(rankmesh::prev);
     if (!pp.is_last()) pp.send(value, rankmesh::next);
-    std::cout << "stage " << pp.rank_in_group() << " of " << pp.size() << ": " << value << '\n';
+    std::printf("stage %d: %d\n", stage, value);
     mesh.close();
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ten numbers are divided over any number of ranks, squared there, and gathered again.
-#include <iostream>
+#include <cstdio>
 #include <vector>
 
 #include <rankmesh/rankmesh.hpp>
@@ -14,10 +14,10 @@ int main(int argc, char** argv) {
     std::vector<int> mine = dp.scatter_v(all, rankmesh::Blocks::even(10, dp), 0);
     for (int& number : mine) number *= number;
     const rankmesh::Slice part{10, dp};  // which of them are mine
-    std::cout << "rank " << dp.rank() << " has numbers " << part.begin() << " to " << part.end()
-              << " (excluded)\n";
+    std::printf("rank %d has %zu numbers from %d\n", dp.rank().to_int(), mine.size(),
+                static_cast<int>(part.begin()));
     const auto squares = dp.gather_v(mine, 0);
-    if (dp.is_first()) std::cout << "the last square is " << squares.values.back() << '\n';
+    if (dp.is_first()) std::printf("the last square is %d\n", squares.values.back());
     mesh.close();
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sum over all ranks runs while each rank computes something else.
 #include <cmath>
-#include <iostream>
+#include <cstdio>
 #include <vector>
 
 #include <rankmesh/rankmesh.hpp>
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
       if (i % 10000 == 0) mesh.progress();  // lets the operation go on
     }
     work.wait();  // only now may the program use the gradients
-    std::cout << "rank " << mesh.rank() << ": sums of " << gradients[0] << " and " << sum << '\n';
+    std::printf("rank %d: sums of %g and %g\n", mesh.rank().to_int(), gradients[0], sum);
     mesh.close();
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rank 0 sends its settings, a map, to all ranks, which answer with a string each.
-#include <iostream>
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     rankmesh::exchange::broadcast_object(mesh["dp"], settings, 0);
     const std::string answer = settings["model"] + std::string(mesh.rank().to_size(), '!');
     for (const std::string& text : rankmesh::exchange::gather_objects(mesh["dp"], answer, 0))
-      std::cout << "rank 0 received " << text << '\n';
+      std::printf("rank 0 received %s\n", text.c_str());
     mesh.close();
   });
 }

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const int dp = rank / tp_size;
   const int tp = rank % tp_size;
   const int dp_size = size / tp_size;
-  std::printf("rank %d: dp %d, tp %d; its dp group has %d ranks, from %d to %d\n", rank, dp, tp,
-              dp_size, tp, tp + (dp_size - 1) * tp_size);
+  std::printf("rank %d: dp %d, tp %d; its dp group goes from rank %d to rank %d\n", rank, dp, tp,
+              tp, tp + (dp_size - 1) * tp_size);
   MPI_Finalize();
 }

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   MPI_Scatterv(all.data(), counts.data(), displacements.data(), MPI_INT, mine.data(), count,
                MPI_INT, 0, MPI_COMM_WORLD);
   for (int& number : mine) number *= number;
-  std::printf("rank %d has numbers %d to %d (excluded)\n", rank, begin, begin + count);
+  std::printf("rank %d has %d numbers from %d\n", rank, count, begin);
   MPI_Gatherv(mine.data(), count, MPI_INT, all.data(), counts.data(), displacements.data(), MPI_INT,
               0, MPI_COMM_WORLD);
   if (rank == 0) std::printf("the last square is %d\n", all.back());

@@ -3,7 +3,7 @@
 #include <mpi.h>
 
 #include <cmath>
-#include <iostream>
+#include <cstdio>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -21,6 +21,6 @@ int main(int argc, char** argv) {
     if (i % 10000 == 0) MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
   }
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  std::cout << "rank " << rank << ": sums of " << gradients[0] << " and " << sum << '\n';
+  std::printf("rank %d: sums of %g and %g\n", rank, gradients[0], sum);
   MPI_Finalize();
 }

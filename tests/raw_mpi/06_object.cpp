@@ -2,7 +2,7 @@
 // examples/06_object.cpp without rankmesh.
 #include <mpi.h>
 
-#include <iostream>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -45,9 +45,6 @@ int main(int argc, char** argv) {
   MPI_Gatherv(answer.data(), mine, MPI_CHAR, texts.data(), counts.data(), displacements.data(),
               MPI_CHAR, 0, MPI_COMM_WORLD);
   for (std::size_t k = 0; rank == 0 && k < counts.size(); ++k)
-    std::cout << "rank 0 received "
-              << texts.substr(static_cast<std::size_t>(displacements[k]),
-                              static_cast<std::size_t>(counts[k]))
-              << '\n';
+    std::printf("rank 0 received %.*s\n", counts[k], texts.c_str() + displacements[k]);
   MPI_Finalize();
 }
