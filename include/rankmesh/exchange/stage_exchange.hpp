@@ -27,13 +27,16 @@ struct StageMove {
 // Activations are sent to the next stage and received from the previous stage. Gradients are sent
 // to the previous stage and received from the next stage.
 
-/// Creates a move for StageExchange::start(), like the three functions below.
+/// Creates a move for StageExchange::start(), like the three functions below. A temporary container
+/// can be sent by run(), which ends before the container, but not by start().
 template <Memory In>
 StageMove to_next(In&& values) {
   return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
 }
 template <WritableMemory Out>
 StageMove from_prev(Out&& values) {
+  static_assert(rankmesh::detail::is_borrowed<Out>,
+                "nobody can read what a temporary container receives: pass a variable");
   return {.is_forward = true, .is_sent = false, .out = buffer_of(values)};
 }
 template <Memory In>
@@ -42,6 +45,8 @@ StageMove to_prev(In&& values) {
 }
 template <WritableMemory Out>
 StageMove from_next(Out&& values) {
+  static_assert(rankmesh::detail::is_borrowed<Out>,
+                "nobody can read what a temporary container receives: pass a variable");
   return {.is_forward = false, .is_sent = false, .out = buffer_of(values)};
 }
 

@@ -191,6 +191,10 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   namespace exchange = rankmesh::exchange;
   exchange::StageExchange{tp}.run(exchange::to_next(values), exchange::from_prev(values));
 #endif
+// case 37: receiving into a temporary: pass a variable
+#if CASE == 37
+  rankmesh::exchange::from_prev(std::vector<float>(4));
+#endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
   auto work = tp.reduce_async(values);
