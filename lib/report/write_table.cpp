@@ -34,23 +34,24 @@ bool is_in_text(const Table& table, std::size_t c) {
   return table.columns[c].forms == Table::Forms::all;
 }
 
-// Returns the text of a cell. Ranks that need more room are cut, and end in ",...".
-std::string cell_within(const Table& table, std::size_t r, std::size_t c, std::size_t room) {
+// Returns the text of a cell. Ranks that need more space are cut, and end in ",...".
+std::string cell_within(const Table& table, std::size_t r, std::size_t c, std::size_t space) {
   const std::string text = cell_text(table.rows[r][c], table.columns[c].most);
-  return text.size() <= room ? text
-                             : cell_text(table.rows[r][c], room - std::min<std::size_t>(4, room));
+  return text.size() <= space
+             ? text
+             : cell_text(table.rows[r][c], space - std::min<std::size_t>(4, space));
 }
 
 // Returns the title line and the rows, as text that is not yet aligned.
-// @param room  the number of characters for ranks in the cells of each column.
-std::vector<Row> text_cells(const Table& table, std::size_t rows, const Widths& room) {
+// @param space  the number of characters for ranks in the cells of each column.
+std::vector<Row> text_cells(const Table& table, std::size_t rows, const Widths& space) {
   std::vector<Row> lines(1);
   for (const Table::Column& column : table.columns) lines[0].push_back(column.title);
   Row above;
   for (std::size_t r = 0; r < rows; ++r) {
     Row row;
     for (std::size_t c = 0; c < table.columns.size(); ++c)
-      row.push_back(is_in_text(table, c) ? cell_within(table, r, c, room[c]) : std::string{});
+      row.push_back(is_in_text(table, c) ? cell_within(table, r, c, space[c]) : std::string{});
     lines.push_back(row);
     for (std::size_t c = 0; c < row.size() && r > 0; ++c)
       if (table.columns[c].level > 0 && repeats(table, row, above, table.columns[c].level))
@@ -95,11 +96,11 @@ Widths least_widths(const Table& table, std::size_t rows, const std::vector<Row>
 }
 
 // Takes from the widest column, again and again, until the table fits or nothing is left to take.
-void narrow(const std::vector<std::size_t>& columns, const Widths& least, std::size_t room,
+void narrow(const std::vector<std::size_t>& columns, const Widths& least, std::size_t space,
             Widths& widths) {
   std::size_t total = 0;
   for (const std::size_t c : columns) total += gap + widths[c];
-  while (total > room) {
+  while (total > space) {
     const std::size_t* widest = nullptr;
     for (const std::size_t& c : columns)
       if (widths[c] > least[c] && (widest == nullptr || widths[c] > widths[*widest])) widest = &c;
@@ -111,11 +112,11 @@ void narrow(const std::vector<std::size_t>& columns, const Widths& least, std::s
 
 // Returns the columns of each table: all, or as many as fit behind the first column.
 std::vector<std::vector<std::size_t>> blocks_of(const std::vector<std::size_t>& columns,
-                                                const Widths& widths, std::size_t room) {
+                                                const Widths& widths, std::size_t space) {
   std::vector<std::vector<std::size_t>> blocks;
   std::size_t total = 0;
   for (const std::size_t c : columns) {
-    if (blocks.empty() || (total + gap + widths[c] > room && blocks.back().size() > 1)) {
+    if (blocks.empty() || (total + gap + widths[c] > space && blocks.back().size() > 1)) {
       blocks.emplace_back();
       total = 0;
       if (c != columns.front()) {
@@ -160,14 +161,14 @@ void write_table(const Table& table, std::size_t most_rows, const TextStyle& sty
   std::vector<std::size_t> columns;
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (is_in_text(table, c)) columns.push_back(c);
-  Widths room(table.columns.size(), SIZE_MAX);
-  std::vector<Row> lines = text_cells(table, rows, room);
+  Widths space(table.columns.size(), SIZE_MAX);
+  std::vector<Row> lines = text_cells(table, rows, space);
   Widths widths = widths_of(lines);
   if (style.width != SIZE_MAX) {
     narrow(columns, least_widths(table, rows, lines), style.width, widths);
     for (const std::size_t c : columns)
-      if (has_ranks(table, rows, c)) room[c] = widths[c];
-    lines = text_cells(table, rows, room);
+      if (has_ranks(table, rows, c)) space[c] = widths[c];
+    lines = text_cells(table, rows, space);
   }
   const bool has_titles =
       std::ranges::any_of(columns, [&](std::size_t c) { return !lines.front()[c].empty(); });

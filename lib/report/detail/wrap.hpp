@@ -18,12 +18,12 @@ inline std::vector<std::pair<std::size_t, std::size_t>> wrapped(std::string_view
   std::vector<std::pair<std::size_t, std::size_t>> parts;
   std::size_t begin = 0;
   for (;;) {
-    const std::size_t room = begin == 0 ? width : width - indent;
-    if (line.size() - begin <= room) break;
+    const std::size_t space = begin == 0 ? width : width - indent;
+    if (line.size() - begin <= space) break;
     // The blanks in front of the first word are no place to break at.
     const std::size_t first_word = line.find_first_not_of(' ', begin);
     if (first_word == std::string_view::npos) break;
-    std::size_t end = line.rfind(' ', begin + room);
+    std::size_t end = line.rfind(' ', begin + space);
     if (end == std::string_view::npos || end < first_word) end = line.find(' ', first_word);
     if (end == std::string_view::npos) break;
     const std::size_t next = line.find_first_not_of(' ', end);
