@@ -88,8 +88,8 @@ std::string draw_axes(const Axis& x, const Axis& y) {
 }
 
 // A line with a dot at every measurement, whose values are shown under the pointer.
-std::string draw_curve(const Curve& curve, std::size_t number, const Axis& x, const Axis& y) {
-  const char* colour = colours[number % colours.size()];
+std::string draw_curve(const Curve& curve, std::size_t number, const char* colour, const Axis& x,
+                       const Axis& y) {
   std::string line, dots;
   for (const auto& [size, value] : curve.points) {
     const double px = left + frame_width * x.place(size);
@@ -109,7 +109,14 @@ std::string draw_curve(const Curve& curve, std::size_t number, const Axis& x, co
       colour, line, dots, place, under, place + 21, under + 4, escaped(curve.title));
 }
 
-std::string draw_panel(const Panel& panel, double x0, double y0) {
+// A curve has the same colour in every panel.
+const char* colour_of(const Curve& curve, std::vector<std::string>& titles) {
+  auto found = std::ranges::find(titles, curve.title);
+  if (found == titles.end()) found = titles.insert(titles.end(), curve.title);
+  return colours[static_cast<std::size_t>(found - titles.begin()) % colours.size()];
+}
+
+std::string draw_panel(const Panel& panel, double x0, double y0, std::vector<std::string>& titles) {
   constexpr double none = std::numeric_limits<double>::infinity();
   double least_x = none, most_x = 0, least_y = none, most_y = 0;
   for (const Curve& curve : panel.curves)
@@ -127,7 +134,7 @@ std::string draw_panel(const Panel& panel, double x0, double y0) {
       x0, y0, left, top - 10, escaped(panel.title));
   text += draw_axes(x, y);
   for (std::size_t c = 0; c < panel.curves.size(); ++c)
-    text += draw_curve(panel.curves[c], c, x, y);
+    text += draw_curve(panel.curves[c], c, colour_of(panel.curves[c], titles), x, y);
   return text + "</g>\n";
 }
 
@@ -149,9 +156,10 @@ std::string draw_panels(const std::vector<Panel>& panels, std::size_t in_row,
       "@media(prefers-color-scheme:dark){svg{background:#1b1b1b;fill:#ddd}}</style>\n";
   text += fmt::format("<text class=\"head\" x=\"16\" y=\"26\" font-size=\"15\">{}</text>\n",
                       escaped(title));
+  std::vector<std::string> titles;  // of all curves, in the order of their colours
   for (std::size_t p = 0; p < panels.size(); ++p)
     text += draw_panel(panels[p], panel_width * static_cast<double>(p % in_row),
-                       title_height + panel_height * static_cast<double>(p / in_row));
+                       title_height + panel_height * static_cast<double>(p / in_row), titles);
   return text + "</svg>\n";
 }
 

@@ -110,6 +110,14 @@ void narrow(const std::vector<std::size_t>& columns, const Widths& least, std::s
   }
 }
 
+// Returns the width of a column whose texts are continued on further lines.
+std::size_t used_width(const std::vector<Row>& lines, std::size_t c, std::size_t width) {
+  std::size_t used = 0;
+  for (const Row& line : lines)
+    for (const auto& [begin, end] : wrapped(line[c], width, 0)) used = std::max(used, end - begin);
+  return used;
+}
+
 // Returns the columns of each table: all, or as many as fit behind the first column.
 std::vector<std::vector<std::size_t>> blocks_of(const std::vector<std::size_t>& columns,
                                                 const Widths& widths, std::size_t space) {
@@ -169,6 +177,7 @@ void write_table(const Table& table, std::size_t most_rows, const TextStyle& sty
     for (const std::size_t c : columns)
       if (has_ranks(table, rows, c)) space[c] = widths[c];
     lines = text_cells(table, rows, space);
+    for (const std::size_t c : columns) widths[c] = used_width(lines, c, widths[c]);
   }
   const bool has_titles =
       std::ranges::any_of(columns, [&](std::size_t c) { return !lines.front()[c].empty(); });

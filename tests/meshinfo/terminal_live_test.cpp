@@ -55,6 +55,11 @@ TEST_CASE("bench and tune draw their curves") {
     CHECK_CONTAINS(curve, part);
   CHECK_LACKS(curve, "barrier");  // it has no sizes
   CHECK_LACKS(curve, "nan");
+  // On a terminal, the rows of the table are the progress.
+  const auto shown = shell_on_terminal(
+      scratch, "run-mpi 2 meshinfo bench tp=2 -b 16 -e 1K -f 4 -n 2 -o curve.svg");
+  CHECK_CONTAINS(shown.out, "# type float32");
+  CHECK_LACKS(shown.out, "[0/");
   CHECK_CONTAINS(scratch.read("tune.svg"), "shm: ");
 }
 

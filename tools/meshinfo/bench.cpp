@@ -32,11 +32,11 @@ void add_reduction(CLI::App& command, BenchOptions& options) {
         reduction_names());
 }
 
-int run_bench(const BenchOptions& options, Job& job) {
+int run_bench(BenchOptions options, Job& job) {
   using rankmesh::report::Format;
   const BenchPlan plan = read_options(options);
-  const auto [curves, report] = outputs_of(options.output);
-  const Format format = report.chosen_format();
+  const std::string curves = take_picture(options.output);
+  const Format format = options.output.chosen_format();
   const bool is_host = plan.memory == rankmesh::MemoryKind::host;
   OpenMesh open = job.open(options.mesh, is_host ? "off" : options.devices);
   if (open.mesh == nullptr)
@@ -44,14 +44,14 @@ int run_bench(const BenchOptions& options, Job& job) {
                                "start it in a job: mpirun -n 4 meshinfo bench tp=4"};
   // Opened first, so that a wrong path is reported before the time is spent.
   const std::unique_ptr<Output> picture = curves.empty() ? nullptr : open_output(curves);
-  const std::unique_ptr<Output> output = open_output(report.path);
+  const std::unique_ptr<Output> output = open_output(options.output.path);
   Output* text = format == Format::text ? output.get() : nullptr;
   const BenchResult result = bench(open, options, plan, text);
   open.close();
   if (text != nullptr)
     text->finish();
   else if (output != nullptr)
-    print(result.document, report, *output);
+    print(result.document, options.output, *output);
   if (picture != nullptr)
     draw(result.document,
          {.panel = {"name", "operation"},

@@ -53,6 +53,10 @@ bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
 // Returns how many measurements a name takes.
 std::int64_t measurements_of(const BenchPlan& plan);
 
+// Returns the text of the present measurement: "tp all_reduce 64 KiB".
+std::string progress_text(const rankmesh::GroupFamily& family, rankmesh::Operation operation,
+                          std::int64_t bytes);
+
 struct BenchResult {
   rankmesh::report::Document document{};
   std::int64_t wrong = 0;  // elements, on all ranks together

@@ -117,7 +117,7 @@ Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan&
       text_{text},
       is_narrow_{text != nullptr && options.output.width() < full_width},
       // The rows show the progress themselves, unless they go elsewhere.
-      progress_{is_printing_rank() && (text == nullptr || options.output.width() == SIZE_MAX)} {
+      progress_{is_printing_rank() && !(text != nullptr && options.output.is_on_terminal())} {
   result_.document.schema = "rankmesh.bench/1";
   result_.document.fields = {{"mesh", options.mesh.mesh}, {"world_size", mesh_.size()},
                              {"memory", options.memory},  {"warmup_iters", options.warm_up},
@@ -226,9 +226,7 @@ void Bench::measure_name(const rankmesh::GroupFamily& family) {
 }
 
 void Bench::show_progress(const rankmesh::GroupFamily& family, const BenchCase& work) {
-  progress_.show_step(
-      done_, total_,
-      fmt::format("{} {} {}", family.name(), to_string(work.operation), bytes_text(work.bytes)));
+  progress_.show_step(done_, total_, progress_text(family, work.operation, work.bytes));
 }
 
 BenchResult Bench::run() {

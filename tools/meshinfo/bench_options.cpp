@@ -7,6 +7,7 @@
 
 #include "bench.hpp"
 #include "command_model.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -171,6 +172,12 @@ std::int64_t measurements_of(const BenchPlan& plan) {
   for (const Operation operation : plan.operations)
     count += operation == Operation::barrier ? 1 : static_cast<std::int64_t>(plan.sizes.size());
   return count;
+}
+
+std::string progress_text(const rankmesh::GroupFamily& family, Operation operation,
+                          std::int64_t bytes) {
+  return fmt::format("{} {}{}", family.name(), to_string(operation),
+                     operation == Operation::barrier ? "" : " " + bytes_text(bytes));
 }
 
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "curves.hpp"
 
+#include <utility>
+
 namespace meshinfo {
 
-std::pair<std::string, OutputOptions> outputs_of(const OutputOptions& options) {
-  if (!options.path.ends_with(".svg")) return {"", options};
-  OutputOptions report = options;
-  report.path.clear();
-  return {options.path, report};
+std::string take_picture(OutputOptions& options) {
+  if (!options.path.ends_with(".svg")) return {};
+  return std::exchange(options.path, {});
 }
 
 void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,

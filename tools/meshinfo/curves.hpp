@@ -3,16 +3,15 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "output.hpp"
 #include "rankmesh/report/curves.hpp"
 
 namespace meshinfo {
 
-// Returns the path of the picture, and where the report goes. Without a path that ends in .svg, the
-// first one is empty.
-std::pair<std::string, OutputOptions> outputs_of(const OutputOptions& options);
+// If the path ends in .svg, returns it and lets the report go to standard output instead. Otherwise
+// returns an empty path.
+std::string take_picture(OutputOptions& options);
 
 // Writes the curves of the document's table.
 void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,

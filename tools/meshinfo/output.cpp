@@ -51,6 +51,10 @@ void OutputOptions::set_path(const std::string& text) {
   path = is_wide || text == "-" ? "" : text;
 }
 
+bool OutputOptions::is_on_terminal() const {
+  return path.empty() && terminal_columns(Stream::output).has_value();
+}
+
 std::size_t OutputOptions::width() const {
   if (is_wide || !path.empty()) return SIZE_MAX;
   return terminal_columns(Stream::output).value_or(SIZE_MAX);

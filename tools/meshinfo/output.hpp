@@ -36,6 +36,8 @@ struct OutputOptions {
   [[nodiscard]] rankmesh::report::Format chosen_format() const;
   // Colour goes to a terminal only, and never if NO_COLOR is set.
   [[nodiscard]] bool colour() const;
+  // Whether the output goes to the terminal of the user.
+  [[nodiscard]] bool is_on_terminal() const;
   // Returns the columns of the terminal that the text goes to; SIZE_MAX if it goes elsewhere.
   [[nodiscard]] std::size_t width() const;
 };

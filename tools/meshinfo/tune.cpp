@@ -10,10 +10,10 @@
 namespace meshinfo {
 namespace {
 
-int run_tune(const BenchOptions& options, Job& job) {
+int run_tune(BenchOptions options, Job& job) {
   const BenchPlan plan = read_options(options);
-  const auto [curves, report] = outputs_of(options.output);
-  static_cast<void>(report.chosen_format());
+  const std::string curves = take_picture(options.output);
+  static_cast<void>(options.output.chosen_format());
   const rankmesh::MeshPlan mesh = job.plan(options.mesh);
   if (!is_in_job())
     throw rankmesh::UsageError{"tune measures a job, but there is none",
@@ -21,9 +21,9 @@ int run_tune(const BenchOptions& options, Job& job) {
   for (const std::string& name : options.names) (void)mesh.index_of(name);
   // Opened first, so that a wrong path is reported before the time is spent.
   const std::unique_ptr<Output> picture = curves.empty() ? nullptr : open_output(curves);
-  const std::unique_ptr<Output> output = open_output(report.path);
+  const std::unique_ptr<Output> output = open_output(options.output.path);
   const rankmesh::report::Document document = tune(mesh, options, plan);
-  if (output != nullptr) print(document, report, *output);
+  if (output != nullptr) print(document, options.output, *output);
   if (picture != nullptr)
     draw(document,
          {.panel = {"name", "operation"},

@@ -143,9 +143,7 @@ void Tuner::measure_operation(const GroupFamily& family, Operation operation) {
     const BenchCase work{operation, plan_.type, plan_.reduction, plan_.memory, bytes, 0};
     const std::int64_t actual = size_of(work, family.group_size()).bytes;
     if (!timings.empty() && actual <= timings.back().bytes) continue;
-    progress_.show_step(
-        done_, total_,
-        fmt::format("{} {} {}", family.name(), to_string(operation), bytes_text(actual)));
+    progress_.show_step(done_, total_, progress_text(family, operation, actual));
     std::vector<Candidate*> able;
     for (Candidate& candidate : candidates_)
       if (is_carried(candidate, work, actual)) able.push_back(&candidate);
