@@ -24,7 +24,8 @@ std::optional<LiveRank> facts_of(Rank rank, const LiveFacts* live) {
 // In CSV every row has the rank's host, local rank and process too.
 Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts) {
   using enum Table::Align;
-  Table table{.columns = {{"name", left},
+  Table table{.columns = {{"rank", right, Table::Forms::csv_only},
+                          {"name", left},
                           {"group", right},
                           {"rank in group", right},
                           {"size", right},
@@ -33,8 +34,9 @@ Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank
     for (const char* title : {"host", "local rank", "process"})
       table.columns.push_back({title, left, Table::Forms::csv_only});
   for (const Membership& m : plan.memberships(rank)) {
-    std::vector<Value> row{plan.families()[m.family].name(), m.place.group,
-                           m.place.rank_in_group.value(), m.ranks.size(), Ranks{m.ranks}};
+    std::vector<Value> row{rank.value(),   plan.families()[m.family].name(),
+                           m.place.group,  m.place.rank_in_group.value(),
+                           m.ranks.size(), Ranks{m.ranks}};
     if (facts)
       for (const Value& fact :
            {Value{facts->host}, Value{facts->local_rank}, Value{facts->process}})
@@ -68,19 +70,44 @@ Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>
 
 }  // namespace
 
-Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
-  detail::require_rank(plan, rank);
-  const std::optional<LiveRank> facts = facts_of(rank, live);
-  Document document{.schema = "rankmesh.rank/1",
-                    .fields = rank_fields(plan, rank, facts),
-                    .table = groups_table(plan, rank, facts)};
+namespace {
+
+void add_heading(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts,
+                 Document& document) {
   document.add(
       fmt::format("rank {} of {}   {}\n", rank.value(), plan.world_size(), plan.describe(rank)));
   if (facts)
     document.add(fmt::format("host {}, local rank {}, process {}\n", facts->host, facts->local_rank,
                              facts->process));
   document.add("\n");
+}
+
+}  // namespace
+
+Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
+  detail::require_rank(plan, rank);
+  const std::optional<LiveRank> facts = facts_of(rank, live);
+  Document document{.schema = "rankmesh.rank/1",
+                    .fields = rank_fields(plan, rank, facts),
+                    .table = groups_table(plan, rank, facts)};
+  add_heading(plan, rank, facts, document);
   document.text.emplace_back(TableHere{});
+  return document;
+}
+
+Document ranks(const MeshPlan& plan, const std::vector<Rank>& ranks, const LiveFacts* live) {
+  for (const Rank rank : ranks) detail::require_rank(plan, rank);
+  Document document{.schema = "rankmesh.ranks/1", .fields = {{"ranks", Value::List{}}}};
+  for (const Rank rank : ranks) {
+    const std::optional<LiveRank> facts = facts_of(rank, live);
+    document.fields["ranks"].push_back(rank_fields(plan, rank, facts));
+    Table table = groups_table(plan, rank, facts);
+    if (!document.text.empty()) document.add("\n");
+    add_heading(plan, rank, facts, document);
+    document.table.columns = table.columns;
+    document.table.rows.insert(document.table.rows.end(), table.rows.begin(), table.rows.end());
+    document.text.emplace_back(std::move(table));
+  }
   return document;
 }
 

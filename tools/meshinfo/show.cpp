@@ -20,7 +20,8 @@ int show(const ShowOptions& options, Job& job) {
   OpenMesh open = job.open(options.mesh, options.devices);
   gather_nccl_choices(open, log);
   open.close();
-  if (job.prints()) print(rankmesh::report::show(open.plan, open.live()), options.output);
+  if (job.prints())
+    print(rankmesh::report::show(open.plan, open.live(), options.output.width()), options.output);
   return ok;
 }
 

@@ -2,6 +2,8 @@
 // Reports the coordinates and the groups of one rank.
 #pragma once
 
+#include <vector>
+
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
@@ -18,5 +20,11 @@ namespace rankmesh::report {
 /// three values.
 /// @throws UsageError if the rank is outside the world.
 RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live);
+
+/// Reports several ranks, with the schema `rankmesh.ranks/1`. The JSON field `ranks` lists the
+/// fields of rank() for each of them. The table has the rows of all ranks.
+/// @throws UsageError if a rank is outside the world.
+RANKMESH_API Document ranks(const MeshPlan& plan, const std::vector<Rank>& ranks,
+                            const LiveFacts* live);
 
 }  // namespace rankmesh::report

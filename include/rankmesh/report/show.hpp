@@ -3,6 +3,8 @@
 // report also draws its grid of ranks.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "rankmesh/export.hpp"
@@ -17,7 +19,10 @@ namespace rankmesh::report {
 /// O(names x ranks) with live facts.
 /// @param live  the facts of the running job, or null. With these facts, the grid and the table
 /// show the nodes, and JSON has an entry for each rank.
-RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live);
+/// @param width  of the terminal, in columns. A grid that is wider is divided: its columns continue
+/// below it, if this leaves the text below 50 lines.
+RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live,
+                           std::size_t width = SIZE_MAX);
 
 /// Returns the views of the plan as a mesh string, for example `pp=2,dp=4,tp=8 | pp=2,ep=32`.
 RANKMESH_API std::string views_text(const MeshPlan& plan);

@@ -86,6 +86,9 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
+  /// Replaces the routes by rules (see RouteTable), which may have comments.
+  /// @throws SpecError if a rule is invalid.
+  void set_routes(std::string rules);
   /// Returns the place where the routes were written, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
