@@ -32,7 +32,7 @@ struct ExpertDispatcherOptions {
   /// tokens for a slot, the remaining rows are zeros. If a rank has more tokens for a slot, the
   /// choices of the last tokens are dropped, as in GShard (arXiv 2006.16668). If `capacity` is
   /// empty, there is no limit, and no choice is dropped.
-  std::optional<std::int64_t> capacity;
+  std::optional<std::int64_t> capacity{};
 };
 
 /// Describes the route of one step's tokens: the rows that this rank sends to each other rank, and
