@@ -117,6 +117,15 @@ TEST_CASE("exchange: buckets") {
   mesh.close();
 }
 
+TEST_CASE("exchange: divided buckets") {
+  Ranks ranks;
+  auto& [mesh, tp, pp, dp] = ranks;
+  const std::vector<float> gradient(10, 3);
+  // snippet: divided_bucket
+  for (const float value : part) CHECK(value == 3);
+  mesh.close();
+}
+
 TEST_CASE("exchange: lockstep") {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   const std::int32_t full_graph = 2;

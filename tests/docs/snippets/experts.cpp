@@ -11,6 +11,10 @@ constexpr std::int64_t H = 4;
 void run_expert(std::int64_t expert, float* rows, std::int64_t count) {
   for (std::int64_t i = 0; i < count * H; ++i) rows[i] *= static_cast<float>(expert);
 }
+// The gradient of the expert's argument.
+void run_backward(std::int64_t expert, const float* d_results, float* d_x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count * H; ++i) d_x[i] = static_cast<float>(expert) * d_results[i];
+}
 }  // namespace
 
 TEST_CASE("experts: a step") {
@@ -24,5 +28,12 @@ TEST_CASE("experts: a step") {
   CHECK(out[0] == 31.5F);
   CHECK(out[H] == 2.5F);
   CHECK(out[2 * H] == 8.0F);
+  const std::vector<float> results = rows;
+  const std::vector<float> d_out(3 * H, 2);
+  // snippet: backward
+  CHECK(d_weights == std::vector<float>{0, 63 * 2 * H, 5 * 2 * H, 0, 7 * 2 * H, 9 * 2 * H});
+  CHECK(d_tokens[0] == 63);
+  CHECK(d_tokens[H] == 5);
+  CHECK(d_tokens[2 * H] == 7 + 9);
   mesh.close();
 }
