@@ -137,3 +137,12 @@ TEST_CASE("exchange: the control queue") {
   CHECK(step.number == 7);
   mesh.close();
 }
+
+TEST_CASE("exchange: buckets that give each member its part") {
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  rankmesh::GroupCoordinator& dp = mesh["dp"];
+  const std::vector<float> gradient(7, 1);
+  // snippet: divided_bucket
+  CHECK(part == std::vector<float>(part.size(), 1));
+  mesh.close();
+}
