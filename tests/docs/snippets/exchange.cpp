@@ -117,15 +117,6 @@ TEST_CASE("exchange: buckets") {
   mesh.close();
 }
 
-TEST_CASE("exchange: divided buckets") {
-  Ranks ranks;
-  auto& [mesh, tp, pp, dp] = ranks;
-  const std::vector<float> gradient(10, 3);
-  // snippet: divided_bucket
-  for (const float value : part) CHECK(value == 3);
-  mesh.close();
-}
-
 TEST_CASE("exchange: lockstep") {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   const std::int32_t full_graph = 2;
@@ -144,5 +135,14 @@ TEST_CASE("exchange: the control queue") {
   Step step{tp.is_first() ? 7 : 0};
   // snippet: control_queue
   CHECK(step.number == 7);
+  mesh.close();
+}
+
+TEST_CASE("exchange: buckets that give each member its part") {
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  rankmesh::GroupCoordinator& dp = mesh["dp"];
+  const std::vector<float> gradient(7, 1);
+  // snippet: divided_bucket
+  CHECK(part == std::vector<float>(part.size(), 1));
   mesh.close();
 }

@@ -11,9 +11,8 @@ constexpr std::int64_t H = 4;
 void run_expert(std::int64_t expert, float* rows, std::int64_t count) {
   for (std::int64_t i = 0; i < count * H; ++i) rows[i] *= static_cast<float>(expert);
 }
-// The gradient of the expert's argument.
-void run_backward(std::int64_t expert, const float* d_results, float* d_x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count * H; ++i) d_x[i] = static_cast<float>(expert) * d_results[i];
+void run_backward(std::int64_t expert, const float* d_rows, float* d_x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count * H; ++i) d_x[i] = d_rows[i] * static_cast<float>(expert);
 }
 }  // namespace
 
@@ -28,12 +27,22 @@ TEST_CASE("experts: a step") {
   CHECK(out[0] == 31.5F);
   CHECK(out[H] == 2.5F);
   CHECK(out[2 * H] == 8.0F);
-  const std::vector<float> results = rows;
-  const std::vector<float> d_out(3 * H, 2);
+  mesh.close();
+}
+
+TEST_CASE("experts: the backward pass") {
+  SKIP_UNLESS(64 % rankmesh_test::size() == 0, "64 experts must be divisible by the ranks");
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  namespace exchange = rankmesh::exchange;
+  exchange::ExpertDispatcher experts{ep, exchange::ExpertMap::contiguous(64, ep.size())};
+  const std::vector<std::int32_t> ids{0, 63, 5, -1};  // of two tokens
+  const exchange::ExpertRoute route = experts.route(ids, 2);
+  const std::vector<float> weights{0.25F, 0.75F, 0.5F, 0.5F};
+  const std::vector<float> d_out(2 * H, 1), results(route.rows() * H, 2);
   // snippet: backward
-  CHECK(d_weights == std::vector<float>{0, 63 * 2 * H, 5 * 2 * H, 0, 7 * 2 * H, 9 * 2 * H});
-  CHECK(d_tokens[0] == 63);
-  CHECK(d_tokens[H] == 5);
-  CHECK(d_tokens[2 * H] == 7 + 9);
+  CHECK(d_weights == std::vector<float>{2 * H, 2 * H, 2 * H, 0});
+  CHECK(d_tokens[0] == 0.75F * 63);
+  CHECK(d_tokens[H] == 0.5F * 5);
   mesh.close();
 }
