@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Prefixes, prints, seeds, replicas, norms and times, on meshes whose coordinates differ.
 #include <cmath>
+#include <complex>
 #include <set>
 #include <sstream>
 #include <string>

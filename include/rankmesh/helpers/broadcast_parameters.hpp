@@ -2,6 +2,8 @@
 // Gives all replicas the same parameters.
 #pragma once
 
+#include <cstddef>
+
 #include "rankmesh/helpers/buffers.hpp"
 #include "rankmesh/helpers/family_names.hpp"
 #include "rankmesh/mesh/mesh.hpp"

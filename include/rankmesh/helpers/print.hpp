@@ -2,7 +2,7 @@
 // Prints from one rank, or from all ranks in order.
 #pragma once
 
-#include <iosfwd>
+#include <ostream>
 #include <string_view>
 
 #include "rankmesh/export.hpp"
