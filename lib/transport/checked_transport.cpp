@@ -63,7 +63,7 @@ class CheckedTransport::PendingCollective final : public Pending {
 class CheckedTransport::PendingMessage final : public Pending {
  public:
   PendingMessage(const Call& call, detail::MessageComparison& messages, MpiTransport* mpi)
-      : messages_{messages} {
+      : messages_{messages}, operation_{call.operation}, is_compared_{messages.compares(call)} {
     if (mpi == nullptr)
       exchange_ = messages.begin(call, {});
     else
@@ -84,11 +84,26 @@ class CheckedTransport::PendingMessage final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
+  // A receive that was compared is not cancelled, because its sender has begun to send.
+  void cancel() override {
+    if (operation_ != Operation::recv) return;
+    if (exchange_ != nullptr && messages_.withdraw(*exchange_)) {
+      exchange_.reset();
+      was_cancelled_ = true;
+    }
+    if (!is_compared_ && carried_ != nullptr) carried_->cancel();
+  }
+  [[nodiscard]] bool was_cancelled() const override {
+    return was_cancelled_ || (carried_ != nullptr && carried_->was_cancelled());
+  }
 
  private:
   detail::MessageComparison& messages_;
+  Operation operation_;
+  bool is_compared_;  // a message of a rank to itself is not
   std::shared_ptr<detail::MessageComparison::Exchange> exchange_;
   std::unique_ptr<Pending> carried_;
+  bool was_cancelled_ = false;
 };
 
 CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
