@@ -184,6 +184,22 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 35
   mesh.new_group(0, 1);
 #endif
+// case 36: an operation of a mesh: a mesh is no group: call the operation on mesh\[
+#if CASE == 36
+  mesh.all_reduce(values);
+#endif
+// case 37: a returned result of a mesh: world.*for all ranks
+#if CASE == 37
+  auto all = mesh.all_gather(values);
+#endif
+// case 38: a value received from a mesh: a mesh is no group
+#if CASE == 38
+  auto received = mesh.recv<float>(prev);
+#endif
+// case 39: an asynchronous operation of a mesh: a mesh is no group
+#if CASE == 39
+  mesh.all_reduce_async(values).wait();
+#endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
   auto work = tp.reduce_async(values);
