@@ -39,6 +39,8 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.all_reduce_async(loss).wait();
   static_cast<void>(tp.all_reduce(constant.front()));
   static_cast<void>(mesh.new_group({0, 1}));
+  auto x = tp.all_reduce(std::vector(values));
+  x = tp.broadcast(std::vector(values), 0);
 #endif
 
 // case 1: a pointer and a number of elements: write std::span\{pointer, n\}
@@ -199,6 +201,12 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 // case 39: an asynchronous operation of a mesh: a mesh is no group
 #if CASE == 39
   mesh.all_reduce_async(values).wait();
+#endif
+// The compilers themselves say this, in one line. An operation in place returns void, so that `return
+// tp.all_reduce(values);` and `c ? tp.all_reduce(a) : tp.all_reduce(b)` compile in functions without a result.
+// case 40: the result of an operation in place: ('void x' has|variable has|‘void x’ has) incomplete type
+#if CASE == 40
+  auto x = tp.all_reduce(values);
 #endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
