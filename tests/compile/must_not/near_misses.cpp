@@ -202,10 +202,10 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 39
   mesh.all_reduce_async(values).wait();
 #endif
-// The compilers themselves say this, in one line. An operation in place returns void, so that `return
-// tp.all_reduce(values);` and `c ? tp.all_reduce(a) : tp.all_reduce(b)` compile in functions without a result.
-// case 40: the result of an operation in place: ('void x' has|variable has|‘void x’ has) incomplete type
+// case 40: the result of an operation in place: has incomplete type
 #if CASE == 40
+  // The compilers themselves say this, in one line. Operations in place return void, so that
+  // functions without a result can contain `return tp.all_reduce(values);`.
   auto x = tp.all_reduce(values);
 #endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
