@@ -209,6 +209,7 @@ void CheckedTransport::advance() {
 // With shared memory, the group's transport in shared memory does the same.
 
 void CheckedTransport::leave(std::string_view why) {
+  messages_.set_leaving(true);
   if (exchange_ != nullptr) exchange_->leave(why);
 }
 
@@ -217,6 +218,7 @@ bool CheckedTransport::have_all_left() {
 }
 
 void CheckedTransport::stay() {
+  messages_.set_leaving(false);
   if (exchange_ != nullptr) exchange_->stay();
 }
 
@@ -230,6 +232,7 @@ void CheckedTransport::throw_if_ended() {
 }
 
 void CheckedTransport::compare_at_close() {
+  messages_.advance();  // takes the headers of receives that others have cancelled
   if (exchange_ != nullptr) exchange_->compare_at_close();
 }
 

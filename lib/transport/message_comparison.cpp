@@ -155,9 +155,11 @@ bool MessageComparison::is_withdrawn(const Arrived& arrived) {
 bool MessageComparison::withdraw(const Exchange& exchange) {
   advance();
   if (exchange.is_complete || exchange.failure != nullptr || exchange.is_matched()) return false;
-  Header header = exchange.halves.front().own;
-  header.receives = takes_back;
-  send_and_forget(comm_, exchange.halves.front().peer, members_.key.header_tag(), header);
+  if (!is_leaving_) {
+    Header header = exchange.halves.front().own;
+    header.receives = takes_back;
+    send_and_forget(comm_, exchange.halves.front().peer, members_.key.header_tag(), header);
+  }
   forget(exchange);
   return true;
 }

@@ -59,6 +59,9 @@ class MessageComparison {
   /// @return false if both ends were compared, so that the message comes, or if the comparison has
   ///         failed.
   [[nodiscard]] bool withdraw(const Exchange& exchange);
+  /// Says whether this member makes no further calls. The others then need not know which receives
+  /// it takes back.
+  void set_leaving(bool is_leaving) { is_leaving_ = is_leaving; }
   /// Returns whether the source of a receive is another member. Messages of a member to itself are
   /// not compared.
   [[nodiscard]] bool compares(const Call& receive) const {
@@ -86,6 +89,7 @@ class MessageComparison {
   // Receives that were taken back after a message of this member was compared with them. The next
   // receive of the same kind gets that message, so its header is not needed.
   std::vector<Arrived> taken_back_;
+  bool is_leaving_ = false;
   std::uint64_t receives_ = 0;  // of this member; they number its headers
 };
 
