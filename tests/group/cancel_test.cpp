@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
-#include <optional>
+#include <chrono>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,22 @@ TEST_CASE("a receive without a message is cancelled, and a later one gets the me
     auto owning = pp.recv_async(std::vector<int>(2, 7), prev, 3);
     CHECK(owning.cancel());
     CHECK(owning.take() == std::vector<int>(2, 7));
+    mesh.close();
+  });
+}
+
+TEST_CASE("a message has the length of the receive that gets it, not of one that was cancelled") {
+  NEEDS_RANKS(2);
+  with_and_without_comparison([](Mesh& mesh, GroupCoordinator& pp) {
+    std::vector<int> short_one(4);
+    CHECK(pp.recv_async(short_one, prev, 3).cancel());
+    // The sender gets this message after it has been told that the receive was cancelled.
+    int told = -1;
+    pp.send_recv(std::vector<int>{rank()}, std::span{&told, 1}, prev, next, 4);
+    CHECK(told == pp.next_rank().value());
+    std::vector<int> received(8, -1);
+    pp.send_recv(std::vector<int>(8, rank()), received, next, prev, 3);
+    CHECK(received == std::vector<int>(8, static_cast<int>(pp.prev_rank().value())));
     mesh.close();
   });
 }
@@ -145,6 +163,20 @@ TEST_CASE("messages that were sent before close() still arrive") {
     mesh.close();
     CHECK(small == std::vector<int>(small.size(), from));
     CHECK(large == std::vector<int>(large.size(), from));
+  });
+}
+
+TEST_CASE("a receiver that waits in close() already still takes part in a message") {
+  NEEDS_RANKS(2);
+  with_and_without_comparison([](Mesh& mesh, GroupCoordinator& pp) {
+    std::vector<int> large(1 << 18, rank());
+    if (rank() == 1) (void)pp.recv_async(large, RankInGroup{0});
+    if (rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});  // the other one is in close()
+      (void)pp.send_async(large, RankInGroup{1});
+    }
+    mesh.close();
+    CHECK(large == std::vector<int>(large.size(), rank() == 1 ? 0 : rank()));
   });
 }
 
