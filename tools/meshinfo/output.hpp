@@ -43,9 +43,10 @@ struct OutputOptions {
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written under a temporary name and renamed at the end, so that it is
-// never half-written, not even if a signal ends the process; a device or a pipe is written
-// directly. If the output takes long, the amount is shown on the user's terminal.
+// with status 0. A file is written without a name, or under a temporary one where the file system
+// cannot do that, and gets its name at the end. So it is never half-written, not even if a signal
+// ends the process; a device or a pipe is written directly. If the output takes long, the amount is
+// shown on the user's terminal.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -63,6 +64,7 @@ class Output {
   Progress progress_;
   std::int64_t written_ = 0;  // bytes
   std::string temporary_;     // empty if the output is written directly
+  bool is_nameless_ = false;  // the file gets the temporary name at the end
   std::FILE* file_;
 };
 
