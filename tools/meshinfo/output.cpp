@@ -16,6 +16,7 @@
 
 #include "interrupt.hpp"
 #include "launcher.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/report/write.hpp"
 #include "terminal.hpp"
@@ -124,8 +125,7 @@ bool name_file(std::FILE* file, const std::string& name) {
 }  // namespace
 
 // Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
-Output::Output(const std::string& path)
-    : path_{path}, progress_{!path.empty() || !terminal_columns(Stream::output)}, file_{stdout} {
+Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   namespace fs = std::filesystem;
   if (path_.empty()) return;
   std::error_code error;
@@ -159,24 +159,16 @@ void Output::check(bool written) const {
 
 void Output::write(std::string_view text) {
   check(std::fwrite(text.data(), 1, text.size(), file_) == text.size());
-  written_ += static_cast<std::int64_t>(text.size());
-  if (progress_.seconds() >= long_time)
-    progress_.show(fmt::format("{} written", bytes_text(written_)));
 }
 
 void Output::finish() {
-  finish_file();
-  if (progress_.seconds() >= long_time)
-    progress_.finish(fmt::format("{} written to {} in {}", bytes_text(written_),
-                                 path_.empty() ? "standard output" : path_,
-                                 duration_text(progress_.seconds())));
-}
-
-void Output::finish_file() {
   check(std::fflush(file_) == 0);
   if (file_ == stdout) return;
-  if (is_nameless_ && !name_file(file_, temporary_)) refuse_path(path_, std::strerror(errno));
-  is_nameless_ = false;
+  if (is_nameless_) {
+    remove_if_interrupted(temporary_);
+    if (!name_file(file_, temporary_)) refuse_path(path_, std::strerror(errno));
+    is_nameless_ = false;
+  }
   check(std::fclose(std::exchange(file_, nullptr)) == 0);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_path(path_, std::strerror(errno));
@@ -186,10 +178,21 @@ void Output::finish_file() {
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
            Output& output) {
-  rankmesh::report::write(document, options.chosen_format(),
-                          [&](std::string_view text) { output.write(text); },
+  Progress progress{!options.is_on_terminal()};
+  std::int64_t written = 0;
+  const auto write = [&](std::string_view text) {
+    output.write(text);
+    written += static_cast<std::int64_t>(text.size());
+    if (progress.seconds() >= long_time)
+      progress.show(fmt::format("{} written", bytes_text(written)));
+  };
+  rankmesh::report::write(document, options.chosen_format(), write,
                           {options.colour(), options.width()});
   output.finish();
+  if (progress.seconds() >= long_time)
+    progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
+                                options.path.empty() ? "standard output" : options.path,
+                                duration_text(progress.seconds())));
 }
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options) {
