@@ -28,6 +28,8 @@ test    cmake                cmake                cmake
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
 test    libgloo-dev          gloo-devel           -
+test    libfftw3-dev         fftw-devel           fftw
+test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
 '
 
 # ---------------------------------------------------------------------------------------------------- messages

@@ -8,6 +8,8 @@
 
 #include <rankmesh/rankmesh.hpp>
 
+#include <rankmesh/exchange/stage_exchange.hpp>
+
 using namespace rankmesh;
 
 struct Particle {
@@ -183,6 +185,15 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 // case 35: ranks that are no list: write new_group\(\{0, 1\}\)
 #if CASE == 35
   mesh.new_group(0, 1);
+#endif
+// case 36: moves without braces: write run\(\{to_next\(a\), from_prev\(b\)\}, stream\)
+#if CASE == 36
+  namespace exchange = rankmesh::exchange;
+  exchange::StageExchange{tp}.run(exchange::to_next(values), exchange::from_prev(values));
+#endif
+// case 37: receiving into a temporary: pass a variable
+#if CASE == 37
+  rankmesh::exchange::from_prev(std::vector<float>(4));
 #endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28
