@@ -20,4 +20,8 @@
 #elif RANKMESH_MPI_IS_MPICH && !defined(MPICH_VERSION)
 #error \
     "rankmesh was built with MPICH, but this <mpi.h> belongs to another MPI library: compile with the flags of pkg-config rankmesh, or build rankmesh with the other library (-Dmpi_name)"
+#elif RANKMESH_MPI_IS_ABI && \
+    (!defined(MPI_ABI_VERSION) || defined(OMPI_MAJOR_VERSION) || defined(MPICH_VERSION))
+#error \
+    "rankmesh was built for the standard ABI of MPI, but this <mpi.h> has another one: compile with mpicc_abi or with the flags of pkg-config rankmesh, or build rankmesh for this library (-Dmpi_name)"
 #endif
