@@ -182,6 +182,6 @@ configure() {
 quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
 
 configure_default() { # DIR [meson options]
-  configure "$1" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled \
-    -Dexamples=enabled "${@:2}"
+  configure "$1" "${quick_build[@]}" -Doptimization=1 -Ddefault_library=both -Dmpi=enabled -Dtools=enabled \
+    -Dtests=enabled -Dexamples=enabled "${@:2}"
 }
