@@ -95,7 +95,7 @@ class Stage:
 
 
 STAGE.mkdir(parents=True, exist_ok=True)
-for name in ("conf.py", "style.css"):
+for name in ("conf.py", "style.css", "scorer.js"):
     shutil.copy(ROOT / "docs/site" / name, STAGE)
 shutil.copytree(ROOT / "examples", STAGE / "raw", dirs_exist_ok=True)
 print(f"{Stage().run()} pages and source files")
