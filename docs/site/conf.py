@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How Sphinx builds the site from the pages that docs/site/stage.py has collected. scripts/docs runs it.
 import os
+import pathlib
 
 project = "rankmesh"
 version = release = os.environ.get("RANKMESH_VERSION", "")
@@ -13,6 +14,7 @@ html_theme = "furo"
 html_title = "rankmesh"
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]
+html_search_scorer = str(pathlib.Path(__file__).parent / "scorer.js")
 html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx = False
 pygments_style = "tango"
 pygments_dark_style = "monokai"

@@ -69,6 +69,11 @@ def indented(lines, first):
     return [(first if i == 0 else " " * len(first)) + line if line else "" for i, line in enumerate(lines)]
 
 
+def is_word(text, before):
+    """Whether a word with one capital at the beginning of a sentence, such as "Blocks", is a word and no class."""
+    return re.fullmatch("[A-Z][a-z]+", text) and (not before.strip() or before.rstrip().endswith((".", ":", "?")))
+
+
 def blocks(element, links):
     """The paragraphs, lists and listings of an element, as lines."""
     lines, sentence = [], links.prose(element.text or "")
@@ -84,8 +89,8 @@ def blocks(element, links):
         if maker:
             end_paragraph()
             lines += maker(child, links)
-        elif child.tag == "ref" and not sentence.strip() and child.text.isalpha():
-            sentence += links.prose(child.text)  # a verb such as "Blocks", which Doxygen takes for the class of this name
+        elif child.tag == "ref" and is_word(child.text or "", sentence):
+            sentence += links.prose(child.text)
         else:
             sentence += of_inline(child, links)
         sentence += links.prose(child.tail or "")

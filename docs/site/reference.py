@@ -60,9 +60,11 @@ class Reference:
             self.links.add(member.get("id"), self.page(member), anchor_of(owner, member))
 
     def members(self):
-        for owner in [*self.classes.values(), *self.namespaces]:
+        for owner in [*self.classes.values(), *self.namespaces, *self.files]:
             for member in owner.iter("memberdef"):
-                if is_public(member):
+                # Macros belong to files; those without a docstring serve the headers alone.
+                if is_public(member) and (owner.get("kind") != "file" or member.get("kind") == "define" and
+                                          "".join(member.find("detaileddescription").itertext()).strip()):
                     yield owner, member
 
     def is_nested(self, compound):
@@ -76,7 +78,9 @@ class Reference:
     def write(self, output):
         pages = {}
         for compound in self.files:
-            pages[self.page(compound)] = self.text(compound)
+            lines = self.text(compound)
+            if len(lines) > 6:  # more than its #include line
+                pages[self.page(compound)] = lines
         for name, lines in pages.items():
             path = output / (name.removesuffix(".hpp") + ".md")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,9 +103,14 @@ class Reference:
                 lines += self.heading(2, "concept " + title, title)
                 lines += [*code_block(code.strip().splitlines()), *blocks_of(concept, self.links)]
         free = [(owner, member) for owner, member in self.members()
-                if owner.get("kind") == "namespace" and self.page(member) == name]
+                if owner.get("kind") in ("namespace", "file") and self.page(member) == name]
         lines += self.of_members(free, 2)
-        return lines
+        return lines if len(lines) > 6 else lines + self.includes(file)
+
+    def includes(self, file):
+        """What a header without declarations includes."""
+        names = [i.text.removeprefix("rankmesh/") for i in file.findall("includes") if i.get("refid")]
+        return ["Includes:", "", *(f"- [{n}]({self.links.relative(n.removesuffix('.hpp') + '.md')})" for n in names)] if names else []
 
     def of_class(self, compound):
         name = short(compound.findtext("compoundname"))
@@ -170,7 +179,7 @@ class Reference:
                 names = {short(c.findtext("compoundname")): c.get("id") for c in self.classes.values()
                          if self.page(c) == name and not self.is_nested(c)}
                 for owner, member in self.members():
-                    if owner.get("kind") == "namespace" and self.page(member) == name:
+                    if owner.get("kind") in ("namespace", "file") and self.page(member) == name:
                         names.setdefault(member.findtext("name"), member.get("id"))
                 listed = ", ".join(f"[`{n}`]({self.links.to(i)})" for n, i in names.items())
                 lines += [f"| [{name}]({name.removesuffix('.hpp')}.md) | {listed} |"]
@@ -184,7 +193,7 @@ def line_of(element):
 
 def anchor_of(owner, member):
     scope = short(owner.findtext("compoundname"))
-    return member.findtext("name") if scope == "rankmesh" else f"{scope}::{member.findtext('name')}"
+    return member.findtext("name") if scope == "rankmesh" or owner.get("kind") == "file" else f"{scope}::{member.findtext('name')}"
 
 
 def is_special(owner, member):

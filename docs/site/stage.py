@@ -16,7 +16,6 @@ LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".c": "c", ".h": "c", ".f90": "fortra
              ".build": "meson", ".md": "markdown", "": "bash"}
 PICTURES = (".svg", ".png")
 TOP = {"README.md": "index", "CHANGELOG.md": "changelog", "CONTRIBUTING.md": "contributing"}
-MENU = ("index.md", "menu.md")
 
 
 def place(path):
@@ -80,17 +79,23 @@ class Stage:
             text = path.read_text(encoding="utf-8").rstrip()
             self.write(page, f"---\norphan: true\n---\n# {relative}\n\n``````{language}\n{text}\n``````\n")
 
+    def readme_section(self, match):
+        """A section of the README, for the first page."""
+        text = self.relink((ROOT / "README.md").read_text(encoding="utf-8"), ROOT / "README.md", "index")
+        start = text.index(f"## {match[1]}\n")
+        return text[start:text.index("\n## ", start) + 1]
+
     def run(self):
         self.waiting = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "LICENSE"]
-        index = ROOT / "docs/site/index.md"
-        (STAGE / "index.md").write_text(self.relink(index.read_text(encoding="utf-8"), ROOT / "docs/x", "index"), encoding="utf-8")
+        self.write("index", re.sub(r"<!-- README: (.*) -->", self.readme_section, self.relink(
+            (ROOT / "docs/site/index.md").read_text(encoding="utf-8"), ROOT / "docs/index.md", "index")))
         while self.waiting:
             self.add(self.waiting.pop())
         return len(self.done)
 
 
 STAGE.mkdir(parents=True, exist_ok=True)
-for name in ("conf.py", "style.css"):
+for name in ("conf.py", "style.css", "scorer.js"):
     shutil.copy(ROOT / "docs/site" / name, STAGE)
 shutil.copytree(ROOT / "examples", STAGE / "raw", dirs_exist_ok=True)
 print(f"{Stage().run()} pages and source files")

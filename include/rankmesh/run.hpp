@@ -13,9 +13,11 @@ namespace rankmesh {
 
 /// The options of run(): the parameters of its mpi::Environment.
 struct RunOptions {
+  /// The thread level that the program needs.
   mpi::ThreadLevel threads = mpi::ThreadLevel::funneled;
+  /// The order in which NCCL launches operations.
   mpi::NcclLaunchOrder order = mpi::NcclLaunchOrder::unchanged;
-  mpi::UncleanEnd end = mpi::UncleanEnd::abort_job;
+  mpi::UncleanEnd end = mpi::UncleanEnd::abort_job;  ///< What happens if MPI cannot be finalised.
 };
 
 namespace detail {

@@ -31,10 +31,13 @@ RANKMESH_API std::string_view to_string(MemoryKind kind);
 template <MovableElement T>
 class DeviceSpan {
  public:
-  using element_type = T;
+  using element_type = T;  ///< The type of the elements.
   constexpr DeviceSpan() = default;
+  /// Creates a span of `count` elements in device memory from `data`. Local.
   constexpr DeviceSpan(T* data, std::size_t count) : data_{data}, count_{count} {}
+  /// Returns the address of the first element, in device memory.
   [[nodiscard]] constexpr T* data() const { return data_; }
+  /// Returns the number of elements.
   [[nodiscard]] constexpr std::size_t size() const { return count_; }
   /// Returns the `count` elements that begin at element `offset`.
   /// @throws UsageError if `offset + count` is greater than size().
@@ -54,10 +57,10 @@ class DeviceSpan {
 /// is `const std::byte` for inputs and `std::byte` for outputs. The view does not own the memory.
 template <class Byte>
 struct BasicBuffer {
-  Byte* data = nullptr;
-  std::int64_t count = 0;
-  DataType type = DataType::uint8;
-  MemoryKind kind = MemoryKind::host;
+  Byte* data = nullptr;                     ///< The address of the first element.
+  std::int64_t count = 0;                   ///< The number of elements.
+  DataType type = DataType::uint8;          ///< The type of the elements.
+  MemoryKind kind = MemoryKind::host;       ///< The kind of the memory.
   const SymmetricWindow* window = nullptr;  ///< the window of symmetric memory, or null
 
   /// Returns the size in bytes.

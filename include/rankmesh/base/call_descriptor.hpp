@@ -45,10 +45,15 @@ struct CallDescriptor {
   /// - bits 48 to 63: Call::family
   std::uint64_t detail = 0;
 
+  /// Returns the operation.
   [[nodiscard]] Operation operation() const { return static_cast<Operation>(kind & 0xff); }
+  /// Returns the element type.
   [[nodiscard]] DataType type() const { return static_cast<DataType>(kind >> 8 & 0xff); }
+  /// Returns the reduction.
   [[nodiscard]] ReduceOp reduction() const { return static_cast<ReduceOp>(kind >> 16 & 0xff); }
+  /// Returns whether the call has a form.
   [[nodiscard]] bool has(Form form) const { return (kind & form) != 0; }
+  /// Returns the root, as a rank in the group.
   [[nodiscard]] std::uint64_t root() const { return kind >> 32; }
   /// Returns the rows of a block, or the bytes of an element.
   [[nodiscard]] std::int64_t rows_or_bytes() const {
@@ -58,12 +63,15 @@ struct CallDescriptor {
   [[nodiscard]] std::uint64_t peer() const { return root(); }
   /// Returns the member from which recv and send_recv receive.
   [[nodiscard]] std::uint64_t source() const { return detail >> 16 & 0xffffffff; }
+  /// Returns the tag of a message.
   [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
+  /// Returns the family, as an index of Group::names.
   [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
   /// The number of elements of one block. For a user's reduction, the number of bytes instead.
   /// Members of a v-form pass different counts.
   std::int64_t count = 0;
 
+  /// Returns whether all fields are equal.
   friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
   /// Returns whether two members' calls belong together.
   [[nodiscard]] bool matches(const CallDescriptor& other) const {

@@ -129,22 +129,26 @@ constexpr DataType integer_type() {
 }
 }  // namespace detail
 
+/// The data type of an integer type.
 template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8)
 struct DataTypeOf<T> {
-  static constexpr DataType value = detail::integer_type<T>();
+  static constexpr DataType value = detail::integer_type<T>();  ///< The data type.
 };
+/// The data type of float.
 template <>
 struct DataTypeOf<float> {
-  static constexpr DataType value = DataType::float32;
+  static constexpr DataType value = DataType::float32;  ///< The data type.
 };
+/// The data type of double.
 template <>
 struct DataTypeOf<double> {
-  static constexpr DataType value = DataType::float64;
+  static constexpr DataType value = DataType::float64;  ///< The data type.
 };
+/// The data type of std::byte, which is combined as uint8.
 template <>
 struct DataTypeOf<std::byte> {
-  static constexpr DataType value = DataType::uint8;
+  static constexpr DataType value = DataType::uint8;  ///< The data type.
 };
 
 /// A C++ type that can be the element type of an operation.

@@ -13,8 +13,8 @@ namespace rankmesh {
 /// several threads can read it safely.
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Duration = std::chrono::duration<double>;
+  using Clock = std::chrono::steady_clock;         ///< The clock of all deadlines.
+  using Duration = std::chrono::duration<double>;  ///< A duration in seconds.
 
   /// Starts a deadline.
   /// @param after  the time from now until the deadline, in seconds. A deadline of 1e9 seconds

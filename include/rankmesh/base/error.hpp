@@ -20,8 +20,11 @@ namespace rankmesh {
 /// the hint on a second line.
 class RANKMESH_API Error : public std::runtime_error {
  public:
+  /// Creates an error from its text and a hint, which may be empty.
   explicit Error(std::string message, std::string hint = {});
+  /// Returns what is wrong, without the hint.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  /// Returns what to do about it; empty if there is no hint.
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
 
  private:
@@ -33,6 +36,7 @@ class RANKMESH_API Error : public std::runtime_error {
 /// A mesh string, a mesh file or a layout is invalid.
 class RANKMESH_API SpecError : public Error {
  public:
+  /// Creates an error. `position` is a byte offset in the description of the mesh.
   SpecError(std::string message, std::string hint,
             std::optional<std::size_t> position = std::nullopt);
   /// Returns the byte offset of the error in the text, or nothing if the error has no position.
@@ -47,7 +51,7 @@ class RANKMESH_API SpecError : public Error {
 /// stays usable.
 class RANKMESH_API UsageError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
 };
 
 /// The requested name does not exist. For example, no family of the mesh has this name. The hint
@@ -73,13 +77,13 @@ class RANKMESH_API ClosedError : public UsageError {
 /// example, it names a library that was not found and the places where rankmesh searched for it.
 class RANKMESH_API NoDeviceError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
 };
 
 /// The operation is not supported by the transport or for the data type.
 class RANKMESH_API UnsupportedError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
 };
 
 /// Data from another rank is invalid: it is truncated, it is of an unexpected kind, or it is not a
@@ -87,7 +91,7 @@ class RANKMESH_API UnsupportedError : public Error {
 /// In this case the exception contains the reason.
 class RANKMESH_API DataError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
 };
 
 /// The ranks passed different values where all values must be equal, or some ranks failed before
@@ -97,6 +101,7 @@ class RANKMESH_API MismatchError : public Error {
   /// @param is_common  true if every rank failed with the same message.
   MismatchError(std::string message, std::string hint, bool is_common)
       : Error{std::move(message), std::move(hint)}, is_common_{is_common} {}
+  /// Returns whether every rank failed with the same message.
   [[nodiscard]] bool is_common() const noexcept { return is_common_; }
 
  private:
@@ -106,6 +111,7 @@ class RANKMESH_API MismatchError : public Error {
 /// A wait did not end before its deadline, or cannot end (PeerError).
 class RANKMESH_API TimeoutError : public Error {
  public:
+  /// Creates an error that names the missing ranks of the world.
   TimeoutError(std::string message, std::string hint, std::vector<Rank> missing);
   /// Returns the missing ranks, which did not enter the wait. The list is empty if the missing
   /// ranks could not be determined.
@@ -120,6 +126,7 @@ class RANKMESH_API TimeoutError : public Error {
 /// deadline, and also where there is none.
 class RANKMESH_API PeerError : public TimeoutError {
  public:
+  /// Creates an error that names the ranks of the world that failed or are missing.
   explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {})
       : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
 };

@@ -14,8 +14,9 @@ namespace rankmesh {
 
 /// A 128-bit hash. The hash is not cryptographic: it detects accidental changes, but not attacks.
 struct Hash128 {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
+  std::uint64_t high = 0;  ///< The upper 64 bits.
+  std::uint64_t low = 0;   ///< The lower 64 bits.
+  /// Compares two hashes as 128-bit numbers.
   friend constexpr auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 

@@ -20,10 +20,12 @@ template <class Meaning>
 class Index {
  public:
   constexpr Index() = default;
+  /// Creates an index from an integer of any type. Implicit.
   template <std::integral I>
   constexpr Index(I value)
       : value_{static_cast<std::int64_t>(value)} {}  // implicit, so that literals can be passed
 
+  /// Returns the index as a 64-bit integer.
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
   /// Returns the value as an int, for example for MPI. Values of an Index are numbers of ranks, so
   /// they fit unless the program has computed other ones.
@@ -36,12 +38,15 @@ class Index {
   [[nodiscard]] explicit constexpr operator I() const {
     return static_cast<I>(value_);
   }
+  /// Compares two indices of the same kind.
   friend constexpr auto operator<=>(const Index&, const Index&) = default;
+  /// Prints the index as a number.
   template <class Traits>
   friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
                                                       const Index& index) {
     return out << index.value_;
   }
+  /// Lets fmt print the index as a number.
   friend constexpr std::int64_t format_as(const Index& index) { return index.value_; }  // for fmt
 
  private:

@@ -83,35 +83,42 @@ struct NarrowFormat {
 /// have the same representation as Float16 and BFloat16.
 template <class Format, class Bits>
 struct NarrowFloat {
-  Bits bits = 0;
+  Bits bits = 0;  ///< The number in its narrow format.
 
   NarrowFloat() = default;
+  /// Rounds a float to the nearest value, ties to even.
   constexpr explicit NarrowFloat(float value) : bits{Format::encode(value)} {}
+  /// Creates a number from its bits.
   static constexpr NarrowFloat from_bits(Bits stored) {
     NarrowFloat result;
     result.bits = stored;
     return result;
   }
+  /// Returns the exact value as a float.
   constexpr explicit operator float() const { return Format::decode(bits); }
   /// Compares the bits. Therefore a NaN equals itself, and +0 differs from -0.
   friend constexpr bool operator==(NarrowFloat, NarrowFloat) = default;
 };
 
+/// The data type of Float16.
 template <>
 struct DataTypeOf<Float16> {
-  static constexpr DataType value = DataType::float16;
+  static constexpr DataType value = DataType::float16;  ///< The data type.
 };
+/// The data type of BFloat16.
 template <>
 struct DataTypeOf<BFloat16> {
-  static constexpr DataType value = DataType::bfloat16;
+  static constexpr DataType value = DataType::bfloat16;  ///< The data type.
 };
+/// The data type of Float8E4M3.
 template <>
 struct DataTypeOf<Float8E4M3> {
-  static constexpr DataType value = DataType::float8_e4m3;
+  static constexpr DataType value = DataType::float8_e4m3;  ///< The data type.
 };
+/// The data type of Float8E5M2.
 template <>
 struct DataTypeOf<Float8E5M2> {
-  static constexpr DataType value = DataType::float8_e5m2;
+  static constexpr DataType value = DataType::float8_e5m2;  ///< The data type.
 };
 
 /// Converts `to.size()` narrow floats to float32. The function is local and does not throw.

@@ -19,13 +19,16 @@ namespace rankmesh {
 template <std::size_t text_capacity>
 class PublishedTextOf {
  public:
+  /// The number of bytes of the text, with a zero byte.
   static constexpr std::size_t capacity = text_capacity;
+  /// What a reader gets.
   struct Value {
-    std::uint64_t key = 0;
-    std::int64_t since = 0;
-    std::string text;
+    std::uint64_t key = 0;   ///< A number that the writer chooses, such as the key of a wait.
+    std::int64_t since = 0;  ///< A time that the writer chooses, in nanoseconds.
+    std::string text;        ///< The text.
   };
 
+  /// Publishes a text with its two numbers. A text that is too long is cut. Does not block.
   void write(std::uint64_t key, std::int64_t since, std::string_view text) {
     std::array<char, capacity> bytes{};
     std::memcpy(bytes.data(), text.data(), std::min(text.size(), capacity - 1));
@@ -41,6 +44,7 @@ class PublishedTextOf {
     }
     sequence_.store(sequence + 2, std::memory_order_release);
   }
+  /// Publishes an empty text.
   void clear() { write(0, 0, {}); }
 
   /// Returns nothing if the text is empty, or if its writer ended or is stopped while it wrote.

@@ -10,6 +10,7 @@ namespace rankmesh {
 class StreamRef {
  public:
   constexpr StreamRef() = default;
+  /// Refers to a cudaStream_t, which must outlive the reference. Implicit.
   constexpr StreamRef(void* native)
       : native_{native} {}  // implicit, because a cudaStream_t is a pointer
   /// Returns the `cudaStream_t`, or null for the default stream.

@@ -22,8 +22,8 @@ namespace rankmesh {
 template <Element T>
 class SymmetricSpan {
  public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
+  using element_type = T;                  ///< The type of the elements, which may be const.
+  using value_type = std::remove_cv_t<T>;  ///< The type of the elements without const.
 
   SymmetricSpan() = default;
   /// Creates a view. Only the mesh calls this constructor.
@@ -31,11 +31,17 @@ class SymmetricSpan {
   SymmetricSpan(std::shared_ptr<const SymmetricWindow> window, T* data, std::size_t count)
       : window_{std::move(window)}, data_{data}, count_{count} {}
 
+  /// Returns the address of the first element.
   [[nodiscard]] T* data() const { return data_; }
+  /// Returns the number of elements.
   [[nodiscard]] std::size_t size() const { return count_; }
+  /// Returns whether there are no elements.
   [[nodiscard]] bool empty() const { return count_ == 0; }
+  /// Returns the address of the first element.
   [[nodiscard]] T* begin() const { return data_; }
+  /// Returns the address behind the last element.
   [[nodiscard]] T* end() const { return data_ + count_; }
+  /// Returns element i, which is not checked.
   [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
   /// Returns a view of the `count` elements that begin at element `offset`. These elements are
   /// symmetric memory too. The members of a group may pass different ranges of elements to the same
@@ -48,7 +54,9 @@ class SymmetricSpan {
     return {window_, data_ + offset, count};
   }
   // Implicit, so that functions that take a std::span accept this view.
+  /// Views the memory as an ordinary span. Operations on this span need copies.
   operator std::span<T>() const { return {data_, count_}; }
+  /// Returns the window of the memory on all ranks of the node, or null.
   [[nodiscard]] const SymmetricWindow* window() const { return window_.get(); }
 
  private:

@@ -13,9 +13,9 @@ namespace rankmesh {
 /// has a part of `bytes` bytes. The part of local rank k begins at `base + k * stride`.
 /// Mesh::allocate_symmetric creates the window.
 struct SymmetricWindow {
-  std::byte* base = nullptr;
-  std::size_t stride = 0;
-  std::size_t bytes = 0;
+  std::byte* base = nullptr;    ///< The address of the memory of the first rank of the node.
+  std::size_t stride = 0;       ///< The distance in bytes between the memories of two ranks.
+  std::size_t bytes = 0;        ///< The number of bytes of each rank.
   std::int32_t local_rank = 0;  ///< the local rank of this process
   bool is_open = true;          ///< false after the mesh that made the window is closed
   /// The identities of the groups whose collectives can use this memory directly.

@@ -30,6 +30,7 @@ class RANKMESH_API Claim {
   Claim() = default;
   /// @throws UsageError if this process has already reserved another device.
   explicit Claim(int device);
+  /// Returns the number of the claimed device.
   [[nodiscard]] int device() const { return device_->number; }
 
   /// While an Issuing object exists, only the thread that created the object may issue work for the
@@ -74,9 +75,9 @@ class RANKMESH_API MakeCurrent {
 
 /// Identifies a physical device or a MIG instance. Each MIG instance has its own UUID.
 struct Identity {
-  unsigned char uuid[16] = {};
-  char bus_id[16] = {};
-  int compute_capability = 0;  ///< 90 for 9.0
+  unsigned char uuid[16] = {};  ///< The identity of the device, or of the MIG instance.
+  char bus_id[16] = {};         ///< The address of the device on the PCI bus, as text.
+  int compute_capability = 0;   ///< 90 for 9.0
 };
 
 /// Chooses the device of this rank, makes it current and reserves it. Local. The function takes the

@@ -16,7 +16,9 @@ namespace rankmesh::device {
 /// error code.
 class RANKMESH_API CudaError : public Error {
  public:
+  /// Creates an error from CUDA's code and a text.
   CudaError(cudaError_t code, std::string message) : Error{std::move(message)}, code_{code} {}
+  /// Returns CUDA's code.
   [[nodiscard]] cudaError_t code() const noexcept { return code_; }
 
  private:

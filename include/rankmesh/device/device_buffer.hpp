@@ -37,6 +37,7 @@ template <MovableElement T>
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
+  /// Allocates memory for `count` elements on the current device.
   explicit DeviceBuffer(std::size_t count)
       : data_{static_cast<T*>(detail::allocate(count * sizeof(T)))}, count_{count} {}
   /// Allocates memory and copies the values into it. Blocks until the copy is complete.
@@ -44,8 +45,10 @@ class DeviceBuffer {
     upload(values, StreamRef{});
   }
   ~DeviceBuffer() { detail::release(data_); }
+  /// Takes over the memory of `other`, which is then empty.
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, count_{std::exchange(other.count_, 0)} {}
+  /// Frees the memory, and takes over that of `other`, which is then empty.
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(count_, other.count_);
@@ -54,8 +57,11 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
+  /// Returns the address of the first element, in device memory.
   [[nodiscard]] T* data() const noexcept { return data_; }
+  /// Returns the number of elements.
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  /// Returns a span of all elements.
   [[nodiscard]] DeviceSpan<T> span() const noexcept { return {data_, count_}; }
 
   /// Copies `values` into the first elements, in stream order. Blocks until the copy is complete.

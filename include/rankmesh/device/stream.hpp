@@ -24,9 +24,11 @@ class RANKMESH_API Stream {
   /// Refers to a stream that the program owns.
   static Stream adopt(cudaStream_t native) { return Stream{native, false}; }
   ~Stream();
+  /// Takes over the stream of `other`, which is then empty.
   Stream(Stream&& other) noexcept
       : native_{std::exchange(other.native_, nullptr)},
         owned_{std::exchange(other.owned_, false)} {}
+  /// Destroys the stream, and takes over that of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(owned_, other.owned_);
@@ -35,7 +37,9 @@ class RANKMESH_API Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  /// Returns the stream of CUDA.
   [[nodiscard]] cudaStream_t native() const noexcept { return native_; }
+  /// Refers to the stream, as operations expect it.
   operator StreamRef() const noexcept {
     return StreamRef{native_};
   }  // implicit: a Stream can be passed wherever a StreamRef is expected
@@ -63,7 +67,9 @@ class RANKMESH_API Event {
  public:
   Event();
   ~Event();
+  /// Takes over the event of `other`, which is then empty.
   Event(Event&& other) noexcept : native_{std::exchange(other.native_, nullptr)} {}
+  /// Destroys the event, and takes over that of `other`, which is then empty.
   Event& operator=(Event&& other) noexcept {
     std::swap(native_, other.native_);
     return *this;
@@ -71,6 +77,7 @@ class RANKMESH_API Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
+  /// Returns the event of CUDA.
   [[nodiscard]] cudaEvent_t native() const noexcept { return native_; }
   /// Records the work that is on the stream when record() is called.
   void record(StreamRef stream);

@@ -18,11 +18,12 @@
 
 namespace rankmesh::exchange {
 
+/// The options of a Bucket.
 struct BucketOptions {
   /// The size of a full collective, in bytes. The default is 25 MiB, as in torch's DDP.
   std::int64_t bytes = std::int64_t{25} << 20;
-  ReduceOp op = ReduceOp::avg;
-  StreamRef stream{};  ///< The stream on which the program uses device buffers.
+  ReduceOp op = ReduceOp::avg;  ///< The reduction of all buffers.
+  StreamRef stream{};           ///< The stream on which the program uses device buffers.
 };
 
 /// Collects buffers, such as gradients, and reduces them over a group in collectives of about equal
@@ -85,7 +86,10 @@ class RANKMESH_API Bucket {
     const auto in = buffer_of(values);
     add_buffers({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
   }
+  /// Adds a buffer whose element type is known at run time; see add().
   void add_buffer(const Buffer& buffer);
+  /// Adds a buffer whose element type is known at run time, and the memory for the result; see
+  /// add().
   void add_buffers(const ConstBuffer& values, const Buffer& mine);
   /// Issues a collective with the buffers that were added since the last collective. Collective
   /// over the group.

@@ -56,9 +56,12 @@ class RANKMESH_API ControlQueue {
   /// @throws TimeoutError if the mesh's timeout passes.
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();
+  /// Takes over the queue. The source can then only be destroyed or assigned to.
   ControlQueue(ControlQueue&&) noexcept;
+  /// Takes over the queue. The source can then only be destroyed or assigned to.
   ControlQueue& operator=(ControlQueue&&) noexcept;
 
+  /// Returns whether this rank is the writer.
   [[nodiscard]] bool is_writer() const noexcept;
   /// Returns the number of readers on the writer's node.
   [[nodiscard]] std::int64_t local_readers() const noexcept;

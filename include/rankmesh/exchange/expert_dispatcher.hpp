@@ -23,6 +23,7 @@ namespace detail {
 class RoutePlanner;
 }
 
+/// The options of an ExpertDispatcher. They must be the same on all members.
 struct ExpertDispatcherOptions {
   /// The number of rows in each local slot's block is rounded up to a multiple of `alignment`. The
   /// additional rows are zeros. Grouped matrix products need aligned blocks.
@@ -129,9 +130,12 @@ class RANKMESH_API ExpertDispatcher {
   /// lists them. If the arguments are invalid on some ranks only, the other ranks throw it too.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
+  /// Takes over the dispatcher. The source can then only be destroyed or assigned to.
   ExpertDispatcher(ExpertDispatcher&&) noexcept;
+  /// Takes over the dispatcher. The source can then only be destroyed or assigned to.
   ExpertDispatcher& operator=(ExpertDispatcher&&) noexcept;
 
+  /// Returns the current map of the experts.
   [[nodiscard]] const ExpertMap& map() const;
   /// Sets the map for later calls of route(), for example after experts have been moved, or after
   /// popular experts have been given more slots. Existing routes keep their map. The caller must

@@ -32,11 +32,15 @@ class RANKMESH_API ExpertMap {
   ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t experts,
             std::int64_t ranks);
 
+  /// Returns the number of logical experts.
   [[nodiscard]] std::int64_t experts() const {
     return static_cast<std::int64_t>(first_.size()) - 1;
   }
+  /// Returns the number of ranks.
   [[nodiscard]] std::int64_t ranks() const { return ranks_; }
+  /// Returns the number of slots on all ranks.
   [[nodiscard]] std::int64_t slots() const { return static_cast<std::int64_t>(logical_.size()); }
+  /// Returns the number of slots on each rank.
   [[nodiscard]] std::int64_t slots_per_rank() const { return slots() / ranks_; }
   /// Returns the logical expert of each slot, or `empty`.
   [[nodiscard]] std::span<const std::int32_t> physical_to_logical() const { return logical_; }
@@ -50,6 +54,7 @@ class RANKMESH_API ExpertMap {
     const auto e = static_cast<std::size_t>(expert);
     return std::span{replicas_}.subspan(first_[e], first_[e + 1] - first_[e]);
   }
+  /// Returns whether both maps place all experts equally.
   friend bool operator==(const ExpertMap&, const ExpertMap&) = default;
 
  private:

@@ -27,7 +27,7 @@ inline constexpr std::size_t short_message = first_part - 24;
 /// Replaces a message that the sender could not create. Every receiver of a Failure throws a
 /// DataError with the text. Without a Failure, the receivers would wait for ever.
 struct Failure {
-  std::string text;
+  std::string text;  ///< The reason, which the receivers report.
 };
 
 /// Broadcasts the root's message to all members. Collective over the group; blocks.

@@ -66,6 +66,7 @@ class ShardedBuffer {
  public:
   /// std::span<T>, or DeviceSpan<T> in device memory.
   using Span = std::conditional_t<kind == MemoryKind::host, std::span<T>, DeviceSpan<T>>;
+  /// A span of elements that must not be changed.
   using ConstSpan =
       std::conditional_t<kind == MemoryKind::host, std::span<const T>, DeviceSpan<const T>>;
 
@@ -83,6 +84,7 @@ class ShardedBuffer {
                 DataTypeOf<T>::value,
                 kind,
                 options} {}
+  /// The same with a list of sizes.
   ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}

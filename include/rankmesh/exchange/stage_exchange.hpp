@@ -50,6 +50,7 @@ StageMove from_next(Out&& values) {
   return {.is_forward = false, .is_sent = false, .out = buffer_of(values)};
 }
 
+/// The options of a StageExchange.
 struct StageExchangeOptions {
   /// If true, the last stage is followed by the first stage, as interleaved schedules (virtual
   /// stages) require. If false, the first and the last stage skip the moves that would leave the
@@ -82,49 +83,60 @@ class RANKMESH_API StageExchange {
   /// moves.
   /// @throws the exceptions of all operations; see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
+  /// The same with a list of moves.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
   /// Starts the moves. Then waits for the moves on host memory, at most for the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
+  /// The same with a list of moves.
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
 
+  /// Refuses moves that are not in a list, at compile time.
   template <std::same_as<StageMove>... Moves>
   RANKMESH_REFUSE("the moves are a list: write run({to_next(a), from_prev(b)}, stream)")
   void run(const StageMove&, const Moves&...) {}
 
   // The steps of the usual schedules. The names are those that Megatron-LM uses.
 
+  /// Receives the activations of the previous stage. Does nothing on the first stage.
   template <WritableMemory Out>
   void recv_forward(Out&& activations, StreamRef stream = {}) {
     run({from_prev(activations)}, stream);
   }
+  /// Sends activations to the next stage. Does nothing on the last stage.
   template <Memory In>
   void send_forward(In&& activations, StreamRef stream = {}) {
     run({to_next(activations)}, stream);
   }
+  /// Receives the gradients of the next stage. Does nothing on the last stage.
   template <WritableMemory Out>
   void recv_backward(Out&& gradients, StreamRef stream = {}) {
     run({from_next(gradients)}, stream);
   }
+  /// Sends gradients to the previous stage. Does nothing on the first stage.
   template <Memory In>
   void send_backward(In&& gradients, StreamRef stream = {}) {
     run({to_prev(gradients)}, stream);
   }
+  /// Sends activations to the next stage, and receives its gradients.
   template <Memory In, WritableMemory Out>
   void send_forward_recv_backward(In&& activations, Out&& gradients, StreamRef stream = {}) {
     run({to_next(activations), from_next(gradients)}, stream);
   }
+  /// Sends gradients to the previous stage, and receives its activations.
   template <Memory In, WritableMemory Out>
   void send_backward_recv_forward(In&& gradients, Out&& activations, StreamRef stream = {}) {
     run({to_prev(gradients), from_prev(activations)}, stream);
   }
+  /// Sends activations to the next stage, and receives those of the previous stage.
   template <Memory In, WritableMemory Out>
   void send_forward_recv_forward(In&& activations, Out&& next_activations, StreamRef stream = {}) {
     run({to_next(activations), from_prev(next_activations)}, stream);
   }
+  /// Sends gradients to the previous stage, and receives those of the next stage.
   template <Memory In, WritableMemory Out>
   void send_backward_recv_backward(In&& gradients, Out&& next_gradients, StreamRef stream = {}) {
     run({to_prev(gradients), from_next(next_gradients)}, stream);

@@ -35,15 +35,21 @@ class RANKMESH_API Tensor {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
     return Tensor{buffer_of(memory), std::move(shape)};
   }
+  /// The same for a tensor of one dimension.
   template <WritableMemory M>
   static Tensor refer(M&& memory) {
     return refer(std::forward<M>(memory), {static_cast<std::int64_t>(memory.size())});
   }
 
+  /// Returns the element type.
   [[nodiscard]] DataType type() const noexcept { return buffer_.type; }
+  /// Returns the size of each dimension.
   [[nodiscard]] const std::vector<std::int64_t>& shape() const noexcept { return shape_; }
+  /// Returns the kind of the memory.
   [[nodiscard]] MemoryKind kind() const noexcept { return buffer_.kind; }
+  /// Returns the number of elements.
   [[nodiscard]] std::int64_t count() const noexcept { return buffer_.count; }
+  /// Returns the memory, without the shape.
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
   /// Returns the elements of a tensor in host memory.
   /// @throws UsageError if the element type is not T, or if the tensor is in device memory.
@@ -59,7 +65,9 @@ class RANKMESH_API Tensor {
     require(DataTypeOf<T>::value, MemoryKind::device);
     return {reinterpret_cast<T*>(buffer_.data), static_cast<std::size_t>(buffer_.count)};
   }
+  /// Takes over the tensor of `other`.
   Tensor(Tensor&& other) noexcept { swap(other); }
+  /// Exchanges the two tensors.
   Tensor& operator=(Tensor&& other) noexcept {
     swap(other);
     return *this;
@@ -81,9 +89,10 @@ class RANKMESH_API Tensor {
 /// Holds named tensors in the order in which they were added.
 class RANKMESH_API TensorDict {
  public:
+  /// A tensor and its name.
   struct Entry {
-    std::string name;
-    Tensor tensor;
+    std::string name;  ///< The name of the tensor.
+    Tensor tensor;     ///< The tensor.
   };
   /// Adds a tensor.
   /// @throws UsageError if the dictionary already has a tensor of this name.
@@ -93,9 +102,13 @@ class RANKMESH_API TensorDict {
   /// Returns the tensor of this name.
   /// @throws UnknownName if no tensor has this name. The hint lists the names.
   [[nodiscard]] Tensor& operator[](std::string_view name);
+  /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  /// Returns an iterator to the first Entry.
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
+  /// Returns the end of the entries.
   [[nodiscard]] auto end() const noexcept { return entries_.end(); }
+  /// Removes all tensors.
   void clear() noexcept { entries_.clear(); }
 
  private:
@@ -118,6 +131,7 @@ class RANKMESH_API TensorDict {
 RANKMESH_API void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors,
                                         RankInGroup root, StreamRef stream = {});
 
+/// The options of the functions for a TensorDict.
 struct TensorDictOptions {
   /// A tensor-parallel group whose members all hold the same tensors. Each member sends only its
   /// slice of each tensor, which has 1/size() of the elements. The receivers all-gather the slices
@@ -127,8 +141,8 @@ struct TensorDictOptions {
   /// The names of the tensors that must be sent whole, because their values differ between the
   /// members of `all_gather`. Only the sender uses this list.
   std::vector<std::string> whole{};
-  int tag = 0;  ///< Must be the same on the sender and the receiver.
-  StreamRef stream{};
+  int tag = 0;         ///< Must be the same on the sender and the receiver.
+  StreamRef stream{};  ///< The stream on which the program uses device memory.
 };
 
 /// Sends tensors to another member. Blocks until the caller may change the tensors in host memory.

@@ -31,6 +31,7 @@ class AxisCollectives : public Collectives {
     run(axis.along(calls::two(Operation::all_gather, in, out, stream),
                    detail::units_per_leaf<Out>));
   }
+  /// Starts all_gather(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
@@ -50,6 +51,7 @@ class AxisCollectives : public Collectives {
                       StreamRef stream = {}) {
     run(axis.along(calls::reduce_scatter(in, out, op, stream), detail::units_per_leaf<Out>));
   }
+  /// Starts reduce_scatter(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis,
@@ -67,6 +69,7 @@ class AxisCollectives : public Collectives {
     run(axis.along(calls::rooted(Operation::gather, in, out, root, stream),
                    detail::units_per_leaf<Out>));
   }
+  /// Starts gather(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_async(In&& in, Out&& out, const Axis& axis, RankInGroup root,
@@ -85,6 +88,7 @@ class AxisCollectives : public Collectives {
     run(axis.along(calls::rooted(Operation::scatter, in, out, root, stream),
                    detail::units_per_leaf<Out>));
   }
+  /// Starts scatter(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_async(In&& in, Out&& out, const Axis& axis, RankInGroup root,

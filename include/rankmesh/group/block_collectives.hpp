@@ -24,6 +24,7 @@ class BlockCollectives : public AxisCollectives {
     run(calls::blocks_of_out(Operation::all_gather, in, out, detail::blocks_in<Out>(blocks), {},
                              stream));
   }
+  /// Starts all_gather_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_v_async(In&& in, Out&& out, const Blocks& blocks,
@@ -43,6 +44,7 @@ class BlockCollectives : public AxisCollectives {
     run(calls::blocks_of_in(Operation::reduce_scatter, in, out, detail::blocks_in<In>(blocks), {},
                             op, stream));
   }
+  /// Starts reduce_scatter_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_scatter_v_async(In&& in, Out&& out, const Blocks& blocks,
@@ -60,6 +62,7 @@ class BlockCollectives : public AxisCollectives {
     run(calls::blocks_of_out(Operation::gather, in, out, detail::blocks_in<Out>(blocks), root,
                              stream));
   }
+  /// Starts gather_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_v_async(In&& in, Out&& out, const Blocks& blocks, RankInGroup root,
@@ -78,6 +81,7 @@ class BlockCollectives : public AxisCollectives {
     run(calls::blocks_of_in(Operation::scatter, in, out, detail::blocks_in<In>(blocks), root,
                             ReduceOp::sum, stream));
   }
+  /// Starts scatter_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_v_async(In&& in, Out&& out, const Blocks& blocks, RankInGroup root,
@@ -98,6 +102,7 @@ class BlockCollectives : public AxisCollectives {
     run(calls::all_to_all_v(in, out, detail::blocks_in<In>(in_blocks),
                             detail::blocks_in<Out>(out_blocks), stream));
   }
+  /// Starts all_to_all_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_v_async(In&& in, Out&& out, const Blocks& in_blocks,

@@ -15,6 +15,7 @@ class Collectives : public detail::CallIssuer {
  public:
   /// Blocks until all members have called barrier().
   void barrier() { run_typed<Operation::barrier>({.operation = Operation::barrier}); }
+  /// Starts a barrier; returns a Work.
   [[nodiscard]] Work barrier_async() { return start({.operation = Operation::barrier}); }
 
   /// Copies the root's values to all members. All members must pass the same number of elements.
@@ -22,6 +23,7 @@ class Collectives : public detail::CallIssuer {
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
   }
+  /// Starts broadcast(); returns a Work. The memory must stay valid until it is complete.
   template <WritableMemory M>
   [[nodiscard]] auto broadcast_async(M&& values, RankInGroup root, StreamRef stream = {}) {
     return start_one(std::forward<M>(values),
@@ -40,12 +42,14 @@ class Collectives : public detail::CallIssuer {
   void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, In, Out>(calls::all_reduce(in, out, op, stream));
   }
+  /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <WritableReducibleMemory M>
   [[nodiscard]] auto all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum,
                                       StreamRef stream = {}) {
     return start_one(std::forward<M>(values),
                      [&](auto& v) { return calls::all_reduce(v, v, op, stream); });
   }
+  /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingReducible<In, Out>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
@@ -67,12 +71,14 @@ class Collectives : public detail::CallIssuer {
               StreamRef stream = {}) {
     run_typed<Operation::reduce, In, Out>(calls::reduce(in, out, root, op, stream));
   }
+  /// Starts reduce(); returns a Work. The memory must stay valid until it is complete.
   template <WritableReducibleMemory M>
   [[nodiscard]] auto reduce_async(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum,
                                   StreamRef stream = {}) {
     return start_one(std::forward<M>(values),
                      [&](auto& v) { return calls::reduce(v, v, root, op, stream); });
   }
+  /// Starts reduce(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
@@ -88,6 +94,7 @@ class Collectives : public detail::CallIssuer {
   void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
     run_typed<Operation::all_gather, In, Out>(calls::two(Operation::all_gather, in, out, stream));
   }
+  /// Starts all_gather(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
@@ -103,6 +110,7 @@ class Collectives : public detail::CallIssuer {
   void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce_scatter, In, Out>(calls::reduce_scatter(in, out, op, stream));
   }
+  /// Starts reduce_scatter(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingReducible<In, Out>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
@@ -118,6 +126,7 @@ class Collectives : public detail::CallIssuer {
   void gather(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::gather, In, Out>(calls::rooted(Operation::gather, in, out, root, stream));
   }
+  /// Starts gather(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto gather_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -134,6 +143,7 @@ class Collectives : public detail::CallIssuer {
     run_typed<Operation::scatter, In, Out>(
         calls::rooted(Operation::scatter, in, out, root, stream));
   }
+  /// Starts scatter(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto scatter_async(In&& in, Out&& out, RankInGroup root, StreamRef stream = {}) {
@@ -150,6 +160,7 @@ class Collectives : public detail::CallIssuer {
     require_equal_blocks<In>(in);
     run_typed<Operation::all_to_all, In, Out>(calls::two(Operation::all_to_all, in, out, stream));
   }
+  /// Starts all_to_all(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto all_to_all_async(In&& in, Out&& out, StreamRef stream = {}) {

@@ -32,6 +32,7 @@ struct AnyResult {
 /// In a requires-expression, these calls count as valid.
 class NearMisses : public Scans {
  public:
+  /// @cond  The overloads that refuse calls are no operations.
 // clang-format off
 #define RANKMESH_CALLED broadcast
 #define RANKMESH_USAGE "write broadcast(values, root)"
@@ -226,7 +227,9 @@ class NearMisses : public Scans {
 #undef RANKMESH_USAGE
 
   // clang-format on
+  /// @endcond
 
+  /// Refuses to receive a value that is no single value, at compile time.
   template <class T>
     requires(!Value<T>)
   RANKMESH_REFUSE(

@@ -20,10 +20,14 @@ inline constexpr Previous prev{};
 /// `rankmesh::next` or `rankmesh::prev`.
 class Peer {
  public:
+  /// Refers to a member by its rank in the group. Implicit.
   constexpr Peer(RankInGroup rank) : rank_{rank} {}  // implicit: a rank can be passed as a Peer
+  /// Refers to a member by its rank in the group. Implicit.
   template <std::integral I>
   constexpr Peer(I rank) : rank_{rank} {}
+  /// Refers to the next member. Implicit.
   constexpr Peer(Next) : relative_{true}, rank_{1} {}
+  /// Refers to the previous member. Implicit.
   constexpr Peer(Previous) : relative_{true}, rank_{-1} {}
 
   /// Returns the peer's rank in the group if the caller is member `self` of a group of `size`

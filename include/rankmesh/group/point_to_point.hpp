@@ -22,6 +22,7 @@ class PointToPoint : public UserReductions {
   void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::send, In>(calls::send(values, resolved(to), tag, stream));
   }
+  /// Starts send(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In>
   [[nodiscard]] auto send_async(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
     return start_one(std::forward<In>(values),
@@ -34,6 +35,7 @@ class PointToPoint : public UserReductions {
   void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
     run_typed<Operation::recv, Out>(calls::recv(values, resolved(from), tag, stream));
   }
+  /// Starts recv(); returns a Work. The memory must stay valid until it is complete.
   template <WritableMemory Out>
   [[nodiscard]] auto recv_async(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
     return start_one(std::forward<Out>(values),
@@ -66,6 +68,7 @@ class PointToPoint : public UserReductions {
     run_typed<Operation::send_recv, In, Out>(
         calls::send_recv(in, out, resolved(to), resolved(from), tag, stream));
   }
+  /// Starts send_recv(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   [[nodiscard]] auto send_recv_async(In&& in, Out&& out, Peer to, Peer from, int tag = 0,

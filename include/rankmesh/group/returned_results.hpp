@@ -20,8 +20,8 @@ namespace rankmesh {
 /// the v-forms that find out the sizes of the blocks.
 template <class T>
 struct GatheredBlocks {
-  std::vector<T> values;
-  Blocks blocks;  ///< one block per member
+  std::vector<T> values;  ///< The values of all members, in group order.
+  Blocks blocks;          ///< one block per member
 
   /// Returns the values of one member.
   [[nodiscard]] std::span<const T> operator[](RankInGroup member) const {
@@ -69,6 +69,7 @@ class ReturnedResults : public ValueOperations {
     return returned<In>(at(root) * elements(in) * members(),
                         [&](auto out) { gather(in, out, root); });
   }
+  /// Returns the values of all members at the root, in group order; an empty vector elsewhere.
   template <Value T>
   [[nodiscard]] std::vector<T> gather(const T& value, RankInGroup root) {
     return returned<std::span<T>>(at(root) * members(),
@@ -108,12 +109,14 @@ class ReturnedResults : public ValueOperations {
     all_reduce(values, op);
     return std::forward<M>(values);
   }
+  /// Returns the root's values. The container is moved into the call and out of it.
   template <HostMemory M>
     requires(!detail::is_borrowed<M> && WritableMemory<M>)
   [[nodiscard]] std::remove_cvref_t<M> broadcast(M&& values, RankInGroup root) {
     broadcast(values, root);
     return std::forward<M>(values);
   }
+  /// Returns the reduced values at the root. On other members, the result has undefined values.
   template <HostMemory M>
     requires(!detail::is_borrowed<M> && WritableReducibleMemory<M>)
   [[nodiscard]] std::remove_cvref_t<M> reduce(M&& values, RankInGroup root,

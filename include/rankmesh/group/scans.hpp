@@ -42,6 +42,7 @@ class Scans : public ReturnedResults {
     require_scannable<T>("scan", op);
     inclusive<T>(span_of(values), combining<T>(op));
   }
+  /// The same with a function of the program.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
     requires(WritableHostValues<M>)
   void scan(M&& values, F&& combine) {
@@ -54,12 +55,14 @@ class Scans : public ReturnedResults {
     scan(one(value), op);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the result.
   template <Value T>
     requires ScannableElement<T>
   [[nodiscard]] T scan(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
     return scan(copy, op);
   }
+  /// The same for one value, with a function of the program. Returns the result.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T scan(const T& value, F&& combine) {
     T copy = value;
@@ -90,12 +93,14 @@ class Scans : public ReturnedResults {
     exscan(one(value), op);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the result.
   template <Value T>
     requires ScannableElement<T>
   [[nodiscard]] T exscan(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
     return exscan(copy, op);
   }
+  /// The same for one value, with a function of the program. Returns the result.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T exscan(const T& value, F&& combine) {
     T copy = value;

@@ -54,6 +54,7 @@ class UserReductions : public SliceCollectives {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::all_reduce, in, out, {}, reduction));
   }
+  /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <WritableHostValues M, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<M>>
   [[nodiscard]] auto all_reduce_async(M&& values, F&& combine,
@@ -64,6 +65,7 @@ class UserReductions : public SliceCollectives {
         [&](auto& v) { return calls::user(Operation::all_reduce, v, v, {}, *reduction); },
         reduction);
   }
+  /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto all_reduce_async(In&& in, Out&& out, F&& combine,
@@ -81,6 +83,7 @@ class UserReductions : public SliceCollectives {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::reduce, in, out, root, reduction));
   }
+  /// Starts reduce(); returns a Work. The memory must stay valid until it is complete.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
@@ -97,6 +100,7 @@ class UserReductions : public SliceCollectives {
     auto reduction = reduction_of<In, Out>(combine, commutative);
     run(calls::user(Operation::reduce_scatter, in, out, {}, reduction));
   }
+  /// Starts reduce_scatter(); returns a Work. The memory must stay valid until it is complete.
   template <HostValues In, WritableHostValues Out, class F>
     requires ReductionFunction<F, std::ranges::range_value_t<Out>>
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, F&& combine,

@@ -46,11 +46,13 @@ class ValueOperations : public StreamForms {
     broadcast(one(value), root);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the root's value.
   template <Value T>
   [[nodiscard]] T broadcast(const T& value, RankInGroup root) {
     T copy = value;
     return broadcast(copy, root);
   }
+  /// Starts broadcast(); returns a Work. The memory must stay valid until it is complete.
   template <Value T>
     requires(!std::is_const_v<T>)
   [[nodiscard]] Work broadcast_async(T& value, RankInGroup root) {
@@ -64,6 +66,7 @@ class ValueOperations : public StreamForms {
     all_reduce(one(value), op);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the result.
   template <ReducibleValue T>
   [[nodiscard]] T all_reduce(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
@@ -76,12 +79,14 @@ class ValueOperations : public StreamForms {
     all_reduce(one(value), combine, commutative);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the result.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T all_reduce(const T& value, F&& combine,
                              Commutative commutative = Commutative::no) {
     T copy = value;
     return all_reduce(copy, combine, commutative);
   }
+  /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <ReducibleValue T>
     requires(!std::is_const_v<T>)
   [[nodiscard]] Work all_reduce_async(T& value, ReduceOp op = ReduceOp::sum) {
@@ -96,11 +101,13 @@ class ValueOperations : public StreamForms {
     reduce(one(value), root, op);
     return value;
   }
+  /// The same for a constant, which is not changed. Returns the result.
   template <ReducibleValue T>
   [[nodiscard]] T reduce(const T& value, RankInGroup root, ReduceOp op = ReduceOp::sum) {
     T copy = value;
     return reduce(copy, root, op);
   }
+  /// Starts reduce(); returns a Work. The memory must stay valid until it is complete.
   template <ReducibleValue T>
     requires(!std::is_const_v<T>)
   [[nodiscard]] Work reduce_async(T& value, RankInGroup root, ReduceOp op = ReduceOp::sum) {
@@ -138,6 +145,7 @@ class ValueOperations : public StreamForms {
   [[nodiscard]] bool try_recv(T& value, Peer from, int tag = 0) {
     return try_recv(one(value), from, tag);
   }
+  /// Starts recv(); returns a Work. The memory must stay valid until it is complete.
   template <Value T>
     requires(!std::is_const_v<T>)
   [[nodiscard]] Work recv_async(T& value, Peer from, int tag = 0) {

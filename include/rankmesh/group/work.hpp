@@ -67,6 +67,7 @@ class RANKMESH_API Work {
   /// operation continues.
   /// @throws the exception with which the operation failed.
   bool cancel();
+  /// Refuses a time limit without a unit, at compile time.
   template <class Number>
     requires std::is_arithmetic_v<Number>
   RANKMESH_REFUSE("a time limit has a unit: write wait(std::chrono::seconds{3})") void wait(
@@ -81,6 +82,7 @@ class RANKMESH_API Work {
 template <class Memory>
 class OwningWork : public Work {
  public:
+  /// Keeps `memory` alive until the operation is complete. Operations call this constructor.
   OwningWork(Work work, std::shared_ptr<Memory> memory)
       : Work{std::move(work)}, memory_{std::move(memory)} {}
   /// Waits for the operation as wait() does, and then returns the container. Call take() only once.

@@ -16,6 +16,7 @@ struct BatchPlace {
   /// and all other families. The prefix of a grid has no influence: `encoder.dp` has the same turn
   /// as `dp`.
   int turn = 0;
+  /// Compares first the priorities and then the turns.
   friend auto operator<=>(const BatchPlace&, const BatchPlace&) = default;
 };
 

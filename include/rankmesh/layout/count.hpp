@@ -14,15 +14,16 @@ namespace rankmesh {
 struct PlanCounts {
   /// A number that can differ between ranks. This struct holds its least and its greatest value.
   struct PerRank {
-    std::int64_t least = 0;
-    std::int64_t most = 0;
+    std::int64_t least = 0;  ///< The least value of all ranks.
+    std::int64_t most = 0;   ///< The greatest value of all ranks.
     /// False if the plan has too many ranks to visit them all. In this case, `least` and `most` are
     /// both the value of rank 0.
     bool covers_all = true;
+    /// Returns whether all fields are equal.
     friend bool operator==(const PerRank&, const PerRank&) = default;
   };
 
-  std::int64_t world_size = 0;
+  std::int64_t world_size = 0;     ///< The number of ranks.
   std::int64_t names = 0;          ///< number of families
   std::int64_t groups = 0;         ///< total number of groups in all families
   std::int64_t groups_of_one = 0;  ///< number of groups that have only one rank
@@ -42,8 +43,8 @@ struct PlanCounts {
   /// The total number of NCCL unique IDs that the ranks create. A communicator that is split from
   /// another communicator needs no ID. Every other communicator needs at least one ID.
   std::int64_t unique_ids = 0;
-  PerRank groups_per_rank;
-  PerRank communicators_per_rank;
+  PerRank groups_per_rank;         ///< The number of groups that a rank is in.
+  PerRank communicators_per_rank;  ///< The number of communicators that a rank needs.
 
   /// Returns the number of broadcasts of unique IDs. Each ID is broadcast once within its group.
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }
@@ -55,6 +56,7 @@ struct PlanCounts {
   /// Returns the sum of naive_creations_per_rank() over all ranks.
   [[nodiscard]] RANKMESH_API std::int64_t naive_creations() const;
 
+  /// Returns whether all fields are equal.
   friend bool operator==(const PlanCounts&, const PlanCounts&) = default;
 };
 

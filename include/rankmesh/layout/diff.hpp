@@ -24,10 +24,10 @@ enum class NameChange : std::uint8_t {
 
 /// The difference between the families that have the same name in the plans A and B.
 struct NameDiff {
-  std::string name;
-  NameChange change = NameChange::same;
-  std::int64_t groups_a = 0;  ///< number of groups in A; 0 if A does not have the family
-  std::int64_t groups_b = 0;  ///< number of groups in B; 0 if B does not have the family
+  std::string name;                      ///< The name of the family.
+  NameChange change = NameChange::same;  ///< What has changed.
+  std::int64_t groups_a = 0;             ///< number of groups in A; 0 if A does not have the family
+  std::int64_t groups_b = 0;             ///< number of groups in B; 0 if B does not have the family
   /// The number of groups in A that are also groups of this family in B, possibly with a different
   /// order of ranks. The value is empty if these groups were not counted.
   std::optional<std::int64_t> surviving;
@@ -42,8 +42,8 @@ struct NameDiff {
 
 /// The difference between two plans, A and B.
 struct PlanDiff {
-  std::int64_t world_a = 0;
-  std::int64_t world_b = 0;
+  std::int64_t world_a = 0;     ///< The number of ranks of the first plan.
+  std::int64_t world_b = 0;     ///< The number of ranks of the second plan.
   std::vector<NameDiff> names;  ///< the families of A in order, then the families that only B has
   /// The number of ranks whose group changes in at least one family that both plans have. The value
   /// is empty if these ranks were not counted.

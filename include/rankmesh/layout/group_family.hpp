@@ -29,6 +29,7 @@ enum class Coverage : std::uint8_t {
 struct GroupIndex {
   std::int64_t group = 0;       ///< number of the group in listing order
   RankInGroup rank_in_group{};  ///< number of the rank in the group
+  /// Returns whether all fields are equal.
   friend bool operator==(const GroupIndex&, const GroupIndex&) = default;
 };
 
@@ -69,6 +70,7 @@ class RANKMESH_API GroupFamily {
   /// @throws SpecError if a group is empty.
   static GroupFamily of(std::string name, std::vector<RankSet> groups);
 
+  /// Returns the name of the family.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns the names of the dimensions along which the groups run. In a group, the coordinate
   /// along the last of these dimensions varies fastest. The result is empty if the

@@ -81,6 +81,7 @@ struct GroupOptions {
   /// Returns the options that differ from their default values as text, for example
   /// `ranks_per_id=4,lazy`.
   [[nodiscard]] RANKMESH_API std::string to_string() const;
+  /// Returns whether all fields are equal.
   friend bool operator==(const GroupOptions&, const GroupOptions&) = default;
 };
 

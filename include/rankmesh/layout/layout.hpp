@@ -27,9 +27,10 @@ class RANKMESH_API Layout {
  public:
   /// A dimension. `stride` is the distance between neighbours along the dimension, in positions.
   struct Dimension {
-    std::string name;
-    std::int64_t size = 1;
-    std::int64_t stride = 1;
+    std::string name;         ///< The name of the dimension.
+    std::int64_t size = 1;    ///< The number of coordinates.
+    std::int64_t stride = 1;  ///< The distance between the positions of neighbouring coordinates.
+    /// Returns whether all fields are equal.
     friend bool operator==(const Dimension&, const Dimension&) = default;
   };
 
@@ -49,6 +50,7 @@ class RANKMESH_API Layout {
   Layout(std::vector<Dimension> dimensions, std::int64_t offset,
          std::shared_ptr<const RankTable> table);
 
+  /// Returns the dimensions, the outermost first.
   [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
   /// Returns the index of a dimension, or nothing if the layout does not have the dimension.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view dimension) const;
@@ -77,6 +79,7 @@ class RANKMESH_API Layout {
   /// coordinates than dimensions.
   [[nodiscard]] Rank rank(std::span<const Coordinate> coordinates) const;
 
+  /// Returns whether all fields are equal.
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:

@@ -21,13 +21,13 @@ namespace rankmesh {
 /// A group that contains a given rank.
 struct Membership {
   std::size_t family = 0;  ///< index into MeshPlan::families()
-  GroupIndex place{};
-  RankSet ranks;
+  GroupIndex place{};      ///< The group of the rank, and its place in the group.
+  RankSet ranks;           ///< The members of the group, in group order.
 };
 
 /// A communicator of a given rank, and the families that use this communicator.
 struct CommunicatorUse {
-  RankSet ranks;
+  RankSet ranks;                      ///< The members of the group, in group order.
   std::vector<std::size_t> families;  ///< indices into MeshPlan::families()
   /// The key of this communicator in GroupOptions::duplicates. The key is empty for the first
   /// communicator of a group.

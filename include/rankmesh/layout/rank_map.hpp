@@ -25,6 +25,7 @@ class RANKMESH_API RankMap {
   /// @throws SpecError if the mapping needs a table of more than `max_table` ranks.
   explicit RankMap(RankSet ranks);
 
+  /// Returns the ranks of the mesh in the world, in the order of the positions.
   [[nodiscard]] const RankSet& ranks() const { return ranks_; }
   /// Returns the mapped ranks of `set`, in the same order.
   /// @throws UsageError if a rank is not in 0 .. ranks().size()-1.

@@ -22,8 +22,9 @@ namespace rankmesh {
 
 /// One level of nested strides: `size` elements that are `stride` apart (shape:stride in CuTe).
 struct Mode {
-  std::int64_t size = 1;
-  std::int64_t stride = 1;
+  std::int64_t size = 1;    ///< The number of positions.
+  std::int64_t stride = 1;  ///< The distance between two positions.
+  /// Returns whether all fields are equal.
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
@@ -69,7 +70,9 @@ class RANKMESH_API RankSet {
   /// @throws SpecError if a rank is negative or repeated.
   static RankSet of(std::span<const Rank> ranks);
 
+  /// Returns the number of ranks.
   [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Returns whether the set has no ranks.
   [[nodiscard]] bool empty() const { return size_ == 0; }
   /// Returns element i.
   /// @throws UsageError unless 0 <= i < size().
@@ -79,7 +82,9 @@ class RANKMESH_API RankSet {
     const std::int64_t position = position_at(i);
     return table_ ? table_->rank_at(position) : position;
   }
+  /// Returns the first rank. The set must not be empty.
   [[nodiscard]] Rank front() const { return at(0); }
+  /// Returns the last rank. The set must not be empty.
   [[nodiscard]] Rank back() const { return at(size_ - 1); }
   /// Returns the highest rank, or -1 if the set is empty. Takes O(1) time, or O(size) time if the
   /// set has a table.
@@ -96,6 +101,7 @@ class RANKMESH_API RankSet {
   /// Returns the index of a rank, or -1 if the set does not contain the rank. This function is
   /// faster than index_of(), because its result fits in a register.
   [[nodiscard]] std::int64_t find(Rank rank) const;
+  /// Returns whether the set contains a rank.
   [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
   /// Returns the position of element 0.
@@ -125,7 +131,9 @@ class RANKMESH_API RankSet {
   /// One item of the compact form: `first` alone (step 0), `first-last` (step 1),
   /// or `first-last:step`.
   struct Item {
-    std::int64_t first, last, step;
+    std::int64_t first;  ///< The first rank.
+    std::int64_t last;   ///< The last rank.
+    std::int64_t step;   ///< The distance between two ranks; 0 for a single rank.
   };
   /// Calls `take` for each item of the compact form in order, until `take` returns false. This
   /// function needs constant memory.
@@ -144,23 +152,31 @@ class RANKMESH_API RankSet {
   /// Visits the ranks in order. Dereferencing takes O(number of modes) time.
   class Iterator {
    public:
-    using difference_type = std::int64_t;
-    using value_type = Rank;
-    using reference = Rank;
-    using pointer = void;
+    using difference_type = std::int64_t;  ///< The type of a distance.
+    using value_type = Rank;               ///< The type of the ranks.
+    using reference = Rank;                ///< Ranks are returned by value.
+    using pointer = void;                  ///< There are no addresses of ranks.
+    /// Ranks are computed while they are visited.
     using iterator_category = std::input_iterator_tag;
     Iterator() = default;
+    /// Creates an iterator to rank i of a set, which must outlive it.
     Iterator(const RankSet* set, std::int64_t i) : set_{set}, i_{i} {}
+    /// Returns the rank.
     Rank operator*() const { return (*set_)[i_]; }
+    /// Goes to the next rank.
     Iterator& operator++() { return ++i_, *this; }
+    /// Goes to the next rank, and returns an iterator to this one.
     Iterator operator++(int) { return {set_, i_++}; }
+    /// Returns whether both iterators point to the same position of the same set.
     friend bool operator==(const Iterator&, const Iterator&) = default;
 
    private:
     const RankSet* set_ = nullptr;
     std::int64_t i_ = 0;
   };
+  /// Returns an iterator to the first rank.
   [[nodiscard]] Iterator begin() const { return {this, 0}; }
+  /// Returns the end of the ranks.
   [[nodiscard]] Iterator end() const { return {this, size_}; }
 
  private:

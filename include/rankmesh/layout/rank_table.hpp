@@ -28,6 +28,7 @@ class RANKMESH_API RankTable {
   /// @throws SpecError if a rank is negative or repeated.
   static std::shared_ptr<const RankTable> make(std::vector<std::int64_t> ranks);
 
+  /// Returns the number of ranks.
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(ranks_.size()); }
   /// Returns the rank at a position from 0 to size()-1. The position is not checked.
   [[nodiscard]] std::int64_t rank_at(std::int64_t position) const {
@@ -36,6 +37,7 @@ class RANKMESH_API RankTable {
   /// Returns the position of a rank, or nothing if the table does not contain the rank. Takes O(1)
   /// time if the ranks are dense, and O(log size) time otherwise.
   [[nodiscard]] std::optional<std::int64_t> position_of(std::int64_t rank) const;
+  /// Returns the ranks in their order.
   [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
   /// Returns the highest rank, or -1 if the table is empty.
   [[nodiscard]] std::int64_t highest() const { return highest_; }

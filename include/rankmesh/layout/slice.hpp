@@ -33,9 +33,12 @@ class RANKMESH_API Slice {
   [[nodiscard]] std::int64_t begin() const { return begin_; }
   /// Returns the number after that of the last element.
   [[nodiscard]] std::int64_t end() const { return end_; }
+  /// Returns the number of elements.
   [[nodiscard]] std::int64_t size() const { return end_ - begin_; }
+  /// Returns whether element i is in the slice.
   [[nodiscard]] bool contains(std::int64_t i) const { return begin_ <= i && i < end_; }
 
+  /// Returns whether all fields are equal.
   friend bool operator==(const Slice&, const Slice&) = default;
 
  private:

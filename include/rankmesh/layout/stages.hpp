@@ -20,16 +20,19 @@ class RANKMESH_API StageLayers {
  public:
   /// A run of consecutive layers. `count` may be 0.
   struct Run {
-    std::int64_t first = 0;
-    std::int64_t count = 0;
+    std::int64_t first = 0;  ///< The first layer.
+    std::int64_t count = 0;  ///< The number of layers.
+    /// Returns the last layer.
     [[nodiscard]] std::int64_t last() const { return first + count - 1; }
+    /// Returns whether all fields are equal.
     friend bool operator==(const Run&, const Run&) = default;
   };
   /// The place of a layer. `index` is the number of the layer in its chunk.
   struct Place {
-    Coordinate stage = 0;
-    std::int64_t chunk = 0;
-    std::int64_t index = 0;
+    Coordinate stage = 0;    ///< The stage that has the layer.
+    std::int64_t chunk = 0;  ///< The chunk of the stage.
+    std::int64_t index = 0;  ///< The number of the layer in its chunk.
+    /// Returns whether all fields are equal.
     friend bool operator==(const Place&, const Place&) = default;
   };
 

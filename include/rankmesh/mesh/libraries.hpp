@@ -13,10 +13,10 @@ namespace rankmesh {
 /// Describes a library that rankmesh uses. If the library was not found, `version` and `path` are
 /// empty, and `why_not` gives the reason.
 struct LibraryInfo {
-  std::string name;
-  std::string version;
-  std::string path;
-  std::string why_not;
+  std::string name;     ///< The name of the library.
+  std::string version;  ///< The version; empty if the library was not found.
+  std::string path;     ///< The path of the library file; empty if it is not known.
+  std::string why_not;  ///< Why the library was not found; empty if it was found.
 };
 
 /// Returns the descriptions of MPI, the CUDA runtime, the CUDA driver and NCCL, in this order.
@@ -25,8 +25,8 @@ RANKMESH_API std::vector<LibraryInfo> libraries();
 
 /// Describes a CUDA device that this process sees.
 struct DeviceInfo {
-  std::string uuid;  ///< 32 hexadecimal digits. Each MIG instance has its own.
-  std::string name;
+  std::string uuid;         ///< 32 hexadecimal digits. Each MIG instance has its own.
+  std::string name;         ///< The name of the model.
   std::string bus_id;       ///< On the PCI bus.
   std::int64_t memory = 0;  ///< In bytes.
   bool has_ecc = false;     ///< Whether error correction is switched on.
@@ -34,8 +34,8 @@ struct DeviceInfo {
 
 /// The devices of a process, or the reason why it sees none.
 struct VisibleDevices {
-  std::vector<DeviceInfo> devices;
-  std::string why_none;  ///< Empty if there are devices.
+  std::vector<DeviceInfo> devices;  ///< The devices by their numbers.
+  std::string why_none;             ///< Empty if there are devices.
 };
 
 /// Returns the devices that this process sees, by their numbers. Local. Creates no context on a

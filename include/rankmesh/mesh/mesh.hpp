@@ -73,6 +73,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   ///
   /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
+  /// Opens a mesh from a description that was read before. The same rules hold.
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
   Mesh(std::string_view mesh, MeshOptions options = {}) = delete;  // Mesh{MPI_COMM_WORLD, "tp=8"}
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the
@@ -81,7 +82,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Destroys the mesh without communication. If close() was not called, the communicators remain
   /// until MPI_Finalize.
   ~Mesh();
+  /// Takes over the mesh. The source can then only be destroyed or assigned to.
   Mesh(Mesh&&) noexcept;
+  /// Takes over the mesh. The source can then only be destroyed or assigned to.
   Mesh& operator=(Mesh&&) noexcept;
 
   /// Returns the coordinator of this rank's group in a family. Local. The reference is valid until
@@ -136,6 +139,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// throws MismatchError opens no communicator.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   void open(std::span<const std::string_view> names);
+  /// The same with a list of names.
   void open(std::initializer_list<std::string_view> names) {
     open(std::span{names.begin(), names.size()});
   }
@@ -206,6 +210,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
                                                  std::span<const std::string_view> names) {
     return {reinterpret_cast<T*>(allocate_on_device(count, sizeof(T), names)), count};
   }
+  /// The same with a list of names.
   template <Element T, MemoryKind Kind = MemoryKind::host>
   [[nodiscard]] auto allocate_symmetric(std::size_t count,
                                         std::initializer_list<std::string_view> names) {
@@ -225,6 +230,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// the mesh.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
+  /// The same with a list of ranks.
   std::shared_ptr<GroupCoordinator> new_group(std::initializer_list<Rank> ranks,
                                               std::string name = {}) {
     return new_group(std::span{ranks.begin(), ranks.size()}, std::move(name));
@@ -235,6 +241,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
     const std::vector<Rank> copy(std::ranges::begin(ranks), std::ranges::end(ranks));
     return new_group(std::span{copy}, std::move(name));
   }
+  /// Refuses ranks that are not in a list, at compile time.
   template <std::integral... Ranks>
   RANKMESH_REFUSE("the ranks are a list: write new_group({0, 1})")
   std::shared_ptr<GroupCoordinator> new_group(Ranks...) {
@@ -246,6 +253,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @return One element per list. The element is null if the list does not contain this rank.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::span<const std::vector<Rank>> groups);
+  /// The same with a list of groups.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::initializer_list<std::vector<Rank>> groups) {
     return new_groups(std::span{groups.begin(), groups.size()});

@@ -21,9 +21,13 @@ class RANKMESH_API CommunicatorView {
   /// intercommunicator.
   explicit CommunicatorView(MPI_Comm native);
 
+  /// Returns the communicator of MPI.
   [[nodiscard]] MPI_Comm native() const noexcept { return native_; }
+  /// Returns this rank's number in the communicator.
   [[nodiscard]] int rank() const noexcept { return rank_; }
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return size_; }
+  /// Returns whether there is a communicator.
   explicit operator bool() const noexcept { return native_ != MPI_COMM_NULL; }
 
  private:
@@ -44,7 +48,9 @@ class RANKMESH_API Communicator {
   /// Takes ownership of `native`. If `native` is MPI_COMM_NULL, the new object is empty.
   explicit Communicator(MPI_Comm native);
   ~Communicator() { abandon(); }
+  /// Takes over the communicator of `other`, which then has none.
   Communicator(Communicator&& other) noexcept : view_{std::exchange(other.view_, {})} {}
+  /// Frees the communicator, and takes over that of `other`.
   Communicator& operator=(Communicator&& other) noexcept {
     if (this != &other) {
       abandon();
@@ -55,7 +61,9 @@ class RANKMESH_API Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  /// Returns a view of the communicator, which does not own it.
   [[nodiscard]] const CommunicatorView& view() const noexcept { return view_; }
+  /// Returns whether there is a communicator.
   explicit operator bool() const noexcept { return static_cast<bool>(view_); }
   /// Frees the communicator. This function is collective over the communicator. It does nothing if
   /// this object is empty.

@@ -30,6 +30,7 @@ RANKMESH_API MPI_Op native(ReduceOp op);
 /// consecutive blocks.
 class RANKMESH_API CountedType {
  public:
+  /// Describes `count` elements. Creates a derived datatype if there are more than `largest`.
   CountedType(std::int64_t count, DataType type, std::int64_t largest)
       : count_{static_cast<int>(count)}, type_{rankmesh::mpi::native(type)} {
     if (count > largest) [[unlikely]]
@@ -42,7 +43,9 @@ class RANKMESH_API CountedType {
   CountedType(const CountedType&) = delete;
   CountedType& operator=(const CountedType&) = delete;
 
+  /// Returns the count to pass to MPI.
   [[nodiscard]] int count() const noexcept { return count_; }
+  /// Returns the datatype to pass to MPI.
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
 
  private:

@@ -68,6 +68,7 @@ class RANKMESH_API Environment {
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged,
                        UncleanEnd end = UncleanEnd::abort_job);
+  /// The same; passes the arguments of the program to MPI.
   Environment(int& argc, char**& argv, ThreadLevel wanted = ThreadLevel::funneled,
               NcclLaunchOrder order = NcclLaunchOrder::unchanged,
               UncleanEnd end = UncleanEnd::abort_job);
@@ -77,6 +78,7 @@ class RANKMESH_API Environment {
 
   /// Returns whether this object initialised MPI and will finalise it.
   [[nodiscard]] bool initialised_here() const noexcept { return initialised_here_; }
+  /// Returns the thread level that MPI offers.
   [[nodiscard]] ThreadLevel thread_level() const noexcept { return level_; }
 
  private:

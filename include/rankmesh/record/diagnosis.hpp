@@ -28,9 +28,9 @@ enum class Activity : std::uint8_t {
 
 /// What one rank does, and for whom it waits.
 struct RankActivity {
-  std::size_t record = 0;  ///< Index in the records that were passed to diagnose().
-  Rank rank{};
-  Activity activity = Activity::outside;
+  std::size_t record = 0;                 ///< Index in the records that were passed to diagnose().
+  Rank rank{};                            ///< The rank in the mesh.
+  Activity activity = Activity::outside;  ///< What the rank does.
   /// Index in Record::calls. If the activity is `call`, the rank is in this call. If it is `wait`,
   /// the rank waits for the end of this asynchronous call. Otherwise this is the last call of the
   /// rank. Empty if there is no such call.
@@ -50,13 +50,14 @@ struct RankActivity {
 
 /// A part of a finding: what some ranks do, and for whom they wait.
 struct Step {
-  RankSet ranks{};
+  RankSet ranks{};      ///< The ranks that do the same.
   std::string text{};   ///< The call or the activity, for example `tp.barrier(), call 7`.
   RankSet waits_for{};  ///< Empty if these ranks wait for nobody.
 };
 
 /// One statement about the job, for a person who looks for the cause of a hang.
 struct Finding {
+  /// What a finding is about.
   enum class Kind : std::uint8_t {
     different_calls,  ///< The members of a group have made different calls with the same number.
     missing_call,     ///< A rank has closed the mesh with fewer calls than other members.
@@ -66,14 +67,15 @@ struct Finding {
     no_record,        ///< Ranks have no record.
     progress,         ///< No rank waits for another rank.
   };
+  /// How serious a finding is.
   enum class Severity : std::uint8_t {
     error,    ///< The program is wrong, or the job cannot go on.
     warning,  ///< The program is probably wrong, or the job probably cannot go on.
     note,     ///< Nothing shows that anything is wrong, for example a short wait for a rank that
               ///< computes.
   };
-  Kind kind = Kind::progress;
-  Severity severity = Severity::note;
+  Kind kind = Kind::progress;          ///< What the finding is about.
+  Severity severity = Severity::note;  ///< How serious it is.
   std::string text{};  ///< The finding in whole sentences, with a full stop at the end.
   /// The ranks that the finding is about: those that have made different calls, that wait in a
   /// circle, or that wait for nobody although others wait for them.
@@ -134,8 +136,11 @@ struct Diagnosis {
 /// Returns the name of a value as it appears in reports, for example `missing_call`, `error`,
 /// `outside` or `stopped`.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Kind kind);
+/// Returns the severity as a word.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Severity severity);
+/// Returns the activity as a word.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Activity activity);
+/// Returns the state of the process as a word.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Process process);
 
 /// Returns a duration in readable form, for example `350 ms`, `12.3 s` or `2 min 5 s`. Negative

@@ -12,19 +12,19 @@
 /// process writes them and others read them at any time, so every word that changes is atomic.
 namespace rankmesh::record::format {
 
-inline constexpr char magic[16] = "rankmesh.record";
-inline constexpr std::uint32_t version = 2;
+inline constexpr char magic[16] = "rankmesh.record";  ///< The first bytes of a record.
+inline constexpr std::uint32_t version = 2;           ///< The version of this format.
 /// The value of Header::byte_order, in the byte order of the machine that writes the record.
 inline constexpr std::uint32_t byte_order = 0x01020304;
-inline constexpr std::size_t entry_count = 4096;  ///< A power of two.
-inline constexpr std::size_t group_bytes = 256 << 10;
+inline constexpr std::size_t entry_count = 4096;       ///< A power of two.
+inline constexpr std::size_t group_bytes = 256 << 10;  ///< The bytes for the list of groups.
 /// The name of the file behind the memory, as /proc/PID/fd shows it.
 inline constexpr char memory_name[] = "rankmesh.record";
-inline constexpr char file_ending[] = ".rankmesh";
+inline constexpr char file_ending[] = ".rankmesh";  ///< The end of the names of record files.
 
 /// The kind of an entry that is a mark and not a call.
 inline constexpr std::uint64_t mark_kind = 0xff;
-inline constexpr std::size_t mark_bytes = 32;
+inline constexpr std::size_t mark_bytes = 32;  ///< The longest text of a mark, in bytes.
 /// The longest name of a transport of the program, and a zero byte.
 inline constexpr std::size_t transport_bytes = 24;
 
@@ -46,23 +46,29 @@ struct alignas(64) Entry {
   /// - bit 61: whether `begin` is valid
   /// - bit 62: whether the call is a receive that was cancelled
   std::atomic<std::uint64_t> call;
-  std::atomic<std::uint64_t> reserved;
+  std::atomic<std::uint64_t> reserved;  ///< Not used; 0.
   /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a
   /// mark, `begin` is always set.
   std::atomic<std::uint64_t> begin;
-  std::atomic<std::uint64_t> end;
+  std::atomic<std::uint64_t> end;  ///< The end of the call.
 };
 static_assert(sizeof(Entry) == 64);
 
+/// The position of an entry is multiplied by this.
 inline constexpr std::uint64_t position_unit = 64;
+/// The bits of a sequence that hold the state.
 inline constexpr std::uint64_t state_mask = position_unit - 1;
 /// The value of Header::next before the first entry: position 0 with the state `issued`.
 inline constexpr std::uint64_t first_next = 1;
-inline constexpr int group_shift = 40;
-inline constexpr int carrier_shift = 56;
+inline constexpr int group_shift = 40;    ///< The lowest bit of the line of the group.
+inline constexpr int carrier_shift = 56;  ///< The lowest bit of the carrier.
+/// The bits of the number of a collective.
 inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) - 1;
+/// The bit of an asynchronous call.
 inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
+/// The bit of a call that is captured in a CUDA graph.
 inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
+/// The bit that says that `begin` is valid.
 inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 61;
 inline constexpr std::uint64_t cancelled_bit = std::uint64_t{1} << 62;
 /// The times of a call are recorded if its position is a multiple of this. Other calls may have
@@ -73,32 +79,33 @@ inline constexpr std::uint64_t unknown_group = 0xffff;
 
 /// A value of the counter, and the monotonic clock of the node at the same moment.
 struct ClockPair {
-  std::atomic<std::uint64_t> version;  ///< Odd while the other two are written.
-  std::atomic<std::uint64_t> counter;
-  std::atomic<std::int64_t> nanoseconds;
+  std::atomic<std::uint64_t> version;     ///< Odd while the other two are written.
+  std::atomic<std::uint64_t> counter;     ///< The value of the counter.
+  std::atomic<std::int64_t> nanoseconds;  ///< The monotonic clock of the node.
 };
 
+/// The beginning of a record.
 struct alignas(64) Header {
   // What does not change.
-  char magic[16];
-  std::uint32_t version;
-  std::uint32_t byte_order;
-  std::uint32_t header_bytes;
-  std::uint32_t entry_bytes;
-  std::uint32_t entry_count;
-  std::uint32_t group_bytes;
-  std::uint64_t mesh_key;
-  std::int64_t world_size;
-  std::int64_t rank;
-  std::int64_t process_id;
+  char magic[16];                   ///< format::magic.
+  std::uint32_t version;            ///< format::version.
+  std::uint32_t byte_order;         ///< format::byte_order.
+  std::uint32_t header_bytes;       ///< format::header_bytes.
+  std::uint32_t entry_bytes;        ///< The size of an Entry.
+  std::uint32_t entry_count;        ///< The number of entries of the ring.
+  std::uint32_t group_bytes;        ///< The bytes for the list of groups.
+  std::uint64_t mesh_key;           ///< The same on all ranks of the mesh.
+  std::int64_t world_size;          ///< The number of ranks of the mesh.
+  std::int64_t rank;                ///< The rank in the mesh.
+  std::int64_t process_id;          ///< The number of the process.
   std::uint64_t process_start;      ///< The start time in /proc/PID/stat; 0 if it is not known.
   std::uint64_t process_namespace;  ///< The inode of /proc/PID/ns/pid; 0 if it is not known.
   std::int64_t opened_at;           ///< In nanoseconds since 1970.
   std::uint32_t has_all_times;      ///< 1: a time is taken for every call.
   std::uint32_t counter_is_clock;   ///< 1: the counter is the monotonic clock itself.
-  char host[128];
-  char coordinates[256];
-  char mesh[512];
+  char host[128];                   ///< The name of the host.
+  char coordinates[256];            ///< The coordinates of the rank as text.
+  char mesh[512];                   ///< The description of the mesh.
   /// The random numbers in /proc/sys/kernel/random/boot_id, which identify the machine since it was
   /// started; 0 if they are not known.
   std::uint64_t boot[2];
@@ -116,22 +123,24 @@ struct alignas(64) Header {
   /// What to add to the monotonic clock of this node to get that of node 0, and how far this sum
   /// may be wrong, in nanoseconds.
   std::atomic<std::int64_t> clock_offset;
-  std::atomic<std::int64_t> clock_error;
-  std::atomic<std::int32_t> node;
-  std::atomic<std::uint32_t> presence;  ///< record::Presence.
-  std::atomic<std::uint32_t> group_bytes_used;
+  std::atomic<std::int64_t> clock_error;        ///< How far the sum may be wrong.
+  std::atomic<std::int32_t> node;               ///< The number of the node.
+  std::atomic<std::uint32_t> presence;          ///< record::Presence.
+  std::atomic<std::uint32_t> group_bytes_used;  ///< The bytes of the list of groups.
   /// These two fields are 0 in the record itself. `meshinfo trace --collect` sets them in its
   /// copies: record::Process, and the time of this observation on the monotonic clock of the node.
   std::uint32_t observed_process;
-  std::int64_t observed_at;
+  std::int64_t observed_at;  ///< When the process was observed.
   /// What the rank waits for if it is not a call of a group: the ranks of record::Wait as text, a
   /// line feed, and the text. The key is Wait::point, and the time that of the node's clock.
   alignas(64) PublishedTextOf<1000> wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };
+/// The bytes of the header, with what fills it up.
 inline constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(Header) <= header_bytes);
 
+/// The bytes of a whole record.
 inline constexpr std::size_t total_bytes = header_bytes + entry_count * sizeof(Entry) + group_bytes;
 
 }  // namespace rankmesh::record::format

@@ -16,8 +16,9 @@ namespace rankmesh::record {
 
 /// Names a call by the index of its record and by its index in Record::calls.
 struct CallIndex {
-  std::size_t record = 0;
-  std::size_t call = 0;
+  std::size_t record = 0;  ///< Index of the record.
+  std::size_t call = 0;    ///< Index in Record::calls.
+  /// Returns whether all fields are equal.
   friend bool operator==(const CallIndex&, const CallIndex&) = default;
 };
 
@@ -30,8 +31,8 @@ struct Meeting {
 
 /// One message, with the call that sends it and the call that receives it.
 struct Message {
-  CallIndex send;
-  CallIndex receive;
+  CallIndex send;     ///< The send.
+  CallIndex receive;  ///< Its receive.
   /// Whether the records of both ranks are complete. Otherwise the pair relies on an assumption,
   /// see Matching::messages().
   bool is_certain = false;

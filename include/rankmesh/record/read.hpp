@@ -30,7 +30,7 @@ namespace rankmesh::record {
 
 /// What the system says about the process of a record.
 struct Observation {
-  Process process = Process::unknown;
+  Process process = Process::unknown;  ///< What the system says about the process.
   /// Whether the process exists on this machine, so that its counter and its clock go on.
   bool is_alive_here = false;
   /// The time on the monotonic clock of the process minus the time on that of the caller. It is not

@@ -49,40 +49,41 @@ constexpr Carrier program_carrier(std::size_t index) {
 struct Group {
   std::uint64_t identity = 0;      ///< The same on all members, and unique in the mesh.
   std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family() is an index.
-  std::int64_t size = 0;
+  std::int64_t size = 0;           ///< The number of members.
   /// The members in group order, as ranks of the mesh. Empty if the list was too long to record.
   RankSet ranks;
 };
 
 /// A call of the rank.
 struct Call {
-  std::uint64_t sequence = 0;  ///< The position among all calls and marks of the rank, from 1.
-  State state = State::issued;
-  Carrier carrier = Carrier::local;
-  bool is_async = false;      ///< The call returned before it was complete.
+  std::uint64_t sequence = 0;   ///< The position among all calls and marks of the rank, from 1.
+  State state = State::issued;  ///< How far the call has come.
+  Carrier carrier = Carrier::local;  ///< What carries the call.
+  bool is_async = false;             ///< The call returned before it was complete.
   bool is_captured = false;   ///< The call became part of a CUDA graph; its end is not recorded.
   bool is_cancelled = false;  ///< A receive that the program or close() has cancelled.
   std::size_t group = 0;      ///< Index in Record::groups.
   std::uint64_t number = 0;   ///< Which collective of its group this is, from 1; 0 for messages.
-  CallDescriptor descriptor;
+  CallDescriptor descriptor;  ///< The operation and its arguments.
   /// When the rank made the call, or noticed that it had to wait. Empty if no time was recorded.
   std::optional<Time> begin;
   std::optional<Time> end;  ///< Empty if no time was recorded, or the call has not ended.
 
+  /// Returns whether the call has ended or failed.
   [[nodiscard]] bool is_over() const { return state == State::ended || state == State::failed; }
 };
 
 /// A text that the program has recorded with Mesh::mark().
 struct Mark {
-  std::uint64_t sequence = 0;
-  Time time = 0;
-  std::string text;
+  std::uint64_t sequence = 0;  ///< The position among all calls and marks of the rank, from 1.
+  Time time = 0;               ///< When the mark was recorded.
+  std::string text;            ///< The text of the mark.
 };
 
 /// A wait that is not part of a call of a group, for example the wait for other ranks in close().
 struct Wait {
-  std::string text;
-  Time since = 0;
+  std::string text;  ///< What the rank waits for, in words.
+  Time since = 0;    ///< When the wait began.
   /// Ranks that wait at the same point have the same number. 0: the rank does not meet others; it
   /// waits until `ranks` have done something, such as writing to a control queue.
   std::uint64_t point = 0;
@@ -112,29 +113,29 @@ enum class Process : std::uint8_t {
 
 /// The record of one rank in one mesh.
 struct Record {
-  std::uint64_t mesh_key = 0;  ///< The same on all ranks of the mesh; differs between meshes.
-  std::string mesh;            ///< The description of the mesh, for example `dp=2,tp=4`.
-  std::int64_t world_size = 0;
-  Rank rank;
-  std::string coordinates;  ///< As text, for example `dp=0,tp=1`.
-  std::string host;
-  std::int32_t node = 0;
-  std::int64_t process_id = 0;
-  Presence presence = Presence::open;
+  std::uint64_t mesh_key = 0;   ///< The same on all ranks of the mesh; differs between meshes.
+  std::string mesh;             ///< The description of the mesh, for example `dp=2,tp=4`.
+  std::int64_t world_size = 0;  ///< The number of ranks of the mesh.
+  Rank rank;                    ///< The rank in the mesh.
+  std::string coordinates;      ///< As text, for example `dp=0,tp=1`.
+  std::string host;             ///< The name of the host.
+  std::int32_t node = 0;        ///< The number of the node.
+  std::int64_t process_id = 0;  ///< The number of the process on its host.
+  Presence presence = Presence::open;  ///< What the rank says about its part in the mesh.
   std::string reason;  ///< The reason, if an exception destroyed the mesh; empty otherwise.
-  Process process = Process::unknown;
-  std::int64_t opened_at = 0;  ///< When the mesh was opened, in nanoseconds since 1970.
-  Time read_at = 0;            ///< When the record was read, or its last time; see record::read().
+  Process process = Process::unknown;  ///< What the system says about the process.
+  std::int64_t opened_at = 0;          ///< When the mesh was opened, in nanoseconds since 1970.
+  Time read_at = 0;  ///< When the record was read, or its last time; see record::read().
   /// How far the clock of the rank's node may differ from that of node 0, in nanoseconds.
   std::int64_t clock_error = 0;
   bool has_all_times = false;  ///< Whether a time was taken for every call.
 
   std::vector<std::string> transports;  ///< The names of the transports of the program.
-  std::vector<Group> groups;
-  std::vector<Call> calls;  ///< The last calls, in the order in which they were made.
-  std::vector<Mark> marks;
+  std::vector<Group> groups;            ///< The groups of the rank.
+  std::vector<Call> calls;              ///< The last calls, in the order in which they were made.
+  std::vector<Mark> marks;              ///< The last marks, in their order.
   std::uint64_t calls_made = 0;  ///< All calls and marks, including those that were overwritten.
-  std::optional<Wait> wait;
+  std::optional<Wait> wait;      ///< The wait outside calls of groups, if there is one.
 };
 
 /// Returns the call as in messages, with its number, for example `tp.barrier(), call 7`.

@@ -17,14 +17,14 @@ namespace rankmesh::record {
 
 /// How often a rank was the last member to reach a collective.
 struct Lateness {
-  std::int64_t times = 0;
-  Time caused = 0;  ///< The time that the other members waited for the rank, added up.
+  std::int64_t times = 0;  ///< How often.
+  Time caused = 0;         ///< The time that the other members waited for the rank, added up.
 };
 
 /// What the ranks of one family did between two readings of their records. The figures cover all
 /// groups of the family.
 struct FamilyActivity {
-  std::string name;
+  std::string name;        ///< The name of the family.
   std::int64_t ranks = 0;  ///< How many ranks have a group of this family.
   double calls = 0;        ///< The calls that these ranks made.
   double bytes = 0;        ///< The bytes of the largest buffer of each call, added up.
@@ -38,7 +38,9 @@ struct FamilyActivity {
   std::int64_t decided = 0;              ///< Collectives whose last member is known.
   std::int64_t undecided = 0;  ///< Collectives in which members waited for one of several.
 
+  /// Returns the calls in each second.
   [[nodiscard]] double calls_per_second() const { return per_second(calls); }
+  /// Returns the bytes in each second.
   [[nodiscard]] double bytes_per_second() const { return per_second(bytes); }
   /// Returns the mean share of the time that a rank of the family waited, from 0 to 1.
   [[nodiscard]] double waited_share() const {

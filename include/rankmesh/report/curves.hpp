@@ -17,8 +17,8 @@ struct CurveColumns {
   std::string x;                   ///< sizes in bytes; rows without a positive size are left out
   /// A quantity on the vertical axis: the title of its column, and the words beside the axis.
   struct Axis {
-    std::string column;
-    std::string title;
+    std::string column;  ///< The title of the column in the table.
+    std::string title;   ///< The title of the axis in the picture.
   };
   std::vector<Axis> y;  ///< every panel is drawn once for each of them
 };

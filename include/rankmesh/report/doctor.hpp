@@ -25,8 +25,8 @@ enum class Severity : std::uint8_t {
 
 /// Something that a rule has found.
 struct Finding {
-  std::string id;  ///< The id of the rule.
-  Severity severity = Severity::warning;
+  std::string id;                         ///< The id of the rule.
+  Severity severity = Severity::warning;  ///< How serious the finding is.
   std::vector<std::int64_t> ranks;  ///< In ascending order. Empty: the finding concerns the job.
   std::string what;                 ///< What is wrong.
   std::string why;                  ///< Why it matters.
@@ -41,9 +41,10 @@ struct Examination {
 
 /// A rule of doctor.
 struct Rule {
-  std::string_view id;
-  Severity severity;
+  std::string_view id;    ///< The name of the rule, as in docs/doctor.md.
+  Severity severity;      ///< How serious its findings are.
   std::string_view what;  ///< What the rule looks for, as in docs/doctor.md.
+  /// Returns what the rule finds in a job.
   std::vector<Finding> (*check)(const Rule& rule, const Examination& job);
 };
 /// Returns all rules, in the order in which their findings are reported.

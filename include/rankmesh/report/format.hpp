@@ -32,7 +32,7 @@ using Sink = std::function<void(std::string_view)>;
 
 /// Facts that only a running job has. They are gathered on the rank that prints the report.
 struct LiveFacts {
-  Placement placement;
+  Placement placement;                    ///< The node of each rank.
   std::vector<std::string> hosts;         ///< host name of each node
   std::vector<std::int64_t> process_ids;  ///< process ID of each rank
   std::vector<int> devices{};    ///< CUDA's device number of each rank; empty without devices
@@ -40,7 +40,11 @@ struct LiveFacts {
   /// The durations of the phases of NCCL's bootstrap, in seconds. Each duration is the maximum over
   /// all ranks.
   struct Phases {
-    double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
+    double unique_ids = 0;  ///< For creating the unique IDs.
+    double broadcasts = 0;  ///< For broadcasting them.
+    double barriers = 0;    ///< In the barriers of the groups.
+    double inits = 0;       ///< In the inits of NCCL.
+    double splits = 0;      ///< In the splits of NCCL.
   };
   std::optional<Phases> phases{};  ///< not set if the mesh has no devices
   /// The costs of opening the communicators of one family. Each figure is the maximum over all

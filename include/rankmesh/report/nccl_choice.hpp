@@ -25,6 +25,7 @@ struct NcclChoice {
   std::optional<bool> has_nvls;   ///< NVLink SHARP: reductions in the NVSwitch.
   std::optional<bool> has_mnnvl;  ///< NVLink between nodes.
 
+  /// Returns whether all fields are equal.
   bool operator==(const NcclChoice&) const = default;
 };
 

@@ -15,16 +15,16 @@ namespace rankmesh::report {
 
 /// A library that the process has loaded. The version is empty if the library was not found.
 struct LibraryFacts {
-  std::string name;
-  std::string version;
-  std::string path;
+  std::string name;     ///< The name of the library.
+  std::string version;  ///< The version; empty if the library was not found.
+  std::string path;     ///< The path of the library file.
 };
 
 /// A device that the process sees.
 struct DeviceFacts {
-  std::string uuid;  ///< Identifies the device, or the MIG instance, in the whole job.
-  std::string name;
-  std::string bus_id;
+  std::string uuid;         ///< Identifies the device, or the MIG instance, in the whole job.
+  std::string name;         ///< The name of the model.
+  std::string bus_id;       ///< The address on the PCI bus.
   std::int64_t memory = 0;  ///< In bytes.
   bool has_ecc = false;     ///< Whether error correction is switched on.
 };
@@ -32,15 +32,15 @@ struct DeviceFacts {
 /// The limits of the process; -1 means unlimited.
 struct LimitFacts {
   std::int64_t locked_memory = -1;  ///< In bytes.
-  std::int64_t descriptors = -1;
+  std::int64_t descriptors = -1;    ///< The number of open files.
   std::int64_t address_space = -1;  ///< In bytes.
 };
 
 /// The difference between the clock of this node and the clock of rank 0's node, in seconds. It is
 /// positive if the clock of this node is ahead.
 struct ClockFacts {
-  double offset = 0;
-  double error = 0;  ///< The true offset differs from `offset` by at most this time.
+  double offset = 0;  ///< In seconds.
+  double error = 0;   ///< The true offset differs from `offset` by at most this time.
 };
 
 /// A measured connection from this rank to the first rank of another node.
@@ -53,19 +53,19 @@ struct LinkFacts {
 /// Everything that one rank knows about itself. rankmesh::report::examine() compares the facts of
 /// all ranks.
 struct RankFacts {
-  std::int64_t rank = 0;
+  std::int64_t rank = 0;        ///< The rank in MPI_COMM_WORLD.
   std::int64_t world_size = 1;  ///< The size of MPI_COMM_WORLD; 1 without MPI.
   std::int32_t node = 0;        ///< Ranks with the same number share memory.
-  std::int32_t local_rank = 0;
-  std::string host;
-  std::int64_t process_id = 0;
-  std::string mpi_library;  ///< The text of MPI_Get_library_version(); empty without MPI.
-  std::vector<LibraryFacts> libraries;
+  std::int32_t local_rank = 0;  ///< The rank among the ranks of its node.
+  std::string host;             ///< The name of the host.
+  std::int64_t process_id = 0;  ///< The number of the process.
+  std::string mpi_library;      ///< The text of MPI_Get_library_version(); empty without MPI.
+  std::vector<LibraryFacts> libraries;  ///< The libraries that the process has loaded.
   /// The environment variables that doctor examines; the others are not read.
   std::map<std::string, std::string> variables;
-  LimitFacts limits;
+  LimitFacts limits;  ///< The limits of the process.
   /// The size and the free bytes of /dev/shm; -1 if it does not exist.
-  std::int64_t shared_memory_size = -1, shared_memory_free = -1;
+  std::int64_t shared_memory_size = -1, shared_memory_free = -1;  ///< In bytes.
   int ptrace_scope = 0;    ///< Of Yama (/proc/sys/kernel/yama); 0 without Yama.
   std::vector<int> cores;  ///< The cores on which the process may run, in ascending order.
   int online_cores = 0;    ///< The number of cores of the node.

@@ -16,7 +16,7 @@ namespace rankmesh::report {
 
 /// Facts that only a running job has.
 struct RouteFacts {
-  Placement placement;
+  Placement placement;  ///< The node of each rank.
   /// Asks this rank's coordinator of the family `name` which transport it uses. Returns nothing if
   /// this rank has no such coordinator.
   std::function<std::optional<RouteExplanation>(const std::string& name, const RouteQuery&)>

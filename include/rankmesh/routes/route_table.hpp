@@ -36,9 +36,11 @@ constexpr TypeClass class_of(DataType type) {
 
 /// A range of sizes in bytes, where begin <= size < end.
 struct ByteRange {
+  /// The end of a range without an end.
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
-  std::int64_t begin = 0;
-  std::int64_t end = infinite;
+  std::int64_t begin = 0;       ///< The first size of the range.
+  std::int64_t end = infinite;  ///< The first size behind the range.
+  /// Returns whether all fields are equal.
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
@@ -56,7 +58,7 @@ struct RouteScope {
   /// The name of the family. The name is empty for dynamic and adopted groups, to which only rules
   /// for `*` apply.
   std::string name;
-  std::int64_t ranks = 2;
+  std::int64_t ranks = 2;  ///< The number of ranks of the group.
   /// The number of nodes that host ranks of the group. The number is known only in a running job;
   /// otherwise this value is empty.
   std::optional<std::int32_t> nodes{};
@@ -67,16 +69,18 @@ struct RouteScope {
 struct RANKMESH_API RouteRule {
   std::string name;                      ///< name of the family; empty means `*`
   std::optional<Operation> operation{};  ///< not set means `*`
-  std::optional<MemoryKind> kind{};
-  std::optional<ByteRange> bytes{};
-  std::optional<TypeClass> type{};
-  std::int64_t least_ranks = 2;
+  std::optional<MemoryKind> kind{};      ///< The kind of memory; empty: any.
+  std::optional<ByteRange> bytes{};      ///< The sizes; empty: any.
+  std::optional<TypeClass> type{};       ///< The class of element types; empty: any.
+  std::int64_t least_ranks = 2;          ///< The least number of ranks of a group.
+  /// The greatest number of ranks of a group.
   std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max();
-  std::optional<bool> one_node{};
+  std::optional<bool> one_node{};  ///< Whether the group must be inside one node; empty: either.
+  /// Whether the call must be captured in a CUDA graph; empty: either.
   std::optional<bool> capture{};
-  std::string transport;
+  std::string transport;  ///< The name of the transport.
 
-  RouteSource source = RouteSource::builtin;
+  RouteSource source = RouteSource::builtin;  ///< Where the rule was written.
   std::string origin;        ///< place in messages, for example `mesh.toml:4` or `default`
   std::size_t position = 0;  ///< byte offset in the text
 
@@ -90,8 +94,8 @@ struct RANKMESH_API RouteRule {
 /// The properties of a call that the conditions of rules can test, except the properties of its
 /// group.
 struct RouteQuery {
-  Operation operation = Operation::all_reduce;
-  MemoryKind kind = MemoryKind::host;
+  Operation operation = Operation::all_reduce;  ///< The operation.
+  MemoryKind kind = MemoryKind::host;           ///< The kind of memory.
   /// The size in bytes, as docs/routes.md defines it for rules. The size is empty for v-forms,
   /// objects, send and recv, because the counts may differ between members or only two members know
   /// them. Rules that have a condition on the size do not match such calls.
@@ -99,12 +103,12 @@ struct RouteQuery {
   /// The class of the element type. The class is empty for barriers, and rules that have a
   /// condition on the type do not match barriers.
   std::optional<TypeClass> type{};
-  bool capture = false;
+  bool capture = false;  ///< Whether the call is captured in a CUDA graph.
 };
 
 /// A range of sizes for which the same rules match in the same order.
 struct RouteSegment {
-  ByteRange bytes;
+  ByteRange bytes;  ///< The sizes.
   /// The matching rules, as indices into RouteTable::rules(). A call uses the first of these rules
   /// whose transport can carry the call.
   std::vector<std::size_t> rules;
@@ -179,9 +183,9 @@ RANKMESH_API bool carries_everything(std::string_view transport);
 struct RANKMESH_API RouteExplanation {
   /// A rule that matches but whose transport cannot carry the call.
   struct Skipped {
-    std::string rule;
-    std::string origin;
-    std::string why;
+    std::string rule;    ///< The rule as text.
+    std::string origin;  ///< Where the rule was written.
+    std::string why;     ///< Why its transport cannot carry the call.
   };
   std::string question;          ///< `tp.all_reduce of 8 bytes on the host`
   std::string transport;         ///< empty if no transport can carry the call

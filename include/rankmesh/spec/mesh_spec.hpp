@@ -27,24 +27,24 @@ class RANKMESH_API MeshSpec {
     /// The name is empty if there is only one, unnamed grid. Otherwise, the name is the prefix of
     /// the families of the grid, such as `encoder` in `encoder.tp`.
     std::string name;
-    MeshString mesh;
+    MeshString mesh;  ///< The dimensions of the grid.
     /// The ranks of the world on which the mesh lies: rank i of the mesh is ranks[i]. If this field
     /// is not set, the mesh has consecutive ranks that begin at `rank_offset`.
     std::optional<RankSet> ranks;
-    std::int64_t rank_offset = 0;
-    std::int64_t line = 0;  ///< line in the file, which errors report
+    std::int64_t rank_offset = 0;  ///< The first rank of the grid in the world.
+    std::int64_t line = 0;         ///< line in the file, which errors report
   };
   /// A family whose groups are given as lists.
   struct Lists {
-    std::string name;
-    std::vector<RankSet> groups;
-    std::int64_t line = 0;
+    std::string name;             ///< The name of the family.
+    std::vector<RankSet> groups;  ///< The members of each group, in group order.
+    std::int64_t line = 0;        ///< The line in the file.
   };
   /// The options of a family.
   struct Options {
-    std::string name;
-    GroupOptions options;
-    std::int64_t line = 0;
+    std::string name;       ///< The name of the family.
+    GroupOptions options;   ///< The options of the family.
+    std::int64_t line = 0;  ///< The line in the file.
   };
   /// The origin of a published layout. Every field may be empty.
   struct Provenance {

@@ -35,7 +35,7 @@ class RANKMESH_API MeshString {
  public:
   /// A dimension of a view.
   struct Dimension {
-    std::string name;
+    std::string name;                  ///< The name of the dimension.
     std::optional<std::int64_t> size;  ///< not set if the size is `auto`
     std::size_t position = 0;          ///< byte offset in the text, which errors report
   };
@@ -43,16 +43,16 @@ class RANKMESH_API MeshString {
   using View = std::vector<Dimension>;
   /// A product of dimensions of one view, such as `dp_cp=dp*cp`.
   struct Product {
-    std::string name;
-    std::vector<std::string> factors;
-    std::size_t position = 0;
+    std::string name;                  ///< The name of the family.
+    std::vector<std::string> factors;  ///< The names of the dimensions.
+    std::size_t position = 0;          ///< The byte offset in the text.
     bool is_ends = false;  ///< whether it is written as `embd=ends(pp)`, with a single factor
   };
   /// The parts of a plan.
   struct Parts {
-    std::int64_t world_size = 0;
-    std::vector<Layout> views;
-    std::vector<GroupFamily> families;
+    std::int64_t world_size = 0;        ///< The number of ranks.
+    std::vector<Layout> views;          ///< The factorisations of the ranks.
+    std::vector<GroupFamily> families;  ///< The families of all views.
   };
 
   /// Reads a mesh string.

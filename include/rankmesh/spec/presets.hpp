@@ -19,21 +19,23 @@ namespace rankmesh {
 struct PresetCall {
   /// A key and its value.
   struct Argument {
-    std::string key;
-    std::string value;
+    std::string key;                 ///< The name of the setting.
+    std::string value;               ///< The value as text.
     std::size_t key_position = 0;    ///< byte offset in the text, which errors report
     std::size_t value_position = 0;  ///< byte offset in the text, which errors report
+    /// Returns whether all fields are equal.
     friend bool operator==(const Argument&, const Argument&) = default;
   };
-  std::string system;
-  std::size_t position = 0;
-  std::vector<Argument> arguments;
+  std::string system;               ///< The name of the other system.
+  std::size_t position = 0;         ///< The byte offset in the text.
+  std::vector<Argument> arguments;  ///< The settings, in the order of the text.
+  /// Returns whether all fields are equal.
   friend bool operator==(const PresetCall&, const PresetCall&) = default;
 };
 
 /// A key that a preset accepts.
 struct PresetKey {
-  std::string_view name;
+  std::string_view name;     ///< The name of the setting.
   std::string_view form;     ///< form of the value, such as `size` or `sizes joined by x`
   std::string_view meaning;  ///< one line of help, including the default value
 };
@@ -41,7 +43,7 @@ struct PresetKey {
 /// The preset of one system. If a system has several kinds of layouts (`deepspeed:kind=grid`), each
 /// kind has its own PresetInfo.
 struct PresetInfo {
-  std::string_view system;
+  std::string_view system;      ///< The name of the other system.
   std::string_view kind;        ///< empty if the system has only one kind
   std::string_view convention;  ///< one line of help, which says which dimension varies fastest
   std::vector<PresetKey> keys;  ///< all keys except `world_size` and `kind`

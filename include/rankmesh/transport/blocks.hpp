@@ -40,6 +40,7 @@ class Blocks {
       total += count;
     }
   }
+  /// The same with a list of counts.
   Blocks(std::initializer_list<std::int64_t> counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at the given displacements.
   /// @param counts, displacements  One count and one displacement per member, in elements.
@@ -60,7 +61,9 @@ class Blocks {
     return even(n, group.size());
   }
 
+  /// Returns the number of elements of each block.
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
+  /// Returns where each block begins, in elements.
   [[nodiscard]] const std::vector<std::int64_t>& displacements() const { return displacements_; }
 
  private:

@@ -13,11 +13,11 @@ namespace rankmesh {
 struct BootstrapReport {
   std::string method;  ///< For example `unique ID`, `4 unique IDs`, `split of 'dp_tp'`, `adopted`.
   std::int64_t opened_together = 0;  ///< How many communicators this rank created together.
-  double unique_ids = 0;
-  double broadcasts = 0;
-  double barriers = 0;
-  double inits = 0;
-  double splits = 0;
+  double unique_ids = 0;             ///< Seconds for creating the unique IDs.
+  double broadcasts = 0;             ///< Seconds for broadcasting them.
+  double barriers = 0;               ///< Seconds in the barriers of the groups.
+  double inits = 0;                  ///< Seconds in the inits of NCCL.
+  double splits = 0;                 ///< Seconds in the splits of NCCL.
   /// The time of the warm-up of this communicator alone. The warm-up is one all-reduce, and
   /// messages to and from both neighbours.
   double warm_up = 0;

@@ -35,16 +35,16 @@ namespace rankmesh {
 /// gather, `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the
 /// root's block of `in`.
 struct Call {
-  Operation operation = Operation::barrier;
-  ReduceOp reduction = ReduceOp::sum;
-  int tag = 0;  ///< The tag of point-to-point operations.
-  ConstBuffer in{};
-  Buffer out{};
+  Operation operation = Operation::barrier;  ///< The operation.
+  ReduceOp reduction = ReduceOp::sum;        ///< The reduction, of operations that reduce.
+  int tag = 0;                               ///< The tag of point-to-point operations.
+  ConstBuffer in{};                          ///< The input.
+  Buffer out{};                              ///< The output.
   /// The members' blocks in `in` and in `out`, for the v-forms of all_gather, reduce_scatter,
   /// gather, scatter and all_to_all. A pointer is null if all blocks have the same size, or if the
   /// buffer is a single block. The Blocks must exist until run() or start() returns.
   const Blocks* in_blocks = nullptr;
-  const Blocks* out_blocks = nullptr;
+  const Blocks* out_blocks = nullptr;  ///< The members' blocks in `out`.
   /// The number of pieces into which each member's block is divided (see Axis). The whole array
   /// contains the first pieces of all members, then the second pieces of all members, and so on.
   /// Only all_gather, gather, reduce_scatter and scatter without Blocks use `rows`.

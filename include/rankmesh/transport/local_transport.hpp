@@ -13,8 +13,8 @@ namespace rankmesh {
 /// Describes the copy that carries out an operation in a group of one rank. If `out` has no
 /// elements, nothing is copied.
 struct LocalCopy {
-  ConstBuffer in;
-  Buffer out;
+  ConstBuffer in;  ///< The input.
+  Buffer out;      ///< The output, as large as the input.
 };
 /// Returns the copy that carries out a call in a group of one rank.
 [[nodiscard]] LocalCopy local_copy(const Call& call);

@@ -18,6 +18,7 @@ namespace rankmesh {
 /// Reports that a system call on shared memory failed. The error keeps the value of errno.
 class RANKMESH_API SharedMemoryError : public Error {
  public:
+  /// Creates an error from a text, a hint and the code of the system.
   SharedMemoryError(std::string message, std::string hint, int code)
       : Error{std::move(message), std::move(hint)}, code_{code} {}
   /// Returns the value of errno after the failed call.
@@ -64,8 +65,10 @@ class RANKMESH_API SharedSegment {
                 const WaitPoint& point, const Deadline& deadline,
                 Backing backing = Backing::automatic, int* descriptor = nullptr);
   ~SharedSegment() { unmap(); }
+  /// Takes over the segment of `other`, which then has none.
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
+  /// Releases the segment, and takes over that of `other`.
   SharedSegment& operator=(SharedSegment&& other) noexcept {
     if (this != &other) {
       unmap();
@@ -81,6 +84,7 @@ class RANKMESH_API SharedSegment {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   /// Returns the size in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Returns whether there is a segment.
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:

@@ -22,7 +22,7 @@ namespace rankmesh {
 /// message contains the name of the transport and the text of its exception, which is nested.
 class RANKMESH_API TransportError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
 };
 
 /// Represents an operation that was started. The buffers and this object must exist until the

@@ -47,7 +47,9 @@ class UserReduction {
   /// Returns a new object with a copy of the function.
   [[nodiscard]] virtual std::unique_ptr<UserReduction> copy() const = 0;
 
+  /// Returns the size of an element in bytes.
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  /// Returns whether values may be combined in any order.
   [[nodiscard]] Commutative commutative() const noexcept { return commutative_; }
   /// Returns the type of the elements, which the members compare, or uint8 if it is not known.
   [[nodiscard]] DataType type() const noexcept { return type_; }
@@ -67,6 +69,7 @@ class UserReduction {
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
  protected:
+  /// Combines `count` elements: right[i] = f(left[i], right[i]).
   virtual void apply(const std::byte* left, std::byte* right, std::int64_t count) = 0;
 
  private:

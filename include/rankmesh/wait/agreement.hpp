@@ -27,6 +27,7 @@ class RANKMESH_API Agreement {
   /// @param hash  the hash of the value. verify() compares this hash.
   /// @param text  the value as text. The error message contains this text.
   void add(std::string field, Hash128 hash, std::string text);
+  /// Adds a field whose value is the text itself. Local.
   void add(std::string field, const std::string& text) {
     add(std::move(field), hash_bytes(text), text);
   }
@@ -67,10 +68,11 @@ class RANKMESH_API Agreement {
 /// Holds the communicator of the ranks that take part in a collective step, and the objects that
 /// these ranks need to wait for each other.
 struct Participants {
-  mpi::CommunicatorView comm;
-  WaitMonitor* monitor = nullptr;
-  Deadline::Duration timeout{600};
+  mpi::CommunicatorView comm;       ///< The communicator of the ranks.
+  WaitMonitor* monitor = nullptr;   ///< The monitor of the communicator.
+  Deadline::Duration timeout{600};  ///< The time limit of the step.
 
+  /// Returns a deadline that begins now.
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   /// Verifies that all participants passed the same fields and that no participant has failed.
   void verify(std::string_view activity, const Agreement& agreement) const {

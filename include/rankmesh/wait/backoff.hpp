@@ -18,8 +18,10 @@ namespace rankmesh {
 /// Only one thread at a time may use an object of this class.
 class Backoff {
  public:
+  /// A number of pauses that is never reached.
   static constexpr std::int64_t unlimited = INT64_MAX;
 
+  /// How the pauses change during a wait.
   struct Options {
     std::int64_t spins = 0;                ///< The number of pauses that spin.
     int spin_length = 0;                   ///< The number of loop iterations in a pause that spins.
@@ -28,6 +30,7 @@ class Backoff {
   };
 
   Backoff() = default;
+  /// Creates the pauses of one wait.
   explicit Backoff(const Options& options) : options_{options} {}
 
   /// Returns whether the next pause spins.

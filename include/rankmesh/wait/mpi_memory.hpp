@@ -28,9 +28,13 @@ class MpiMemory {
   explicit MpiMemory(Args&&... args) : memory_{new T{std::forward<Args>(args)...}} {}
 
   // These functions require that the value has not been leaked.
+  /// Returns the address of the memory.
   [[nodiscard]] T* get() const noexcept { return memory_.get(); }
+  /// Returns the memory.
   T& operator*() const noexcept { return *memory_; }
+  /// Returns the address of the memory.
   T* operator->() const noexcept { return memory_.get(); }
+  /// Returns whether there is memory.
   explicit operator bool() const noexcept { return memory_ != nullptr; }
 
   /// Polls until the request is complete (see WaitMonitor::wait()). If wait() throws, the value has

@@ -58,7 +58,9 @@ class RANKMESH_API WaitMonitor {
   /// @param names  The names of the communicator's ranks in messages.
   WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names);
   ~WaitMonitor();
+  /// Takes over the monitor. The source can then only be destroyed or assigned to.
   WaitMonitor(WaitMonitor&&) noexcept;
+  /// Takes over the monitor. The source can then only be destroyed or assigned to.
   WaitMonitor& operator=(WaitMonitor&&) noexcept;
 
   /// Polls until all requests are complete.

@@ -23,7 +23,7 @@ enum class TimeLimit : std::uint8_t {
 /// Describes a wait by its activity and its members. All members compute the same `key`. Two ranks
 /// wait for the same activity if their keys are equal.
 struct RANKMESH_API WaitPoint {
-  std::uint64_t key = 0;
+  std::uint64_t key = 0;  ///< Ranks with equal keys wait for the same activity.
   /// The name of the activity in messages. The name may differ between members.
   std::string activity{};
   std::vector<int> members{};  ///< The members, as ranks of the monitor's communicator.
@@ -46,6 +46,7 @@ struct RANKMESH_API WaitPoint {
   /// Creates a wait point for a set of ranks.
   /// @param identity  a text that is the same on all members. Its hash is the key.
   static WaitPoint of(const RankSet& ranks, std::string activity, std::string_view identity);
+  /// Creates a wait point for a list of ranks.
   static WaitPoint of(std::vector<int> members, std::string activity, std::string_view identity);
   /// Creates a wait point for the ranks 0 to count-1. The hash of the activity is the key.
   static WaitPoint of_all(int count, std::string activity);

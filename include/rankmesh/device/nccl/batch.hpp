@@ -18,6 +18,7 @@ namespace rankmesh::nccl {
 /// only one batch can be open in a thread, even if the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
+  /// Creates a batch for the claimed device. `library` and `watch` must outlive it. Local.
   Batch(const Library& library, device::Claim claim, CallWatch& watch)
       : library_{&library}, claim_{std::move(claim)}, watch_{&watch} {}
   ~Batch() override;
@@ -26,6 +27,7 @@ class RANKMESH_API Batch final : public DeviceBatch {
   /// Throws UsageError if a batch other than `mine` is open in this thread, because NCCL would
   /// defer the next call to the end of the open batch.
   static void require_no_other(const Batch* mine);
+  /// Returns whether an NCCL group is open.
   [[nodiscard]] bool is_open() const noexcept { return open_; }
   /// Opens the batch.
   /// @throws UsageError if a batch is already open in this thread.

@@ -19,30 +19,34 @@ namespace rankmesh::nccl {
 
 /// Describes a group of this rank that needs a communicator.
 struct BootstrapRequest {
-  std::string name;
+  std::string name;  ///< The name of the group in messages.
   /// A text that is the same on all members, and that no other bootstrap uses.
   std::string identity;
   RankSet ranks;               ///< The ranks of the group in the world.
   mpi::CommunicatorView comm;  ///< An MPI communicator with the same ranks in the same order.
   int leader = 0;              ///< The rank in the group that creates the first unique ID.
   int ids = 1;  ///< The number of IDs. ID k is created by the rank k * size / ids after the leader.
-  GroupOptions options{};
+  GroupOptions options{};  ///< The options of NCCL for this group.
 };
 
 /// Describes a split in which this rank takes part.
 struct SplitRequest {
-  std::string name;
-  std::string identity;
-  Communicator* parent = nullptr;
-  RankSet parent_ranks;         ///< The ranks of the parent in the world.
-  std::optional<int> colour{};  ///< If `colour` is empty, this rank gets no child.
-  int key = 0;
-  GroupOptions options{};
+  std::string name;                ///< The name of the group in messages.
+  std::string identity;            ///< A text that is the same on all ranks of the parent.
+  Communicator* parent = nullptr;  ///< The communicator that is split.
+  RankSet parent_ranks;            ///< The ranks of the parent in the world.
+  std::optional<int> colour{};     ///< If `colour` is empty, this rank gets no child.
+  int key = 0;  ///< Determines the order of the ranks in the child, as in MPI_Comm_split.
+  GroupOptions options{};  ///< The options of NCCL for the child.
 };
 
 /// The seconds that this rank spent in each phase.
 struct BootstrapTimes {
-  double unique_ids = 0, broadcasts = 0, barriers = 0, inits = 0, splits = 0;
+  double unique_ids = 0;  ///< For creating the unique IDs.
+  double broadcasts = 0;  ///< For broadcasting them.
+  double barriers = 0;    ///< In the barriers of the groups.
+  double inits = 0;       ///< In the inits of NCCL.
+  double splits = 0;      ///< In the splits of NCCL.
 };
 
 /// Creates one communicator per request. Collective over the participants. Each participant passes
@@ -69,8 +73,8 @@ RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
 
 /// Describes a communicator that gets a blocking child of the same ranks.
 struct BlockingRequest {
-  std::string name;
-  std::string identity;
+  std::string name;                  ///< The name of the group in messages.
+  std::string identity;              ///< A text that is the same on all members.
   RankSet ranks;                     ///< The ranks of the communicator in the world.
   Communicator* original = nullptr;  ///< A communicator that bootstrap() has created.
   GroupOptions options{};            ///< The options of the child.

@@ -30,6 +30,7 @@ namespace rankmesh::nccl {
 /// Thread safety: one thread at a time makes calls that are watched.
 class RANKMESH_API CallWatch {
  public:
+  /// Creates a watch for the calls on one device. `library` must outlive it.
   CallWatch(const Library& library, int device) : library_{library}, device_{device} {}
   /// Ends the thread. No call may be in progress.
   ~CallWatch();

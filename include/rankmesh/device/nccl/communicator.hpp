@@ -58,7 +58,9 @@ class RANKMESH_API Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  /// Returns the communicator of NCCL.
   [[nodiscard]] ncclComm_t native() const noexcept { return native_; }
+  /// Returns the name of the group in messages.
   [[nodiscard]] const std::string& name() const noexcept { return *name_; }
   /// Returns whether this object owns the communicator, which is false after adopt().
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
@@ -67,6 +69,7 @@ class RANKMESH_API Communicator {
   /// Returns whether the options ask for copy engines instead of thread blocks
   /// (GroupOptions::cta_policy is 2).
   [[nodiscard]] bool prefers_copy_engines() const noexcept { return prefers_copy_engines_; }
+  /// Returns the library that has created the communicator.
   [[nodiscard]] const Library& library() const noexcept { return *library_; }
 
   /// Returns the number of ranks. The communicator must be ready.

@@ -30,7 +30,9 @@ namespace rankmesh::nccl {
 /// NCCL's last error text.
 class RANKMESH_API NcclError : public Error {
  public:
+  /// Creates an error from NCCL's code and a text.
   NcclError(ncclResult_t code, std::string message) : Error{std::move(message)}, code_{code} {}
+  /// Returns NCCL's code.
   [[nodiscard]] ncclResult_t code() const noexcept { return code_; }
 
  private:
@@ -50,7 +52,9 @@ class RANKMESH_API Library {
 
   /// Returns NCCL's version number, such as 22809 for 2.28.9.
   [[nodiscard]] int version() const noexcept { return version_; }
+  /// Returns the version as text, for example `2.21.5`.
   [[nodiscard]] std::string version_text() const;
+  /// Returns the path of the library file.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Checks the return value of an NCCL function; ncclInProgress is not an error.

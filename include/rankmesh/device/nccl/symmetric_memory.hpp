@@ -20,6 +20,7 @@ namespace rankmesh::nccl {
 /// Thread safety: one thread at a time.
 class RANKMESH_API SymmetricMemory {
  public:
+  /// How memory is registered with a communicator.
   enum class Registration { none, buffer, window };
 
   /// Allocates the memory. Local.
@@ -31,6 +32,7 @@ class RANKMESH_API SymmetricMemory {
   SymmetricMemory(const SymmetricMemory&) = delete;
   SymmetricMemory& operator=(const SymmetricMemory&) = delete;
 
+  /// Returns the address of the memory on this rank's device.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   /// Begins to register the memory with a communicator, which must be ready. Next call
