@@ -126,8 +126,10 @@ std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
 std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
                                                   const VariableReader& read) {
   if (!mpi_library.starts_with("Open MPI")) return std::nullopt;
-  // An mpirun inside the step brings a PMIx of its own.
-  if (read("PMIX_RANK") || read("OMPI_COMM_WORLD_RANK")) return std::nullopt;
+  // Open MPI takes a process with SLURM_STEPID for one that srun has started. An mpirun inside the
+  // step brings a PMIx of its own.
+  if (!read("SLURM_STEPID") || read("PMIX_RANK") || read("OMPI_COMM_WORLD_RANK"))
+    return std::nullopt;
   // srun says which of its plugins it uses, unless it uses none.
   auto plugin = read("SLURM_MPI_TYPE");
   if (!plugin && read(slurm_rank) && number(read, slurm_size).value_or(1) > 1) plugin = "none";

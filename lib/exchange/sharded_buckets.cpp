@@ -7,10 +7,39 @@
 
 #include "detail/sharded_state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/layout/slice.hpp"
 
 namespace rankmesh::exchange::detail {
 
 using rankmesh::detail::GroupAccess;
+
+namespace {
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataType type,
+                                 std::int64_t bytes, std::int64_t members) {
+  const auto element = static_cast<std::int64_t>(size_of(type));
+  const std::int64_t limit = bytes / element;
+  const std::int64_t alignment = std::max(std::int64_t{1}, 16 / element);
+  std::vector<ShardBucket> buckets;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i == 0 || rounded_up(buckets.back().count, alignment) + sizes[i] > limit) {
+      buckets.emplace_back();
+      buckets.back().first_tensor = i;
+    }
+    ShardBucket& bucket = buckets.back();
+    bucket.begins.push_back(rounded_up(bucket.count, alignment));
+    bucket.count = bucket.begins.back() + sizes[i];
+  }
+  for (ShardBucket& bucket : buckets)
+    bucket.share = rounded_up(Slice::of(bucket.count, members, 0).size(), alignment);
+  return buckets;
+}
 
 bool ShardBucket::is_idle() const {
   return contents == Whole::gathered && std::ranges::find(is_used, true) == is_used.end();

@@ -12,7 +12,6 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/layout/slice.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -57,32 +56,6 @@ void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& 
   run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);
   if (most[0] == ~most[2] && most[1] == ~most[3]) return;
   throw_difference(group, mine, "pass the same sizes and options on every rank");
-}
-
-std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
-
-// Combines neighbouring tensors in buckets. A tensor that does not fit begins a new bucket. Tensors
-// and shares begin at multiples of 16 bytes, which vector instructions, kernels and NCCL like best.
-std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataType type,
-                                 std::int64_t bytes, std::int64_t members) {
-  const auto element = static_cast<std::int64_t>(size_of(type));
-  const std::int64_t limit = bytes / element;
-  const std::int64_t alignment = std::max(std::int64_t{1}, 16 / element);
-  std::vector<ShardBucket> buckets;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (i == 0 || rounded_up(buckets.back().count, alignment) + sizes[i] > limit) {
-      buckets.emplace_back();
-      buckets.back().first_tensor = i;
-    }
-    ShardBucket& bucket = buckets.back();
-    bucket.begins.push_back(rounded_up(bucket.count, alignment));
-    bucket.count = bucket.begins.back() + sizes[i];
-  }
-  for (ShardBucket& bucket : buckets)
-    bucket.share = rounded_up(Slice::of(bucket.count, members, 0).size(), alignment);
-  return buckets;
 }
 
 void zero(const Buffer& memory, StreamRef stream) {

@@ -13,9 +13,9 @@ namespace {
 
 // In pixels. The frame of a panel is the rectangle that holds its curves.
 constexpr double panel_width = 460, panel_height = 280;
-constexpr double left = 62, right = 16, top = 34, bottom = 62;
+constexpr double margin_left = 62, margin_right = 16, top = 34, bottom = 62;
 constexpr double title_height = 40;
-constexpr double frame_width = panel_width - left - right;
+constexpr double frame_width = panel_width - margin_left - margin_right;
 constexpr double frame_height = panel_height - top - bottom;
 
 // Colours of Okabe and Ito, which people with any colour vision can tell apart.
@@ -68,10 +68,10 @@ std::string number_label(int power) { return fmt::format("{:g}", std::pow(10.0, 
 
 std::string draw_axes(const Axis& x, const Axis& y) {
   std::string text =
-      fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", left,
-                  top, frame_width, frame_height);
+      fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                  margin_left, top, frame_width, frame_height);
   for (int power = x.first; power <= x.last; power += x.step) {
-    const double at = left + frame_width * x.place(std::pow(x.base, power));
+    const double at = margin_left + frame_width * x.place(std::pow(x.base, power));
     text += fmt::format(
         "<path class=\"tick\" d=\"M{0:.1f} {1}v{2}\"/>"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
@@ -82,7 +82,7 @@ std::string draw_axes(const Axis& x, const Axis& y) {
     text += fmt::format(
         "<path class=\"tick\" d=\"M{0} {1:.1f}h{2}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-        left, at, frame_width, left - 6, at + 4, number_label(power));
+        margin_left, at, frame_width, margin_left - 6, at + 4, number_label(power));
   }
   return text;
 }
@@ -92,7 +92,7 @@ std::string draw_curve(const Curve& curve, std::size_t number, const char* colou
                        const Axis& y) {
   std::string line, dots;
   for (const auto& [size, value] : curve.points) {
-    const double px = left + frame_width * x.place(size);
+    const double px = margin_left + frame_width * x.place(size);
     const double py = top + frame_height * (1 - y.place(value));
     line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", px, py);
     dots += fmt::format(
@@ -100,7 +100,7 @@ std::string draw_curve(const Curve& curve, std::size_t number, const char* colou
         "{:.4g}</title></circle>",
         px, py, colour, escaped(curve.title), size, value);
   }
-  const double place = left + 8 + 110 * static_cast<double>(number % 4);
+  const double place = margin_left + 8 + 110 * static_cast<double>(number % 4);
   const double under = top + frame_height + 34 + 15 * static_cast<double>(number / 4);
   return fmt::format(
       "<path class=\"curve\" stroke=\"{0}\" d=\"{1}\"/>{2}\n"
@@ -131,7 +131,7 @@ std::string draw_panel(const Panel& panel, double x0, double y0, std::vector<std
   std::string text = fmt::format(
       "<g transform=\"translate({} {})\">\n<text class=\"head\" x=\"{}\" y=\"{}\">{}"
       "</text>\n",
-      x0, y0, left, top - 10, escaped(panel.title));
+      x0, y0, margin_left, top - 10, escaped(panel.title));
   text += draw_axes(x, y);
   for (std::size_t c = 0; c < panel.curves.size(); ++c)
     text += draw_curve(panel.curves[c], c, colour_of(panel.curves[c], titles), x, y);

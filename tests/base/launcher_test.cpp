@@ -58,7 +58,8 @@ TEST_CASE("under Slurm the hint names srun --mpi=pmix, and pmi2 for MPICH") {
 
 TEST_CASE("srun without PMIx is reported before Open MPI is initialised") {
   const auto found = [](Variables variables, std::string_view library = "Open MPI v4.1.4, x") {
-    variables.merge(Variables{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}});
+    variables.merge(
+        Variables{{"SLURM_STEPID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}});
     return rankmesh::srun_without_pmix(library,
                                        [&](const char* name) -> std::optional<std::string> {
                                          const auto at = variables.find(name);
@@ -76,6 +77,12 @@ TEST_CASE("srun without PMIx is reported before Open MPI is initialised") {
   CHECK(!found({{"SLURM_MPI_TYPE", "pmix_v4"}}));
   CHECK_CONTAINS(found({})->message, "srun --mpi=none");  // srun does not name this plugin
   CHECK(!found({{"PMIX_RANK", "1"}}));
+  // A program that a batch script starts by itself is no step.
+  CHECK(!rankmesh::srun_without_pmix("Open MPI v4.1.4, x",
+                                     [](std::string_view name) -> std::optional<std::string> {
+                                       if (name != "SLURM_MPI_TYPE") return std::nullopt;
+                                       return "pmi2";
+                                     }));
   CHECK(!found({{"SLURM_MPI_TYPE", "pmi2"}}, "MPICH Version:\t4.0.2\nx"));
   CHECK(!found({{"SLURM_MPI_TYPE", "pmi2"}, {"OMPI_COMM_WORLD_RANK", "1"}}));
 }

@@ -109,7 +109,7 @@ TEST_CASE("zsh completes commands, options and values") {
     return result.out;
   };
   CHECK_CONTAINS(expands("meshinfo prese"), "megatron:");
-  CHECK_CONTAINS(expands("meshinfo show tp=2 --offl"), "mesh  tp=2");
+  CHECK_CONTAINS(expands("meshinfo show tp=2 --offl"), "varies fastest, digest");
   CHECK_CONTAINS(expands("meshinfo show tp=2 --format js"), "rankmesh.show/1");
 }
 

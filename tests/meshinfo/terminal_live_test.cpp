@@ -98,7 +98,8 @@ TEST_CASE("Ctrl-C leaves neither half a file nor a rank behind") {
   const auto result =
       shell(scratch,
             "trap : INT; name=$(basename $PWD).json\n"
-            "(until ls $name.*.tmp >/dev/null 2>&1; do sleep 0.05; done; kill -INT 0) &\n"
+            "(until ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q \" $PWD/\"; do sleep 0.05; done; "
+            "kill -INT 0) &\n"
             "run-mpi 3 meshinfo bench tp=3 -b 8 -e 8 -n 2000000000 --output $name >/dev/null 2>&1\n"
             "test $? != 0 || echo 'the job did not end by the signal'\n"
             "left=100; while pgrep -f \"meshinfo bench.*$name\" >/dev/null && test $left -gt 0; do "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "process.hpp"
@@ -102,18 +103,24 @@ TEST_CASE("output that takes long shows its progress on a terminal only") {
 
 TEST_CASE("a signal leaves no half-written file") {
   const Scratch scratch;
-  for (const std::string signal : {"INT", "TERM", "HUP"}) {
-    CAPTURE(signal);
-    // A shell starts background commands with SIGINT ignored.
-    const auto result =
-        shell(scratch,
-              "env --default-signal=INT meshinfo groups dp=268435456,tp=8 -o big.json & "
-              "until ls big.json.*.tmp >/dev/null 2>&1; do sleep 0.02; done; "
-              "kill -" +
-                  signal + " $!; wait $!; echo $?; ls");
-    CHECK(result.out == std::string{signal == "INT"    ? "130"
-                                    : signal == "TERM" ? "143"
-                                                       : "129"} +
-                            "\nfiles\nmeshes\nspecs\n");
-  }
+  for (const auto& [signal, status] : {std::pair{"INT", "130"}, {"TERM", "143"}, {"HUP", "129"}})
+    for (const std::string before : {"", "LD_PRELOAD=" NO_NAMELESS_FILES_PATH " "}) {
+      CAPTURE(signal);
+      CAPTURE(before);
+      // A shell starts background commands with SIGINT ignored.
+      const auto result = shell(
+          scratch, before + "env --default-signal=INT meshinfo groups dp=268435456,tp=8 -o " +
+                       "big.json & until ls -l /proc/$!/fd 2>/dev/null | grep -q \" $PWD/\"; " +
+                       "do sleep 0.02; done; kill -" + signal + " $!; wait $!; echo $?; ls");
+      CHECK(result.out == std::string{status} + "\nfiles\nmeshes\nspecs\n");
+    }
+}
+
+TEST_CASE("a file system without nameless files: the file gets a temporary name") {
+  const Scratch scratch;
+  const std::string before = "export LD_PRELOAD=" NO_NAMELESS_FILES_PATH "; ";
+  REQUIRE(shell(scratch, before + "meshinfo show tp=2 -o f.txt").status == 0);
+  CHECK(scratch.read("f.txt").starts_with("mesh  tp=2"));
+  CHECK(shell(scratch, before + "meshinfo rank 9 tp=2 -o g.txt").status == 2);
+  CHECK(shell(scratch, "ls").out == "f.txt\nfiles\nmeshes\nspecs\n");
 }

@@ -9,12 +9,14 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "interrupt.hpp"
 #include "launcher.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/report/write.hpp"
 #include "terminal.hpp"
@@ -103,24 +105,47 @@ constexpr double long_time = 1;  // seconds of writing after which progress is s
 
 }  // namespace
 
+namespace {
+
+// Opens a file that has no name yet in the folder of the path, so that nothing is left of it
+// however the process ends. Network file systems cannot do this; then the result is null.
+std::FILE* open_nameless(const std::string& path) {
+  std::string folder = std::filesystem::path{path}.parent_path().string();
+  if (folder.empty()) folder = ".";
+  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  return file < 0 ? nullptr : fdopen(file, "w");
+}
+
+// Gives a nameless file its name.
+bool name_file(std::FILE* file, const std::string& name) {
+  const std::string here = fmt::format("/proc/self/fd/{}", fileno(file));
+  return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+}  // namespace
+
 // Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
-Output::Output(const std::string& path)
-    : path_{path}, progress_{!path.empty() || !terminal_columns(Stream::output)}, file_{stdout} {
+Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   namespace fs = std::filesystem;
   if (path_.empty()) return;
   std::error_code error;
   if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error).string();
   if (fs::is_directory(path_, error)) refuse_path(path_, std::strerror(EISDIR));
   const bool is_special = fs::exists(path_, error) && !fs::is_regular_file(path_, error);
-  if (!is_special) temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
-  remove_if_interrupted(temporary_);
+  if (!is_special) {
+    temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
+    file_ = open_nameless(path_);
+    is_nameless_ = file_ != nullptr;
+    if (is_nameless_) return;
+    remove_if_interrupted(temporary_);
+  }
   file_ = std::fopen((is_special ? path_ : temporary_).c_str(), "w");
   if (file_ == nullptr) refuse_path(path_, std::strerror(errno));
 }
 
 Output::~Output() {
   if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  if (temporary_.empty()) return;
+  if (temporary_.empty() || is_nameless_) return;
   std::remove(temporary_.c_str());
   remove_if_interrupted("");
 }
@@ -134,22 +159,16 @@ void Output::check(bool written) const {
 
 void Output::write(std::string_view text) {
   check(std::fwrite(text.data(), 1, text.size(), file_) == text.size());
-  written_ += static_cast<std::int64_t>(text.size());
-  if (progress_.seconds() >= long_time)
-    progress_.show(fmt::format("{} written", bytes_text(written_)));
 }
 
 void Output::finish() {
-  finish_file();
-  if (progress_.seconds() >= long_time)
-    progress_.finish(fmt::format("{} written to {} in {}", bytes_text(written_),
-                                 path_.empty() ? "standard output" : path_,
-                                 duration_text(progress_.seconds())));
-}
-
-void Output::finish_file() {
   check(std::fflush(file_) == 0);
   if (file_ == stdout) return;
+  if (is_nameless_) {
+    remove_if_interrupted(temporary_);
+    if (!name_file(file_, temporary_)) refuse_path(path_, std::strerror(errno));
+    is_nameless_ = false;
+  }
   check(std::fclose(std::exchange(file_, nullptr)) == 0);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_path(path_, std::strerror(errno));
@@ -159,10 +178,21 @@ void Output::finish_file() {
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
            Output& output) {
-  rankmesh::report::write(document, options.chosen_format(),
-                          [&](std::string_view text) { output.write(text); },
+  Progress progress{!options.is_on_terminal()};
+  std::int64_t written = 0;
+  const auto write = [&](std::string_view text) {
+    output.write(text);
+    written += static_cast<std::int64_t>(text.size());
+    if (progress.seconds() >= long_time)
+      progress.show(fmt::format("{} written", bytes_text(written)));
+  };
+  rankmesh::report::write(document, options.chosen_format(), write,
                           {options.colour(), options.width()});
   output.finish();
+  if (progress.seconds() >= long_time)
+    progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
+                                options.path.empty() ? "standard output" : options.path,
+                                duration_text(progress.seconds())));
 }
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -11,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "progress.hpp"
 #include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
@@ -43,9 +41,9 @@ struct OutputOptions {
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written under a temporary name and renamed at the end, so that it is
-// never half-written, not even if a signal ends the process; a device or a pipe is written
-// directly. If the output takes long, the amount is shown on the user's terminal.
+// with status 0. A file is written without a name, or under a temporary one where the file system
+// cannot do that, and gets its name at the end. So it is never half-written, not even if a signal
+// ends the process; a device or a pipe is written directly.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -57,16 +55,15 @@ class Output {
 
  private:
   void check(bool written) const;
-  void finish_file();
 
   std::string path_;
-  Progress progress_;
-  std::int64_t written_ = 0;  // bytes
   std::string temporary_;     // empty if the output is written directly
+  bool is_nameless_ = false;  // the file gets the temporary name at the end
   std::FILE* file_;
 };
 
-// Writes the document in the chosen form.
+// Writes the document in the chosen form. If this takes more than a second, the amount is shown on
+// the user's terminal, unless the output goes there.
 void print(const rankmesh::report::Document& document, const OutputOptions& options);
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
            Output& output);

@@ -30,9 +30,9 @@ std::string text_of(const std::string& path) {
 }
 
 bool is_launcher(const std::string& name) {
-  constexpr std::string_view names[] = {"mpirun",         "mpiexec",        "mpiexec.hydra",
-                                        "mpirun.openmpi", "orterun",        "prterun",
-                                        "mpirun.mpich",   "mpiexec.openmp", "srun"};
+  constexpr std::string_view names[] = {
+      "mpirun",  "mpiexec",      "mpiexec.hydra",   "mpirun.openmpi", "orterun",
+      "prterun", "mpirun.mpich", "mpiexec.openmpi", "mpiexec.mpich",  "srun"};
   return std::ranges::find(names, name) != std::end(names);
 }
 

@@ -45,6 +45,12 @@ struct ShardBucket {
   [[nodiscard]] bool is_idle() const;
 };
 
+/// Combines neighbouring tensors in buckets of up to `bytes` bytes. A tensor that does not fit
+/// begins a new bucket. Tensors and shares begin at multiples of 16 bytes, which vector
+/// instructions, kernels and NCCL like best.
+std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataType type,
+                                 std::int64_t bytes, std::int64_t members);
+
 /// Which bucket loses its memory, and which bucket is gathered in advance, depends only on the
 /// order of the calls. So all members issue the same collectives.
 struct ShardedMemory::State {

@@ -7,6 +7,7 @@
 
 namespace {
 void compute() {}
+void compute(int) {}
 }  // namespace
 
 #define main program
@@ -30,6 +31,14 @@ TEST_CASE("programs: asynchronous operations") {
   // snippet: asynchronous
   CHECK(gradients[0] == static_cast<float>(mesh.size()));
   CHECK(partial.size() == 8);
+  mesh.close();
+}
+
+TEST_CASE("programs: a receive that is cancelled") {
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  int next_request = -1;
+  // snippet: cancel
+  CHECK(next_request == -1);
   mesh.close();
 }
 
