@@ -71,7 +71,7 @@ def indented(lines, first):
 
 def is_word(text, before):
     """Whether a word with one capital at the beginning of a sentence, such as "Blocks", is a word and no class."""
-    return re.fullmatch("[A-Z][a-z]+", text) and (not before.strip() or before.rstrip().endswith((".", ":", "?")))
+    return re.fullmatch("[A-Z][a-z]+", text) and (not before.strip() or before.rstrip().endswith((".", "?")))
 
 
 def blocks(element, links):
@@ -213,6 +213,7 @@ def wrapped(text):
 
 
 def tidy(lines):
-    """Removes what Doxygen adds: blanks inside angle brackets, missing blanks around '='."""
+    """Writes a signature as the headers do: Doxygen moves blanks around angle brackets, '=' and '&'."""
+    lines = [line if line.startswith("  requires") else re.sub(r" (&&|&|\*) ?(?=[\w.])", r"\1 ", line) for line in lines]
     lines = [re.sub(r"< (?=[\w:])", "<", line).replace(" >", ">").replace("rankmesh::", "") for line in lines]
     return [re.sub(r"(?<=[\w\])}>])=(?=[\w{:\"'(])", " = ", line) for line in lines]
