@@ -43,12 +43,23 @@ bool are_equal(const std::vector<Contents>& members) {
   return std::ranges::adjacent_find(members, std::ranges::not_equal_to{}) == members.end();
 }
 
-// The first member of those that hold what most members hold.
-std::size_t most_common(const std::vector<Contents>& members) {
+// The member with which the others are compared.
+struct Reference {
+  std::size_t member = 0;       // the first of those that hold what most members hold
+  std::ptrdiff_t agreeing = 0;  // the number of these members
+  bool is_right = false;        // false if as many members hold something else
+};
+
+Reference reference_among(const std::vector<Contents>& members) {
   const auto votes = [&](const Contents& contents) {
     return std::ranges::count(members, contents);
   };
-  return static_cast<std::size_t>(std::ranges::max_element(members, {}, votes) - members.begin());
+  const auto first = std::ranges::max_element(members, {}, votes);
+  const auto agreeing = votes(*first);
+  const bool is_tie = std::ranges::any_of(members, [&](const Contents& contents) {
+    return contents != *first && votes(contents) == agreeing;
+  });
+  return {static_cast<std::size_t>(first - members.begin()), agreeing, !is_tie};
 }
 
 // One number of a buffer.
@@ -119,7 +130,7 @@ class Comparison {
   }
 
   std::string of_counts(const std::vector<Contents>& members, std::string_view noun) const {
-    const std::int64_t right = members[most_common(members)].count;
+    const std::int64_t right = members[reference_among(members).member].count;
     std::vector<std::string> texts;
     for (std::size_t k = 0; k < members.size(); ++k)
       if (members[k].count != right)
@@ -129,7 +140,8 @@ class Comparison {
   }
 
   std::string of_values(const std::vector<Contents>& members, const ReplicaBuffer& mine) {
-    const std::size_t source = most_common(members);
+    const Reference reference = reference_among(members);
+    const std::size_t source = reference.member;
     const auto self = group_.rank_in_group().to_size();
     const std::string_view bytes = bytes_of(mine);
     std::vector<std::byte> right(bytes.size());
@@ -142,9 +154,14 @@ class Comparison {
       if (const auto one = texts[k]; !one.empty())
         outliers.push_back(
             fmt::format("{}: {}", name_of(k), std::string_view{one.data(), one.size()}));
-    const auto agreeing = std::ranges::count(members, members[source]);
+    if (!reference.is_right)
+      return fmt::format(
+          "{}; compared with {}: no values are those of most members, so nobody knows "
+          "which are right",
+          joined(std::move(outliers)), name_of(source));
     return fmt::format("{}; right are the values of {} of {} members, the first of which is {}",
-                       joined(std::move(outliers)), agreeing, members.size(), name_of(source));
+                       joined(std::move(outliers)), reference.agreeing, members.size(),
+                       name_of(source));
   }
 
   static std::string joined(std::vector<std::string> texts) {

@@ -3,6 +3,9 @@
 
 #include <iostream>
 
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/helpers/prefix.hpp"
 
 namespace rankmesh {
@@ -16,6 +19,10 @@ void write_lines(std::ostream& out, std::string_view text) {
 }  // namespace
 
 void print_once(std::ostream& out, const Mesh& mesh, std::string_view text, Rank from) {
+  if (from.value() < 0 || from.value() >= mesh.size())
+    throw UsageError{fmt::format("print_once: rank {} is outside the world of {} ranks",
+                                 from.value(), mesh.size()),
+                     fmt::format("ranks are numbered from 0 to {}", mesh.size() - 1)};
   if (mesh.rank() != from) return;
   write_lines(out, text);
   out.flush();

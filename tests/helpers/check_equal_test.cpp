@@ -58,6 +58,18 @@ TEST_CASE("an outlier is named, with its coordinates and the first element that 
   mesh.close();
 }
 
+TEST_CASE("with as many members of each kind, nobody is right") {
+  NEEDS_MULTIPLE_OF(2);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  const std::vector<int> values{1, rank() % 2};
+  const auto text = thrown_by<MismatchError>([&] { check_equal(mesh, values, {"dp"}); }).message();
+  CHECK_CONTAINS(text, "rank 1 (dp=1): element 1 is 1 instead of 0, and 1 of 2 elements differ");
+  CHECK_CONTAINS(text,
+                 "; compared with rank 0 (dp=0): no values are those of most members, so nobody");
+  CHECK(!rankmesh_test::has_part(text, "right are"));
+  mesh.close();
+}
+
 TEST_CASE("the buffer of a list, the number of an array, and different sizes") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};

@@ -55,6 +55,13 @@ TEST_CASE("one rank prints, or all in the order of their numbers") {
   print_once(out, mesh, "last\n", rankmesh_test::last());
   CHECK(out.str() == (rank() == rankmesh_test::last() ? "last\n" : ""));
 
+  CHECK_CONTAINS(rankmesh_test::thrown_by<UsageError>([&] {
+                   print_once(out, mesh, "nobody", mesh.size());
+                 }).message(),
+                 "print_once: rank " + std::to_string(size()) + " is outside the world of " +
+                     std::to_string(size()) + " ranks");
+  CHECK_THROWS_AS(print_once(out, mesh, "nobody", Rank{-1}), UsageError);
+
   out.str("");
   // Rank 1 prints nothing, the others lines of different lengths.
   print_in_order(out, mesh, rank() == 1 ? "" : "line\n" + std::string(rank(), 'x'));
@@ -152,6 +159,42 @@ TEST_CASE("the global norm counts replicas once") {
   CHECK(norm.result() == doctest::Approx(1e30 * std::sqrt(static_cast<double>(mesh["tp"].size()))));
   CHECK_THROWS_AS((GlobalNorm{mesh, {"pp"}}), UnknownName);
   CHECK_THROWS_AS(norm.add(part, {"pp"}), UnknownName);
+  mesh.close();
+}
+
+TEST_CASE("the global norm ignores replicas over families that it does not sum over") {
+  Mesh mesh{MPI_COMM_WORLD, two_dimensions()};
+  const std::vector<float> bias(4, 1.0F);  // the same on all ranks
+  GlobalNorm norm{mesh, {"tp"}};
+  for (const FamilyNames& families : {FamilyNames{"dp", "tp"}, FamilyNames{"tp", "dp"},
+                                      FamilyNames{"tp"}, FamilyNames{"world"}}) {
+    norm.add(bias, families);
+    CHECK(norm.result() == doctest::Approx(2));
+  }
+  norm.add(bias, {"dp"});  // different over tp
+  CHECK(norm.result() == doctest::Approx(2 * std::sqrt(static_cast<double>(mesh["tp"].size()))));
+  GlobalNorm of_all{mesh, {"world"}};
+  of_all.add(bias, {"dp", "tp"});
+  CHECK(of_all.result() == doctest::Approx(2));
+  GlobalNorm of_both{mesh, {"dp", "tp"}};
+  of_both.add(bias, {"world"});
+  CHECK(of_both.result() == doctest::Approx(2));
+  mesh.close();
+}
+
+TEST_CASE("the global norm refuses families that overlap") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, two_dimensions()};  // tp has at least two ranks, or dp has
+  const std::string larger = mesh["tp"].size() > 1 ? "tp" : "dp";
+  const auto text = [&](const FamilyNames& families) {
+    return rankmesh_test::thrown_by<UsageError>([&] {
+             (void)GlobalNorm{mesh, families};
+           })
+        .message();
+  };
+  CHECK_CONTAINS(text({"tp", "tp"}), "GlobalNorm: 'tp' has ranks in common");
+  CHECK_CONTAINS(text({larger, "world"}), "GlobalNorm: 'world' has ranks in common");
+  CHECK_CONTAINS(text({"world", larger}), "GlobalNorm: '" + larger + "' has ranks in common");
   mesh.close();
 }
 

@@ -39,9 +39,10 @@ RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& b
 /// @param values  One host buffer, or a list of host buffers.
 /// @param name    What the values are called in the message.
 /// @throws MismatchError on all members of each group whose members differ. The values of most
-/// members count as right; with equal numbers, those of the earlier members. For each outlier, the
-/// message names the rank with its coordinates, the first element that differs with both values,
-/// and the number of elements that differ.
+/// members count as right. If as many members hold other values, as with two members, none count as
+/// right, and the message compares with the earlier members. For each outlier, the message names
+/// the rank with its coordinates, the first element that differs with both values, and the number
+/// of elements that differ.
 /// @throws UnknownName if a family does not exist.
 template <Buffers Values>
 void check_equal(Mesh& mesh, const Values& values, const FamilyNames& families,

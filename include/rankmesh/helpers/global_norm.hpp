@@ -28,13 +28,15 @@ class RANKMESH_API GlobalNorm {
  public:
   /// Creates a norm over the families over which the model is divided. They must be different
   /// dimensions, or products of them without a common dimension. Local.
-  /// @throws UnknownName if a family does not exist.
+  /// @throws UnknownName if a family does not exist; UsageError if two families have ranks in
+  /// common, so that values would count several times.
   GlobalNorm(Mesh& mesh, const FamilyNames& divided_over);
 
   /// Adds values that this rank holds. Local.
   /// @param values  One host buffer, or a list of host buffers, of floating-point numbers.
-  /// @param replicated_over  Families whose members all hold these values. They count on the first
-  ///                         member only.
+  /// @param replicated_over  Families whose members all hold these values. Of the members over
+  ///                         which result() sums, they count on the first one only. So a family
+  ///                         over which the model is not divided changes nothing.
   /// @throws UnknownName if a family does not exist.
   template <Buffers Values>
   void add(const Values& values, const FamilyNames& replicated_over = {}) {
@@ -73,6 +75,7 @@ class RANKMESH_API GlobalNorm {
 
   Mesh& mesh_;
   std::vector<GroupCoordinator*> groups_;
+  std::vector<Rank> summed_;  // the ranks over which result() sums, sorted
   double sum_ = 0;
 };
 

@@ -15,6 +15,7 @@ namespace rankmesh {
 /// call it. The line is flushed.
 /// @param text  The line. A newline is added unless the text ends with one.
 /// @param from  The rank that prints.
+/// @throws UsageError on all callers if `mesh` has no rank `from`.
 RANKMESH_API void print_once(const Mesh& mesh, std::string_view text, Rank from = 0);
 RANKMESH_API void print_once(std::ostream& out, const Mesh& mesh, std::string_view text,
                              Rank from = 0);
