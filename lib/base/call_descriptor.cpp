@@ -47,6 +47,7 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
   if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
   if (call.has(CallDescriptor::along_axis))
     text += fmt::format(", {} rows per block", call.rows_or_bytes());
+  if (call.bucket() > 0) text += fmt::format(", bucket {}", call.bucket() - 1);
   if (call.has(CallDescriptor::in_place)) text += ", in place";
   if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
   if (call.has(CallDescriptor::on_device))

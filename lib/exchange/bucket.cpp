@@ -2,10 +2,12 @@
 #include "rankmesh/exchange/bucket.hpp"
 
 #include <cstring>
+#include <exception>
 
 #include <fmt/format.h>
 
 #include "detail/differing_arguments.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/slice.hpp"
@@ -27,10 +29,28 @@ void copy(const Buffer& to, const ConstBuffer& from, StreamRef stream) {
 
 }  // namespace
 
-Bucket::Bucket(GroupCoordinator& group, BucketOptions options) : group_{group}, options_{options} {
+Bucket::Bucket(GroupCoordinator& group, BucketOptions options)
+    : group_{group}, life_{group}, options_{options} {
   if (options.bytes < 1)
     throw UsageError{fmt::format("a bucket cannot have {} bytes", options.bytes),
                      "use 1 byte or more"};
+}
+
+Bucket::Bucket(Bucket&&) noexcept = default;
+
+// A program that leaves by an exception has no use for the results.
+Bucket::~Bucket() {
+  if ((added_.empty() && issued_.empty()) || !life_.exists() || std::uncaught_exceptions() > 0)
+    return;
+  try {
+    GroupAccess::runtime(group_).control->log(
+        LogLevel::warning,
+        fmt::format(
+            "a Bucket over '{}' is destroyed on rank {} without wait(): {} buffer{} may not "
+            "hold the results; call wait() at the end of each round",
+            group_.name(), group_.rank().value(), buffers_, buffers_ == 1 ? "" : "s"));
+  } catch (...) {  // of the program's log sink
+  }
 }
 
 bool Bucket::fits(const Part& part) const {
@@ -43,7 +63,9 @@ bool Bucket::fits(const Part& part) const {
 }
 
 void Bucket::add_part(const Part& part) {
+  life_.require("Bucket");
   if (!fits(part)) flush();
+  ++buffers_;
   added_.push_back(part);
   added_count_ += part.in.count;
   if (added_count_ * static_cast<std::int64_t>(size_of(part.in.type)) >= options_.bytes) flush();
@@ -54,6 +76,7 @@ void Bucket::add_buffer(const Buffer& buffer) {
 }
 
 void Bucket::add_buffers(const ConstBuffer& values, const Buffer& mine) {
+  life_.require("Bucket");
   const Slice slice{values.count, group_};
   if (mine.count != slice.size())
     throw UsageError{
@@ -165,6 +188,7 @@ void Bucket::unpack(const Issued& issued, const Flat& flat) const {
 }
 
 void Bucket::flush() {
+  life_.require("Bucket");
   if (added_.empty()) return;
   agree(contents());
   const bool is_divided = added_.front().is_divided;
@@ -204,6 +228,7 @@ void Bucket::wait() {
     if (!issued_[i].parts.empty()) unpack(issued_[i], *flat_[i]);
   }
   issued_.clear();
+  buffers_ = 0;
   is_first_round_ = false;
 }
 

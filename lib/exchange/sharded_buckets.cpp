@@ -96,7 +96,7 @@ bool ShardedMemory::State::provide(ShardBucket& bucket, bool is_urgent) {
     }
   }
   if (spare.empty()) {
-    spare.push_back(std::make_shared<Tensor>(Tensor::allocate(type, {slot_count}, kind)));
+    spare.push_back(allocated(slot_count));
     ++slots;
   }
   bucket.whole = std::move(spare.back());
@@ -110,9 +110,11 @@ void ShardedMemory::State::start_gather(ShardBucket& bucket) {
                                    {.operation = Operation::all_gather,
                                     .in = share_of(bucket).as_input(),
                                     .out = whole_of(bucket),
+                                    .bucket = &bucket - buckets.data() + 1,
                                     .stream = options.stream},
                                    std::make_shared<Kept>(bucket.mine, bucket.whole));
   bucket.contents = ShardBucket::Whole::gathered;
+  bucket.before.clear();
 }
 
 void ShardedMemory::State::start_reduce(std::size_t number) {
@@ -120,13 +122,14 @@ void ShardedMemory::State::start_reduce(std::size_t number) {
   ShardBucket& bucket = buckets[number];
   // On host memory, a reduce_scatter has no form in place.
   if (bucket.mine == nullptr && kind == MemoryKind::host && group.size() > 1)
-    bucket.reduced = std::make_shared<Tensor>(Tensor::allocate(type, {bucket.share}, kind));
+    bucket.reduced = allocated(bucket.share);
   const auto& result = bucket.reduced != nullptr ? bucket.reduced : bucket.mine;
   bucket.work = GroupAccess::start(group,
                                    {.operation = Operation::reduce_scatter,
                                     .reduction = options.op,
                                     .in = whole_of(bucket).as_input(),
                                     .out = result != nullptr ? result->buffer() : share_of(bucket),
+                                    .bucket = static_cast<std::int64_t>(number) + 1,
                                     .stream = options.stream},
                                    std::make_shared<Kept>(result, bucket.whole));
   bucket.contents = ShardBucket::Whole::reducing;

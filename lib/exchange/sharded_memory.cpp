@@ -7,64 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "detail/differing_arguments.hpp"
 #include "detail/sharded_state.hpp"
-#include "rankmesh/base/error.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
 
 using Whole = ShardBucket::Whole;
-
-[[noreturn]] void refuse(const GroupCoordinator& group, const std::string& what, const char* hint) {
-  throw UsageError{fmt::format("ShardedBuffer over '{}': {}", group.name(), what), hint};
-}
-
-void validate(const GroupCoordinator& group, const std::vector<std::int64_t>& sizes,
-              const ShardedBufferOptions& options) {
-  if (options.bytes < 1 || options.prefetch < 0)
-    refuse(
-        group,
-        fmt::format("a bucket of {} bytes, {} buckets in advance", options.bytes, options.prefetch),
-        "set bytes to 1 or more, and prefetch to 0 or more");
-  if (std::ranges::any_of(sizes, [](std::int64_t n) { return n < 0; }))
-    refuse(group, "a tensor has a negative number of elements", "use sizes of 0 or more");
-}
-
-// Throws on all members if one of them passes other arguments or invalid ones.
-void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& sizes,
-                      DataType type, MemoryKind kind, const ShardedBufferOptions& options) {
-  MemberArguments mine{.list = sizes};
-  mine.describe = [&](const std::string& list) {
-    return fmt::format(
-        "ShardedBuffer over '{}': {} tensors of {} {} on the {}, {} bytes per bucket, keep_whole "
-        "{}, prefetch {}, {}",
-        group.name(), sizes.size(), list, to_string(type), to_string(kind), options.bytes,
-        options.keep_whole, options.prefetch, to_string(options.op));
-  };
-  mine.failure = failure_of([&] { validate(group, sizes, options); });
-  std::string text;
-  for (const std::int64_t n : sizes) text += fmt::format("{},", n);
-  const Hash128 hash = hash_bytes(mine.describe(text));
-  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
-  // that has failed are not.
-  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
-  if (mine.failure == nullptr) most = {hash.high, hash.low, ~hash.high, ~hash.low};
-  run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);
-  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
-  throw_difference(group, mine, "pass the same sizes and options on every rank");
-}
-
-void zero(const Buffer& memory, StreamRef stream) {
-  const auto bytes = static_cast<std::size_t>(memory.bytes());
-  if (memory.kind == MemoryKind::device)
-    device::detail::zero_on_device(memory.data, bytes, stream);
-  else if (bytes > 0)
-    std::memset(memory.data, 0, bytes);
-}
 
 // Copies the elements of `from`, which begin at element `from_at` of a bucket, to those of `to`,
 // which begin at element `to_at`, where both have the same elements.
@@ -84,59 +33,13 @@ void copy_common(const Buffer& to, std::int64_t to_at, const ConstBuffer& from,
 
 }  // namespace
 
-ShardedMemory::ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> sizes,
-                             DataType type, MemoryKind kind, const ShardedBufferOptions& options) {
-  verify_agreement(group, sizes, type, kind, options);
-  auto buckets = divided(sizes, type, options.bytes, group.size());
-  state_.reset(new State{.group = group,
-                         .type = type,
-                         .kind = kind,
-                         .options = options,
-                         .sizes = std::move(sizes),
-                         .buckets = std::move(buckets)});
-  state_->allocate();
-}
-
-ShardedMemory::ShardedMemory(const ShardedMemory& like, DataType type,
-                             const ShardedBufferOptions& options) {
-  const State& s = *like.state_;
-  state_.reset(new State{
-      .group = s.group, .type = type, .kind = s.kind, .options = options, .sizes = s.sizes});
-  state_->options.bytes = s.options.bytes;
-  state_->options.stream = s.options.stream;
-  verify_agreement(s.group, s.sizes, type, s.kind, state_->options);
-  for (const ShardBucket& bucket : s.buckets)
-    state_->buckets.push_back({.first_tensor = bucket.first_tensor,
-                               .begins = bucket.begins,
-                               .count = bucket.count,
-                               .share = bucket.share});
-  state_->allocate();
-}
-
 ShardedMemory::~ShardedMemory() = default;
 ShardedMemory::ShardedMemory(ShardedMemory&&) noexcept = default;
 ShardedMemory& ShardedMemory::operator=(ShardedMemory&&) noexcept = default;
 
-// Allocates what every bucket always has: its whole memory, or this member's part.
-void ShardedMemory::State::allocate() {
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    ShardBucket& bucket = buckets[b];
-    const std::int64_t padded = bucket.share * group.size();
-    bucket.is_used.assign(bucket.tensors(), false);
-    bucket.is_reduced.assign(bucket.tensors(), false);
-    bucket_of.insert(bucket_of.end(), bucket.tensors(), b);
-    slot_count = std::max(slot_count, padded);
-    auto& memory = options.keep_whole ? bucket.whole : bucket.mine;
-    memory = std::make_shared<Tensor>(
-        Tensor::allocate(type, {options.keep_whole ? padded : bucket.share}, kind));
-    if (kind == MemoryKind::device) zero(memory->buffer(), options.stream);
-    if (options.keep_whole) bucket.contents = Whole::gathered;
-  }
-}
-
 ShardBucket& ShardedMemory::State::bucket_with(std::int64_t tensor) {
   if (tensor < 0 || tensor >= std::ssize(sizes))
-    refuse(group, fmt::format("there is no tensor {}", tensor),
+    refuse(fmt::format("there is no tensor {}", tensor),
            "number the tensors from 0, in the order of the sizes");
   return buckets[bucket_of[static_cast<std::size_t>(tensor)]];
 }
@@ -160,58 +63,70 @@ std::int64_t ShardedMemory::State::first_of(const ShardBucket& bucket) const {
   return group.rank_in_group().value() * bucket.share;
 }
 
-std::int64_t ShardedMemory::tensors() const noexcept { return std::ssize(state_->sizes); }
-std::int64_t ShardedMemory::buckets() const noexcept { return std::ssize(state_->buckets); }
+ShardedMemory::State& ShardedMemory::state() const {
+  if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("ShardedBuffer");
+  state_->life.require("ShardedBuffer");
+  return *state_;
+}
+
+std::int64_t ShardedMemory::tensors() const noexcept {
+  return state_ == nullptr ? 0 : std::ssize(state_->sizes);
+}
+std::int64_t ShardedMemory::buckets() const noexcept {
+  return state_ == nullptr ? 0 : std::ssize(state_->buckets);
+}
 
 std::int64_t ShardedMemory::bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   const State& s = *state_;
   std::int64_t count = s.slots * s.slot_count;
   for (const ShardBucket& bucket : s.buckets) {
-    count += s.options.keep_whole ? bucket.share * s.group.size() : bucket.share;
+    count += (s.options.keep_whole ? bucket.whole : bucket.mine)->count();
     if (bucket.reduced != nullptr) count += bucket.share;
   }
   return count * static_cast<std::int64_t>(size_of(s.type));
 }
 
 void ShardedMemory::load(std::int64_t tensor, const ConstBuffer& values) {
-  State& s = *state_;
+  State& s = state();
   ShardBucket& bucket = s.bucket_with(tensor);
   const auto i = static_cast<std::size_t>(tensor);
   if (values.count != s.sizes[i])
-    refuse(s.group,
-           fmt::format("tensor {} has {} elements, the values have {}", tensor, s.sizes[i],
-                       values.count),
-           "pass the whole tensor");
+    s.refuse(fmt::format("tensor {} has {} elements, the values have {}", tensor, s.sizes[i],
+                         values.count),
+             "pass the whole tensor");
   s.finish(bucket);
   const std::int64_t at = bucket.begins[i - bucket.first_tensor];
-  if (s.options.keep_whole)
+  bucket.before.clear();
+  if (s.options.keep_whole || bucket.contents == Whole::gathered)
     copy_common(s.whole_of(bucket), 0, values, at, s.options.stream);
-  else
+  if (!s.options.keep_whole)
     copy_common(s.share_of(bucket), s.first_of(bucket), values, at, s.options.stream);
 }
 
 Buffer ShardedMemory::mine(std::int64_t bucket) {
-  State& s = *state_;
+  State& s = state();
   if (bucket < 0 || bucket >= buckets())
-    refuse(s.group, fmt::format("there is no bucket {}", bucket), "use numbers below buckets()");
+    s.refuse(fmt::format("there is no bucket {}", bucket), "use numbers below buckets()");
   ShardBucket& b = s.buckets[static_cast<std::size_t>(bucket)];
   const auto missing = std::ranges::find(b.is_reduced, false) - b.is_reduced.begin();
   if (std::ranges::find(b.is_reduced, true) != b.is_reduced.end())
-    refuse(s.group,
-           fmt::format("bucket {} is not reduced, because tensor {} of it is not", bucket,
-                       static_cast<std::ptrdiff_t>(b.first_tensor) + missing),
-           "call reduce() for all tensors");
+    s.refuse(fmt::format("bucket {} is not reduced, because tensor {} of it is not", bucket,
+                         static_cast<std::ptrdiff_t>(b.first_tensor) + missing),
+             "call reduce() for all tensors");
   s.finish(b);
+  s.remember(b);
   return s.share_of(b);
 }
 
 void ShardedMemory::changed() {
-  State& s = *state_;
+  State& s = state();
   if (std::ranges::find(s.buckets, Whole::local, &ShardBucket::contents) != s.buckets.end())
-    refuse(s.group, "changed() is called while local() uses the memory of a bucket",
-           "call reduce() for all tensors before, or use another ShardedBuffer");
+    s.refuse("changed() is called while local() uses the memory of a bucket",
+             "call reduce() for all tensors before, or use another ShardedBuffer");
   for (ShardBucket& bucket : s.buckets) {
     s.finish(bucket);
+    bucket.before.clear();
     bucket.is_used.assign(bucket.tensors(), false);
     if (s.options.keep_whole)
       s.start_gather(bucket);
@@ -221,13 +136,14 @@ void ShardedMemory::changed() {
 }
 
 Buffer ShardedMemory::gather(std::int64_t tensor) {
-  State& s = *state_;
+  State& s = state();
   ShardBucket& bucket = s.bucket_with(tensor);
   s.move_to(static_cast<std::int64_t>(s.bucket_of[static_cast<std::size_t>(tensor)]));
   if (bucket.contents == Whole::local)
-    refuse(s.group, fmt::format("tensor {} cannot be gathered: local() uses its memory", tensor),
-           "call reduce() for all tensors of the bucket before, or use another ShardedBuffer");
+    s.refuse(fmt::format("tensor {} cannot be gathered: local() uses its memory", tensor),
+             "call reduce() for all tensors of the bucket before, or use another ShardedBuffer");
   if (bucket.contents == Whole::reducing) s.finish(bucket);
+  if (bucket.contents == Whole::gathered) s.require_unchanged(bucket);
   if (bucket.contents == Whole::nothing) {
     s.provide(bucket, /*is_urgent=*/true);
     s.start_gather(bucket);
@@ -239,17 +155,18 @@ Buffer ShardedMemory::gather(std::int64_t tensor) {
 }
 
 void ShardedMemory::release(std::int64_t tensor) {
-  ShardBucket& bucket = state_->bucket_with(tensor);
+  ShardBucket& bucket = state().bucket_with(tensor);
   bucket.is_used[static_cast<std::size_t>(tensor) - bucket.first_tensor] = false;
 }
 
 Buffer ShardedMemory::local(std::int64_t tensor) {
-  state_->begin_local(tensor);
-  return state_->part(tensor);
+  State& s = state();
+  s.begin_local(tensor);
+  return s.part(tensor);
 }
 
 void ShardedMemory::reduce(std::int64_t tensor) {
-  State& s = *state_;
+  State& s = state();
   s.begin_local(tensor);
   ShardBucket& bucket = s.bucket_with(tensor);
   bucket.is_reduced[static_cast<std::size_t>(tensor) - bucket.first_tensor] = true;
@@ -258,20 +175,40 @@ void ShardedMemory::reduce(std::int64_t tensor) {
 }
 
 void ShardedMemory::wait() {
-  for (ShardBucket& bucket : state_->buckets) state_->finish(bucket);
+  State& s = state();
+  for (ShardBucket& bucket : s.buckets) s.finish(bucket);
+}
+
+// The first bytes are enough: an optimizer changes nearly all weights.
+void ShardedMemory::State::remember(ShardBucket& bucket) {
+  constexpr std::size_t most = 4096;
+  if (kind == MemoryKind::device || bucket.contents != Whole::gathered || !bucket.before.empty())
+    return;
+  const Buffer part = share_of(bucket);
+  bucket.before.assign(part.data,
+                       part.data + std::min(most, static_cast<std::size_t>(part.bytes())));
+}
+
+void ShardedMemory::State::require_unchanged(const ShardBucket& bucket) {
+  if (bucket.before.empty() ||
+      std::memcmp(share_of(bucket).data, bucket.before.data(), bucket.before.size()) == 0)
+    return;
+  refuse(fmt::format("gather() on rank {}, but mine({}) was changed and changed() was not called",
+                     group.rank().value(), &bucket - buckets.data()),
+         "call changed() on all members after they have changed their parts");
 }
 
 void ShardedMemory::State::begin_local(std::int64_t tensor) {
   ShardBucket& bucket = bucket_with(tensor);
   if (bucket.contents == Whole::local) {
     if (bucket.is_reduced[static_cast<std::size_t>(tensor) - bucket.first_tensor])
-      refuse(group,
-             fmt::format("tensor {} has been reduced, and other tensors of its bucket have not",
+      refuse(fmt::format("tensor {} has been reduced, and other tensors of its bucket have not",
                          tensor),
              "call reduce() for all tensors before the next round");
     return;
   }
   finish(bucket);
+  bucket.before.clear();
   provide(bucket, /*is_urgent=*/true);
   zero(whole_of(bucket), options.stream);
   bucket.contents = Whole::local;

@@ -63,7 +63,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
   label = board.label(name_);
 }
 
-CallDispatcher::~CallDispatcher() = default;
+CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }
 
 std::uint32_t CallDispatcher::family() const {
   const auto& names = connection_->group.names;

@@ -91,6 +91,9 @@ Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_p
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();
 }
+std::shared_ptr<const Lifetime> GroupAccess::lifetime(const GroupCoordinator& group) {
+  return group.dispatcher_->lifetime();
+}
 Connection& GroupAccess::connection(const GroupCoordinator& group) {
   return group.dispatcher_->connection();
 }

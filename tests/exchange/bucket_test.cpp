@@ -4,6 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <optional>
+#include <string>
+
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -167,4 +171,60 @@ TEST_CASE("the members must add the same buffers, in the first round and in late
   CHECK_THROWS_WITH_AS(two.wait(), doctest::Contains("has 1 collectives, the first round had 2"),
                        UsageError);
   mesh.close();
+}
+
+TEST_CASE("a bucket that is destroyed before wait() says how many buffers it gives up") {
+  std::vector<std::string> warnings;
+  MeshOptions options;
+  options.log = [&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning && text.find("Bucket") != std::string_view::npos)
+      warnings.emplace_back(text);
+  };
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", options};
+  std::vector<float> a(3), b(4);
+  {
+    Bucket bucket{mesh["dp"]};
+    bucket.add(a);
+    bucket.wait();
+    Bucket moved = std::move(bucket);
+    // NOLINTNEXTLINE(bugprone-use-after-move): that is the subject
+    CHECK_THROWS_WITH_AS(bucket.add(a), doctest::Contains("this Bucket was moved"), UsageError);
+    moved.add(a);
+    moved.wait();
+  }
+  CHECK(warnings.empty());
+  {
+    Bucket bucket{mesh["dp"]};
+    bucket.add(a);
+    bucket.flush();
+    bucket.add(b);
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK_CONTAINS(warnings[0], "a Bucket over 'dp' is destroyed on rank " + std::to_string(rank()) +
+                                  " without wait(): 2 buffers may not hold the results");
+  try {
+    Bucket bucket{mesh["dp"]};
+    bucket.add(a);
+    throw std::runtime_error{"the program has another problem"};
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(warnings.size() == 1);
+  mesh.close();
+}
+
+TEST_CASE("a bucket without its mesh says so") {
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "dp=auto"};
+  std::vector<float> a(3), mine(3);
+  Bucket bucket{(*mesh)["dp"]};
+  bucket.add(a);
+  mesh->close();
+  mesh.reset();
+  const auto refused = [](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains("Bucket over 'dp': the group is gone"),
+                         ClosedError);
+  };
+  refused([&] { bucket.add(a); });
+  refused([&] { bucket.add(a, mine); });
+  refused([&] { bucket.flush(); });
+  refused([&] { bucket.wait(); });
 }

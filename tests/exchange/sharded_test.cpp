@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -238,7 +241,7 @@ TEST_CASE("misuse of a sharded buffer throws, and different arguments throw on e
   if (size() > 1) {
     const std::int64_t own = rank() == 1 ? 5 : 4;
     CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, {own}}),
-                         doctest::Contains("ShardedBuffer over 'dp': 1 tensors of 5 float32"),
+                         doctest::Contains("ShardedBuffer over 'dp': 1 tensor of 5 float32"),
                          MismatchError);
   }
   ShardedBuffer<float> buffer{dp, {4, 4, 4}, {.bytes = 32}};
@@ -258,5 +261,113 @@ TEST_CASE("misuse of a sharded buffer throws, and different arguments throw on e
   CHECK_THROWS_WITH_AS(buffer.changed(), doctest::Contains("while local() uses"), UsageError);
   buffer.reduce(0);
   CHECK(buffer.mine(0).size() == static_cast<std::size_t>(share_of(8, 4)));
+  mesh.close();
+}
+
+TEST_CASE("members that use buckets in different orders learn it") {
+  NEEDS_RANKS(2);
+  const bool is_last = rank() == size() - 1;
+  const auto check = [&](const std::string& operation, const std::function<void()>& use) {
+    const std::string message = rankmesh_test::thrown_by<MismatchError>(use).message();
+    CHECK_CONTAINS(message, operation + "(" + std::to_string(share_of(4, 4)));
+    CHECK_CONTAINS(message, ", bucket 0");
+    CHECK_CONTAINS(message, ", bucket 1");
+  };
+  for (const char* transport : {"shm", "mpi"})
+    for (const bool gathers : {true, false}) {
+      CAPTURE(transport);
+      MeshOptions options;
+      options.check = true;
+      options.routes = std::string{"*.*:host="} + transport;
+      Mesh mesh{MPI_COMM_WORLD, "dp=auto", options};
+      ShardedBuffer<float> layers{mesh["dp"], {4, 4}, {.bytes = 16, .prefetch = 0}};
+      check(gathers ? "dp.all_gather" : "dp.reduce_scatter", [&] {
+        if (gathers) (void)layers.gather(is_last ? 1 : 0);
+        if (!gathers) layers.reduce(is_last ? 1 : 0);
+        layers.wait();
+      });
+    }
+}
+
+TEST_CASE("a forgotten changed() is found") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  for (const bool keep_whole : {false, true}) {
+    CAPTURE(keep_whole);
+    const std::vector<float> ones(16, 1.0F);
+    ShardedBuffer<float> weights{
+        mesh["dp"], {16 * size(), 16}, {.bytes = 16, .keep_whole = keep_whole, .prefetch = 0}};
+    const std::vector<float> first(static_cast<std::size_t>(16 * size()), 2.0F);
+    weights.load(0, first);
+    CHECK(weights.gather(0)[15] == 2);
+    for (float& weight : weights.mine(0)) weight += 0;  // not changed
+    CHECK(weights.gather(0)[15] == 2);
+    const std::span mine = weights.mine(0);
+    for (float& weight : mine) weight += 1;
+    CHECK_THROWS_WITH_AS((void)weights.gather(0),
+                         doctest::Contains("mine(0) was changed and changed() was not called"),
+                         UsageError);
+    weights.changed();
+    CHECK(weights.gather(0)[15] == 3);
+    (void)weights.mine(0);
+    weights.load(0, first);  // on all members, so the whole tensor is right
+    CHECK(weights.gather(0)[15] == 2);
+    // The values are gathered again if the memory was used for another bucket.
+    weights.release(0);
+    for (float& weight : weights.mine(0)) weight = 5;
+    if (keep_whole) weights.changed();
+    (void)weights.gather(1);
+    weights.release(1);
+    CHECK(weights.gather(0)[15] == 5);
+    CHECK(weights.gather(0)[15] == 5);
+  }
+  mesh.close();
+}
+
+TEST_CASE("a sharded buffer without its mesh, and one that was moved, say so") {
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "dp=auto"};
+  ShardedBuffer<float> buffer{(*mesh)["dp"], {4, 4}, {.bytes = 16}};
+  ShardedBuffer<float> moved = std::move(buffer);
+  // NOLINTBEGIN(bugprone-use-after-move): that is the subject
+  CHECK_THROWS_WITH_AS((void)buffer.gather(0), doctest::Contains("this ShardedBuffer was moved"),
+                       UsageError);
+  CHECK_THROWS_AS(buffer.changed(), UsageError);
+  CHECK_THROWS_AS((void)buffer.like(), UsageError);
+  CHECK(buffer.tensors() + buffer.buckets() + buffer.bytes() == 0);
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(moved.gather(1).size() == 4);
+  mesh->close();
+  CHECK_THROWS_AS(moved.changed(), ClosedError);
+  mesh.reset();
+  const std::vector<float> values(4);
+  const auto refused = [](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains("ShardedBuffer over 'dp': the group is gone"),
+                         ClosedError);
+  };
+  refused([&] { (void)moved.gather(0); });
+  refused([&] { moved.release(0); });
+  refused([&] { moved.load(0, values); });
+  refused([&] { (void)moved.mine(0); });
+  refused([&] { moved.changed(); });
+  refused([&] { (void)moved.local(0); });
+  refused([&] { moved.reduce(0); });
+  refused([&] { moved.wait(); });
+  refused([&] { (void)moved.like(); });
+  CHECK(moved.buckets() == 2);
+  CHECK(moved.bytes() > 0);
+}
+
+TEST_CASE("sizes that no memory can hold throw on every rank, and the group stays usable") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  constexpr std::int64_t half = std::int64_t{1} << 62;
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector{half}, std::vector{half, half, half}, std::vector{half / 2, half / 2, half},
+        std::vector{std::numeric_limits<std::int64_t>::max()}})
+    CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, sizes}),
+                         doctest::Contains("the tensors have 2^63 bytes or more together"),
+                         UsageError);
+  CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, {std::int64_t{1} << 58}}),
+                       doctest::Contains("there is too little memory on rank"), UsageError);
+  CHECK(dp.all_reduce(1) == size());
   mesh.close();
 }

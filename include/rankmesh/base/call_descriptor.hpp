@@ -38,8 +38,9 @@ struct CallDescriptor {
   /// - bits 32 to 63: the root, or the other member of a message (of a send_recv: the destination)
   std::uint64_t kind = 0;
   /// This word holds:
-  /// - bits 0 to 47 of a collective: the rows of a block along an axis, or the bytes of an element
-  ///   that a user's reduction combines
+  /// - bits 0 to 47 of a collective: the rows of a block along an axis, the bytes of an element
+  /// that
+  ///   a user's reduction combines, or in other calls Call::bucket
   /// - bits 0 to 15 of a message: the tag
   /// - bits 16 to 47 of a message: the source
   /// - bits 48 to 63: Call::family
@@ -58,6 +59,10 @@ struct CallDescriptor {
   /// Returns the rows of a block, or the bytes of an element.
   [[nodiscard]] std::int64_t rows_or_bytes() const {
     return static_cast<std::int64_t>(detail & 0xffffffffffff);
+  }
+  /// Returns the bucket of a ShardedBuffer, counted from 1; 0 for calls without one.
+  [[nodiscard]] std::int64_t bucket() const {
+    return has(along_axis) || has(user) ? 0 : rows_or_bytes();
   }
   /// Returns the other member of a message. For send_recv, this is the member that receives.
   [[nodiscard]] std::uint64_t peer() const { return root(); }

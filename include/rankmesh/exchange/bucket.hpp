@@ -15,6 +15,7 @@
 #include "rankmesh/exchange/tensor_dict.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 
 namespace rankmesh::exchange {
 
@@ -57,8 +58,15 @@ struct BucketOptions {
 class RANKMESH_API Bucket {
  public:
   /// Creates a bucket. Local.
+  /// @param group  A group that must outlive the bucket. Afterwards, all functions throw
+  /// ClosedError.
   /// @throws UsageError if `bytes` is less than 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
+  /// Gives up the buffers that were added since the last wait(), and logs a warning if there are
+  /// any: they may not hold the results. Local.
+  ~Bucket();
+  /// The other bucket cannot be used afterwards.
+  Bucket(Bucket&&) noexcept;
 
   /// Adds a buffer. After wait(), the buffer holds the result. Until then, the memory must stay
   /// valid, and the program must not use it. A call may issue up to two collectives, so add() is
@@ -134,9 +142,11 @@ class RANKMESH_API Bucket {
   [[noreturn]] void throw_different_contents(std::size_t number);
 
   GroupCoordinator& group_;
+  rankmesh::detail::GroupLife life_;
   BucketOptions options_;
   std::vector<Part> added_;  // not issued yet
   std::int64_t added_count_ = 0;
+  std::int64_t buffers_ = 0;  // added in this round
   std::vector<Issued> issued_;
   // The memory of each collective of a round; null for a collective that copies nothing.
   std::vector<std::shared_ptr<Flat>> flat_;

@@ -72,9 +72,12 @@ class ShardedBuffer {
 
   /// Creates tensors of zeros. Collective over the group; blocks. Cost: one all_reduce of 32 bytes,
   /// which compares the arguments of the members.
-  /// @param group  A group that must outlive the buffer.
+  /// @param group  A group that must outlive the buffer. Afterwards, all functions that may throw
+  ///               throw ClosedError.
   /// @param sizes  The number of elements of each tensor.
-  /// @throws UsageError if a size is negative, `bytes` is less than 1 or `prefetch` is negative.
+  /// @throws UsageError if a size is negative, `bytes` is less than 1, `prefetch` is negative, the
+  /// tensors have more bytes together than an integer of 64 bits can count, or there is too little
+  /// memory.
   /// @throws MismatchError on all members if the members pass different arguments; the error lists
   /// them. If the arguments are invalid on some members only, the others throw it too.
   template <rankmesh::detail::Integers Sizes>

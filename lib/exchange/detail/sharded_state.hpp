@@ -12,6 +12,7 @@
 
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
 #include "rankmesh/exchange/tensor_dict.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 #include "rankmesh/group/work.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -38,6 +39,9 @@ struct ShardBucket {
   std::optional<Work> work;      // the operation in flight
   std::vector<bool> is_used;     // for each tensor: gather() was called, and release() was not
   std::vector<bool> is_reduced;  // for each tensor: reduce() was called in this round
+  /// The first bytes of this member's part as they were when mine() returned it while the whole
+  /// tensors were gathered. Empty again after changed().
+  std::vector<std::byte> before;
 
   /// Returns the number of tensors.
   [[nodiscard]] std::size_t tensors() const { return begins.size(); }
@@ -51,10 +55,14 @@ struct ShardBucket {
 std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataType type,
                                  std::int64_t bytes, std::int64_t members);
 
+/// Sets memory to zero; on device memory, on the stream.
+void zero(const Buffer& memory, StreamRef stream);
+
 /// Which bucket loses its memory, and which bucket is gathered in advance, depends only on the
 /// order of the calls. So all members issue the same collectives.
 struct ShardedMemory::State {
   GroupCoordinator& group;
+  rankmesh::detail::GroupLife life;
   DataType type;
   MemoryKind kind;
   ShardedBufferOptions options;
@@ -68,6 +76,8 @@ struct ShardedMemory::State {
   std::deque<std::size_t> reducing{};  // the buckets whose reduce_scatter is in flight
   std::int64_t place = 0, step = 1;    // the bucket that gather() used last, and the direction
 
+  /// Throws a UsageError.
+  [[noreturn]] void refuse(const std::string& what, const char* hint) const;
   /// Returns the bucket of a tensor.
   /// @throws UsageError if there is no such tensor.
   ShardBucket& bucket_with(std::int64_t tensor);
@@ -80,8 +90,15 @@ struct ShardedMemory::State {
 
   /// Returns the number of the first element of this member's part.
   [[nodiscard]] std::int64_t first_of(const ShardBucket& bucket) const;
+  /// Allocates a number of elements.
+  /// @throws UsageError if there is too little host memory.
+  [[nodiscard]] std::shared_ptr<Tensor> allocated(std::int64_t count) const;
   /// Allocates the memory that is kept.
   void allocate();
+  /// Remembers what the part of a gathered bucket begins with. Host memory only.
+  void remember(ShardBucket& bucket);
+  /// @throws UsageError if the part of a bucket has changed since remember().
+  void require_unchanged(const ShardBucket& bucket);
   /// Makes the memory of a tensor's bucket hold local values: zeros, unless it already does.
   /// @throws UsageError if the tensor has been reduced and other tensors of the bucket have not.
   void begin_local(std::int64_t tensor);

@@ -10,6 +10,7 @@
 
 #include "check_call.hpp"
 #include "connection.hpp"
+#include "lifetime.hpp"
 #include "mesh_runtime.hpp"
 #include "rankmesh/group/work.hpp"
 #include "rankmesh/routes/route_table.hpp"
@@ -35,6 +36,9 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] std::uint32_t family() const;
   [[nodiscard]] Connection& connection() const { return *connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
+
+  /// Returns what tells when this coordinator is destroyed.
+  [[nodiscard]] std::shared_ptr<const Lifetime> lifetime() const { return lifetime_; }
 
   /// Runs a call on ordinary host memory; blocks. Every instruction counts here:
   /// scripts/router-cost counts them. If anything is unusual or invalid, the
@@ -128,6 +132,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 
   std::string name_;
+  std::shared_ptr<Lifetime> lifetime_ = std::make_shared<Lifetime>(name_);
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<MeshRuntime> runtime_;
   RankInGroup self_;

@@ -43,6 +43,8 @@ inline CallDescriptor describe(const Call& call, Operation operation) {
   if (call.rows != 1) {
     descriptor.kind |= CallDescriptor::along_axis;
     descriptor.detail |= static_cast<std::uint64_t>(call.rows);
+  } else {
+    descriptor.detail |= static_cast<std::uint64_t>(call.bucket);
   }
   if (call.user != nullptr) {
     descriptor.kind |= CallDescriptor::user;

@@ -55,6 +55,8 @@ class RANKMESH_API ShardedMemory {
 
  private:
   struct State;
+  /// @throws UsageError if this object was moved; ClosedError if the group is gone.
+  [[nodiscard]] State& state() const;
   std::unique_ptr<State> state_;
 };
 

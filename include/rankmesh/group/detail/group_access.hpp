@@ -11,6 +11,7 @@
 namespace rankmesh::detail {
 
 class Connection;
+struct Lifetime;
 
 /// Creates coordinators, and gives other layers of rankmesh access to the private parts of
 /// coordinators.
@@ -28,6 +29,8 @@ struct RANKMESH_API GroupAccess {
                                   std::shared_ptr<void> kept = {});
   /// Returns the state that all groups of the mesh share.
   [[nodiscard]] static MeshRuntime& runtime(const GroupCoordinator& group);
+  /// Returns what tells when the group is destroyed.
+  [[nodiscard]] static std::shared_ptr<const Lifetime> lifetime(const GroupCoordinator& group);
   /// Returns the communicator and the transports of the group.
   [[nodiscard]] static Connection& connection(const GroupCoordinator& group);
 };

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether a group still exists.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/group/coordinator.hpp"
+
+namespace rankmesh::detail {
+
+/// The end of a group, which the objects that refer to the group can see.
+struct Lifetime;
+
+/// Belongs to an object that refers to a group, and tells whether the group still exists. It does
+/// not keep the group alive. If it is moved, the object that it belonged to has been moved too.
+class RANKMESH_API GroupLife {
+ public:
+  explicit GroupLife(const GroupCoordinator& group);
+  /// Returns false if the group was destroyed, or if this object was moved.
+  [[nodiscard]] bool exists() const noexcept;
+  /// Throws unless the group exists.
+  /// @param object  What refers to the group, such as "Bucket"; used in messages.
+  /// @throws ClosedError if the group was destroyed; UsageError if the object was moved.
+  void require(std::string_view object) const;
+  /// Throws the error of an object that was moved.
+  [[noreturn]] static void refuse_moved(std::string_view object);
+
+ private:
+  std::shared_ptr<const Lifetime> lifetime_;
+};
+
+}  // namespace rankmesh::detail
