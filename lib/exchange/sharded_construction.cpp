@@ -38,12 +38,12 @@ namespace {
 // Returns whether all tensors with their padding have fewer than 2^63 bytes.
 bool are_countable(const std::vector<std::int64_t>& sizes, DataType type, std::int64_t members) {
   constexpr std::int64_t alignment = 16;
-  std::int64_t room =
+  std::int64_t limit =
       std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(size_of(type));
   for (const std::int64_t size : sizes) {
     const std::int64_t padding = alignment * (members + 1);
-    if (size > room - padding) return false;
-    room -= size + padding;
+    if (size > limit - padding) return false;
+    limit -= size + padding;
   }
   return true;
 }
