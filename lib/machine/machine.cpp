@@ -86,6 +86,10 @@ std::string_view to_string(LevelKind kind) {
   return "?";
 }
 
+std::string plural(std::string_view level_name) {
+  return level_name == "leaf" ? "leaves" : std::string{level_name} + "s";
+}
+
 Machine::Machine(std::int64_t slots, std::vector<MachineLevel> levels,
                  std::vector<SlotDevice> devices)
     : slots_{slots}, levels_{std::move(levels)}, devices_{std::move(devices)} {
@@ -175,8 +179,11 @@ std::string Machine::describe() const {
   std::vector<std::string> parts;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const bool is_equal = smallest_[l] == largest_[l];
-    parts.push_back(fmt::format("{} of {}{}", detail::count_text(unit_counts_[l], levels_[l].name),
-                                is_equal ? "" : fmt::format("{} to ", smallest_[l]), largest_[l]));
+    parts.push_back(
+        fmt::format("{} of {}{}",
+                    fmt::format("{} {}", unit_counts_[l],
+                                unit_counts_[l] == 1 ? levels_[l].name : plural(levels_[l].name)),
+                    is_equal ? "" : fmt::format("{} to ", smallest_[l]), largest_[l]));
   }
   return fmt::format("{}: {}", detail::count_text(slots_, "slot"), fmt::join(parts, ", "));
 }

@@ -16,6 +16,7 @@ namespace {
 
 using detail::Hosts;
 using detail::Network;
+using detail::Nodes;
 using detail::NodeShape;
 
 constexpr std::int64_t most_slots = std::int64_t{1} << 40;
@@ -52,26 +53,20 @@ void store(std::optional<Part>& to, Part part, std::string_view what, std::strin
   to = std::move(part);
 }
 
-// One host of the machine.
-struct Node {
-  std::string name;
-  std::int64_t slots;
-};
-
 }  // namespace
 
 struct MachineReader::Parts {
   std::optional<Hosts> hosts;
   std::optional<Network> network;
   std::optional<NodeShape> shape;
-  std::string hosts_origin, network_origin;
+  std::optional<Nodes> job;
+  std::string network_origin;
 
-  [[nodiscard]] std::vector<Node> nodes(const MachineNumbers& numbers) const;
+  [[nodiscard]] Nodes nodes(const MachineNumbers& numbers) const;
   [[nodiscard]] Machine by_numbers(const MachineNumbers& numbers) const;
-  [[nodiscard]] Machine by_nodes(const std::vector<Node>& nodes,
-                                 const MachineNumbers& numbers) const;
+  [[nodiscard]] Machine by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const;
   [[nodiscard]] std::vector<SlotDevice> devices() const;
-  void add_inner_levels(const std::vector<Node>& nodes, std::vector<MachineLevel>& levels) const;
+  void add_inner_levels(const Nodes& nodes, std::vector<MachineLevel>& levels) const;
 };
 
 MachineReader::MachineReader() : parts_{std::make_unique<Parts>()} {}
@@ -90,11 +85,9 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
     case MachineFormat::automatic:
     case MachineFormat::hostfile:
       store(parts_->hosts, detail::read_hostfile(text, origin), hosts, origin);
-      parts_->hosts_origin = origin;
       break;
     case MachineFormat::slurm_job:
       store(parts_->hosts, detail::read_slurm_job(text, origin), hosts, origin);
-      parts_->hosts_origin = origin;
       break;
     case MachineFormat::slurm_conf:
       store(parts_->network, detail::read_slurm_conf(text, origin), network, origin);
@@ -120,18 +113,34 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
   }
 }
 
-std::vector<Node> MachineReader::Parts::nodes(const MachineNumbers& numbers) const {
+void MachineReader::set_job(std::vector<std::int32_t> node_of_rank,
+                            std::vector<std::string> hosts) {
+  if (parts_->hosts)
+    throw SpecError{"the hosts are described twice: by a file, and by the running job",
+                    "leave out the list of hosts, or add --offline"};
+  Nodes nodes;
+  nodes.names = std::move(hosts);
+  for (const std::int32_t node : node_of_rank) nodes.add(node);
+  parts_->job = std::move(nodes);
+}
+
+bool MachineReader::has_description() const {
+  return parts_->hosts || parts_->network || parts_->shape;
+}
+
+Nodes MachineReader::Parts::nodes(const MachineNumbers& numbers) const {
+  if (job) return *job;
   std::int64_t usual = shape ? static_cast<std::int64_t>(shape->gpus.size()) : 0;
   if (numbers.ranks_per_node) usual = *numbers.ranks_per_node;
   usual = std::max<std::int64_t>(usual, 1);
-  std::vector<Node> nodes;
-  std::int64_t total = 0;
+  Nodes nodes;
   const auto add = [&](const std::string& name, std::int64_t slots) {
-    total += slots;
-    if (total > detail::most_listed_slots)
+    if (static_cast<std::int64_t>(nodes.node_of_slot.size()) + slots > detail::most_listed_slots)
       throw SpecError{fmt::format("the machine has more than {} slots", detail::most_listed_slots),
                       "use fewer nodes, or numbers alone: --ranks-per-node, --nodes-per-leaf"};
-    nodes.push_back({name, slots});
+    const auto node = static_cast<std::int32_t>(nodes.names.size());
+    nodes.names.push_back(name);
+    for (std::int64_t s = 0; s < slots; ++s) nodes.add(node);
   };
   if (hosts)
     for (const Hosts::Host& host : hosts->hosts)
@@ -149,17 +158,16 @@ std::vector<SlotDevice> MachineReader::Parts::devices() const {
 }
 
 // The NVLink domains and the sockets inside the nodes, if there are several.
-void MachineReader::Parts::add_inner_levels(const std::vector<Node>& nodes,
+void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
                                             std::vector<MachineLevel>& levels) const {
   if (!shape) return;
   const auto gpus = static_cast<std::int64_t>(shape->gpus.size());
   const auto add = [&](std::string name, LevelKind kind, std::int32_t count, auto&& part_of) {
     MachineLevel level{.name = std::move(name), .kind = kind};
-    std::int32_t first = 0;
-    for (const Node& node : nodes) {
-      for (std::int64_t s = 0; s < node.slots; ++s)
-        level.units.push_back(first + part_of(s, node.slots));
-      first += count;
+    for (std::size_t s = 0; s < nodes.node_of_slot.size(); ++s) {
+      const std::int32_t node = nodes.node_of_slot[s];
+      level.units.push_back(node * count + part_of(nodes.local_slots[s],
+                                                   nodes.sizes[static_cast<std::size_t>(node)]));
     }
     levels.push_back(std::move(level));
   };
@@ -212,49 +220,40 @@ void require_nesting(std::int64_t domain, std::int64_t node) {
 
 }  // namespace
 
-Machine MachineReader::Parts::by_nodes(const std::vector<Node>& nodes,
-                                       const MachineNumbers& numbers) const {
-  std::vector<std::string> names;
-  std::int64_t slots = 0;
-  for (const Node& node : nodes) {
-    names.push_back(node.name);
-    slots += node.slots;
-  }
+Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
   std::vector<MachineLevel> levels;
-  // Levels between hosts get one entry for each slot.
-  const auto spread = [&](const std::vector<std::int32_t>& unit_of_host) {
+  // The unit of each slot is that of its node.
+  const auto spread = [&](const std::vector<std::int32_t>& unit_of_node) {
     std::vector<std::int32_t> units;
-    for (std::size_t n = 0; n < nodes.size(); ++n)
-      units.insert(units.end(), static_cast<std::size_t>(nodes[n].slots), unit_of_host[n]);
+    for (const std::int32_t node : nodes.node_of_slot)
+      units.push_back(unit_of_node[static_cast<std::size_t>(node)]);
     return units;
   };
   if (network) {
-    for (MachineLevel& level : levels_of(*network, names, network_origin).levels) {
+    for (MachineLevel& level : levels_of(*network, nodes.names, network_origin).levels) {
       level.units = spread(level.units);
       levels.push_back(std::move(level));
     }
   } else if (numbers.nodes_per_leaf) {
-    MachineLevel leaf{.name = "leaf", .kind = LevelKind::network};
-    for (std::size_t n = 0; n < nodes.size(); ++n)
-      leaf.units.push_back(
+    std::vector<std::int32_t> leaf_of_node;
+    for (std::size_t n = 0; n < nodes.names.size(); ++n)
+      leaf_of_node.push_back(
           static_cast<std::int32_t>(static_cast<std::int64_t>(n) / *numbers.nodes_per_leaf));
-    leaf.units = spread(leaf.units);
-    levels.push_back(std::move(leaf));
+    levels.push_back({.name = "leaf", .kind = LevelKind::network, .units = spread(leaf_of_node)});
   }
-  std::vector<std::int32_t> own(nodes.size());
-  for (std::size_t n = 0; n < nodes.size(); ++n) own[n] = static_cast<std::int32_t>(n);
-  MachineLevel node{.name = "node", .kind = LevelKind::node, .units = spread(own), .names = names};
-  levels.push_back(std::move(node));
+  levels.push_back(
+      {.name = "node", .kind = LevelKind::node, .units = nodes.node_of_slot, .names = nodes.names});
   add_inner_levels(nodes, levels);
   if (numbers.ranks_per_domain) {
     const std::int64_t domain = *numbers.ranks_per_domain;
-    for (const Node& host : nodes) require_nesting(domain, host.slots);
+    for (const std::int64_t size : nodes.sizes) require_nesting(domain, size);
     const auto at = std::ranges::find(levels, LevelKind::node, &MachineLevel::kind);
-    const bool is_inside = domain < nodes.front().slots;
-    if (domain != nodes.front().slots)
+    const bool is_inside = domain < nodes.sizes.front();
+    if (domain != nodes.sizes.front())
       levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
   }
-  Machine machine{slots, std::move(levels), devices()};
+  Machine machine{static_cast<std::int64_t>(nodes.node_of_slot.size()), std::move(levels),
+                  devices()};
   return numbers.world_size ? machine.first_slots(*numbers.world_size) : machine;
 }
 
@@ -266,9 +265,11 @@ Machine MachineReader::Parts::by_numbers(const MachineNumbers& numbers) const {
                     "give --machine FILE, or --ranks-per-node N with --nodes-per-leaf N"};
   const std::int64_t slots = numbers.world_size.value_or(per_node);
   if (shape && slots <= detail::most_listed_slots) {
-    std::vector<Node> nodes;
-    for (std::int64_t s = 0; s < slots; s += per_node)
-      nodes.push_back({fmt::format("node{}", s / per_node), per_node});
+    Nodes nodes;
+    for (std::int64_t s = 0; s < slots; ++s) {
+      if (s % per_node == 0) nodes.names.push_back(fmt::format("node{}", s / per_node));
+      nodes.add(static_cast<std::int32_t>(s / per_node));
+    }
     return by_nodes(nodes, numbers);
   }
   std::vector<MachineLevel> levels;
@@ -299,7 +300,7 @@ Machine MachineReader::machine(const MachineNumbers& numbers) const {
   if (parts_->network && numbers.nodes_per_leaf)
     throw SpecError{"the network between the nodes is described twice",
                     "leave out --nodes-per-leaf, or the description of the network"};
-  if (!parts_->hosts && !parts_->network) return parts_->by_numbers(numbers);
+  if (!parts_->hosts && !parts_->network && !parts_->job) return parts_->by_numbers(numbers);
   return parts_->by_nodes(parts_->nodes(numbers), numbers);
 }
 

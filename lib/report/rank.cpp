@@ -5,6 +5,7 @@
 
 #include "detail/require_rank.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/place/spread.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -22,19 +23,26 @@ std::optional<LiveRank> facts_of(Rank rank, const LiveFacts* live) {
 }
 
 // In CSV every row has the rank's host, local rank and process too.
-Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts) {
+Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts,
+                   const Machine* machine) {
   using enum Table::Align;
   Table table{.columns = {{"name", left},
                           {"group", right},
                           {"rank in group", right},
                           {"size", right},
                           {"ranks", left, Table::Forms::all, 80}}};
+  if (machine != nullptr)
+    for (const MachineLevel& level : machine->levels())
+      table.columns.push_back({plural(level.name), right});
   if (facts)
     for (const char* title : {"host", "local rank", "process"})
       table.columns.push_back({title, left, Table::Forms::csv_only});
   for (const Membership& m : plan.memberships(rank)) {
     std::vector<Value> row{plan.families()[m.family].name(), m.place.group,
                            m.place.rank_in_group.value(), m.ranks.size(), Ranks{m.ranks}};
+    if (machine != nullptr)
+      for (std::size_t l = 0; l < machine->levels().size(); ++l)
+        row.emplace_back(units_of(m.ranks, *machine, l));
     if (facts)
       for (const Value& fact :
            {Value{facts->host}, Value{facts->local_rank}, Value{facts->process}})
@@ -66,19 +74,47 @@ Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>
   return fields;
 }
 
+// The place of the rank on the machine, for people and for programs.
+void add_place(const Machine& machine, Rank rank, Document& document) {
+  const std::int64_t slot = rank.value();
+  const SlotDevice device = machine.device(slot);
+  Value& place = document.fields["place"];
+  place = {{"host", machine.host(slot)}, {"slot", machine.local_slot(slot)}};
+  std::string text = fmt::format("host {}, slot {}", machine.host(slot), machine.local_slot(slot));
+  if (device.device >= 0) {
+    place["gpu"] = device.device;
+    text += fmt::format(", GPU {}", device.device);
+  }
+  if (!device.nic.empty()) {
+    place["nic"] = device.nic;
+    text += fmt::format(", nearest NIC {}", device.nic);
+  }
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    const std::string unit = machine.unit_name(l, machine.unit(l, slot));
+    place["units"][machine.levels()[l].name] = unit;
+    if (l != machine.node_level()) text += fmt::format(", {} {}", machine.levels()[l].name, unit);
+  }
+  document.add(text + "\n");
+}
+
 }  // namespace
 
-Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live) {
+Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Machine* machine) {
   detail::require_rank(plan, rank);
+  if (machine != nullptr && rank.value() >= machine->slot_count())
+    throw UsageError{
+        fmt::format("rank {} has no slot: the machine has {}", rank.value(), machine->slot_count()),
+        "use a machine with a slot for each rank"};
   const std::optional<LiveRank> facts = facts_of(rank, live);
   Document document{.schema = "rankmesh.rank/1",
                     .fields = rank_fields(plan, rank, facts),
-                    .table = groups_table(plan, rank, facts)};
+                    .table = groups_table(plan, rank, facts, machine)};
   document.add(
       fmt::format("rank {} of {}   {}\n", rank.value(), plan.world_size(), plan.describe(rank)));
   if (facts)
     document.add(fmt::format("host {}, local rank {}, process {}\n", facts->host, facts->local_rank,
                              facts->process));
+  if (machine != nullptr) add_place(*machine, rank, document);
   document.add("\n");
   document.text.emplace_back(TableHere{});
   return document;

@@ -38,7 +38,7 @@ std::string refusal(std::string_view text, MachineFormat format = MachineFormat:
 TEST_CASE("numbers describe a regular machine of any size without tables") {
   const Machine machine =
       by_numbers({.ranks_per_node = 8, .nodes_per_leaf = 4, .world_size = 1 << 20});
-  CHECK(machine.describe() == "1048576 slots: 32768 leafs of 32, 131072 nodes of 8");
+  CHECK(machine.describe() == "1048576 slots: 32768 leaves of 32, 131072 nodes of 8");
   CHECK(machine.levels()[0].units.empty());
   CHECK(machine.unit(0, 1'000'000) == 31250);
   CHECK(machine.host(1'000'000) == "node125000");

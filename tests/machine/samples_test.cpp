@@ -50,7 +50,7 @@ TEST_CASE("the variables of a Slurm job give nodes and tasks") {
 
 TEST_CASE("Slurm's tree gives leaves and spines") {
   const Machine machine = machine_of({.ranks_per_node = 4}, "slurm-tree.conf");
-  CHECK(machine.describe() == "384 slots: 6 spines of 64, 12 leafs of 32, 96 nodes of 4");
+  CHECK(machine.describe() == "384 slots: 6 spines of 64, 12 leaves of 32, 96 nodes of 4");
   CHECK(machine.is_regular());
   CHECK(machine.unit_name(0, 5) == "switch.2.6");
   CHECK(machine.unit_name(1, 0) == "switch.1.1");

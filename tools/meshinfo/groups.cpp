@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
+#include "rankmesh/report/place.hpp"
 
 namespace meshinfo {
 namespace {
@@ -13,6 +15,7 @@ using rankmesh::report::NamedFamily;
 
 struct GroupsOptions {
   MeshArguments mesh;
+  MachineArguments machine;
   OutputOptions output;
   std::vector<std::string> names;
 };
@@ -29,7 +32,19 @@ std::vector<NamedFamily> families_of(const rankmesh::MeshPlan& plan,
   return families;
 }
 
+// In a job, the hosts are needed, which only an open mesh knows.
+int groups_on_machine(const GroupsOptions& options, Job& job) {
+  OpenMesh open = job.open(options.mesh);
+  open.close();
+  if (!job.prints()) return ok;
+  const auto machine = options.machine.machine(open.plan.world_size(), open.live());
+  print(rankmesh::report::group_places(open.plan, families_of(open.plan, options.names), *machine),
+        options.output);
+  return ok;
+}
+
 int groups(const GroupsOptions& options, Job& job) {
+  if (options.machine.is_given()) return groups_on_machine(options, job);
   const rankmesh::MeshPlan plan = job.plan(options.mesh);
   if (!job.prints()) return ok;
   print(rankmesh::report::groups(plan.world_size(), families_of(plan, options.names)),
@@ -43,6 +58,7 @@ void add_groups(CLI::App& app, Program& program) {
   auto options = std::make_shared<GroupsOptions>();
   CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
   options->mesh.add_to(*command);
+  options->machine.add_to(*command);
   options->output.add_to(*command);
   command->add_option("--dim", options->names, "only this name or product (dp*tp); may be repeated")
       ->type_size(1)

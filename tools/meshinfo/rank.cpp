@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
 
 namespace meshinfo {
@@ -11,14 +12,17 @@ namespace {
 struct RankOptions {
   std::int64_t rank = 0;
   MeshArguments mesh;
+  MachineArguments machine;
   OutputOptions output;
 };
 
 int rank(const RankOptions& options, Job& job) {
   OpenMesh open = job.open(options.mesh);
   open.close();
-  if (job.prints())
-    print(rankmesh::report::rank(open.plan, options.rank, open.live()), options.output);
+  if (!job.prints()) return ok;
+  const auto machine = options.machine.machine(open.plan.world_size(), open.live());
+  print(rankmesh::report::rank(open.plan, options.rank, open.live(), machine ? &*machine : nullptr),
+        options.output);
   return ok;
 }
 
@@ -31,6 +35,7 @@ void add_rank(CLI::App& app, Program& program) {
     options->rank = rank;
   })->required();
   options->mesh.add_to(*command);
+  options->machine.add_to(*command);
   options->output.add_to(*command);
   command->callback([options, &program] { program.status = rank(*options, program.job); });
 }

@@ -43,6 +43,9 @@ struct RANKMESH_API MachineLevel {
   std::optional<double> latency{};
 };
 
+/// Returns the plural of the name of a level, for example `leaves`.
+[[nodiscard]] RANKMESH_API std::string plural(std::string_view level_name);
+
 /// The device of a slot, and the network interface that is nearest to it.
 struct SlotDevice {
   std::int32_t device = -1;  ///< the number of the GPU on its node, or -1 if it is not known

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/machine/machine.hpp"
@@ -52,6 +54,15 @@ class RANKMESH_API MachineReader {
   /// the same part has been read before.
   void read(std::string_view text, std::string_view origin,
             MachineFormat format = MachineFormat::automatic);
+
+  /// Sets the hosts of a running job, instead of a list of hosts.
+  /// @param node_of_rank  the node of each rank.
+  /// @param hosts  the name of each node.
+  /// @throws SpecError if a description of the hosts has been read before.
+  void set_job(std::vector<std::int32_t> node_of_rank, std::vector<std::string> hosts);
+
+  /// Returns whether a description of the hosts, of the network or of a node has been read.
+  [[nodiscard]] bool has_description() const;
 
   /// Returns the machine.
   ///

@@ -5,6 +5,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/machine/machine.hpp"
 #include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
@@ -16,7 +17,11 @@ namespace rankmesh::report {
 /// @param live  the facts of the running job, or null. With these facts, the report also contains
 /// the host, the local rank and the process ID of the rank. CSV has additional columns for these
 /// three values.
-/// @throws UsageError if the rank is outside the world.
-RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live);
+/// @throws UsageError if the rank is outside the world, or has no slot on the machine.
+/// @param machine  the machine on which the mesh lies, or null. With it, the report also contains
+/// the host, the slot, the GPU and its nearest network interface, and for each group the number of
+/// units that it touches.
+RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live,
+                           const Machine* machine = nullptr);
 
 }  // namespace rankmesh::report

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "rankmesh/machine/machine.hpp"
@@ -57,7 +56,20 @@ struct NodeShape {
   std::int32_t sockets = 1;
 };
 
-using MachinePart = std::variant<Hosts, Network, NodeShape>;
+/// The nodes of a machine, and the node of each slot.
+struct Nodes {
+  std::vector<std::string> names;
+  std::vector<std::int32_t> node_of_slot;
+  std::vector<std::int64_t> sizes;        // the slots of each node
+  std::vector<std::int64_t> local_slots;  // the number of each slot on its node
+
+  void add(std::int32_t node) {
+    if (static_cast<std::size_t>(node) >= sizes.size())
+      sizes.resize(static_cast<std::size_t>(node) + 1);
+    node_of_slot.push_back(node);
+    local_slots.push_back(sizes[static_cast<std::size_t>(node)]++);
+  }
+};
 
 // One function per format. All of them throw SpecError with the place and the reason.
 Hosts read_hostfile(std::string_view text, std::string_view origin);
