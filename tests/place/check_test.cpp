@@ -122,7 +122,8 @@ TEST_CASE("rules are silenced by their ids") {
   CHECK(rules_of("tp=4,dp=8", machine, {"leaves-domain"}).count("leaves-domain") == 0);
   CHECK_THROWS_AS((void)rules_of("tp=4,dp=8", machine, {"leaves-domains"}), rankmesh::SpecError);
   const MeshSpec spec = MeshSpec::parse_toml(
-      "mesh = \"tp=4,dp=8\"\nsame_as = \"megatron:tp=4,pp=8\"\nsilence = [\"leaves-domain\"]\n", "f");
+      "mesh = \"tp=4,dp=8\"\nsame_as = \"megatron:tp=4,pp=8\"\nsilence = [\"leaves-domain\"]\n",
+      "f");
   CHECK(spec.silenced() == std::vector<std::string>{"leaves-domain"});
   CHECK(spec.same_as() == "megatron:tp=4,pp=8");
   CHECK(MeshSpec::parse_toml(spec.to_toml(), "again").to_toml() == spec.to_toml());

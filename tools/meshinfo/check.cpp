@@ -6,7 +6,6 @@
 
 #include "machine.hpp"
 #include "meshinfo.hpp"
-#include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
 namespace {
@@ -30,27 +29,12 @@ bool fails(const std::vector<PlacementFinding>& findings, const std::string& fai
   });
 }
 
-// Returns the machine that the user describes, or the nodes of the job.
-rankmesh::Machine machine_of(const CheckOptions& options, const OpenMesh& open) {
-  const std::int64_t world = open.plan.world_size();
-  if (auto machine = options.machine.machine(world, open.live())) return *std::move(machine);
-  if (open.live() == nullptr)
-    throw rankmesh::UsageError{
-        "no machine is given",
-        "give --machine FILE, or --ranks-per-node N, or run the command in the job"};
-  std::vector<std::int32_t> nodes;
-  for (std::int64_t r = 0; r < world; ++r) nodes.push_back(open.live()->placement.node(r));
-  rankmesh::MachineReader reader;
-  reader.set_job(std::move(nodes), open.live()->hosts);
-  return reader.machine({.world_size = world});
-}
-
 int check(const CheckOptions& options, Job& job) {
   OpenMesh open = job.open(options.mesh);
   open.close();
   if (!job.prints()) return ok;
   const rankmesh::MeshSpec spec = options.mesh.spec();
-  const rankmesh::Machine machine = machine_of(options, open);
+  const rankmesh::Machine machine = options.machine.require(open.plan.world_size(), open.live());
   std::vector<PlacementFinding> findings =
       rankmesh::check_placement(open.plan, machine, spec.silenced());
   const bool is_silenced =

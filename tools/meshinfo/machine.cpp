@@ -66,6 +66,13 @@ void read_source(const std::string& source, MachineReader& reader) {
   reader.read(read_text(source), source);
 }
 
+void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,
+             MachineReader& reader) {
+  std::vector<std::int32_t> nodes;
+  for (std::int64_t r = 0; r < world_size; ++r) nodes.push_back(live.placement.node(r));
+  reader.set_job(std::move(nodes), live.hosts);
+}
+
 }  // namespace
 
 void MachineArguments::add_to(CLI::App& command) {
@@ -97,12 +104,19 @@ std::optional<rankmesh::Machine> MachineArguments::machine(
   for (const std::string& source : sources) read_source(source, reader);
   rankmesh::MachineNumbers all = numbers;
   all.world_size = world_size;
-  if (live != nullptr) {
-    std::vector<std::int32_t> nodes;
-    for (std::int64_t r = 0; r < world_size; ++r) nodes.push_back(live->placement.node(r));
-    reader.set_job(std::move(nodes), live->hosts);
-  }
+  if (live != nullptr) set_job(*live, world_size, reader);
   return reader.machine(all);
+}
+
+rankmesh::Machine MachineArguments::require(std::int64_t world_size,
+                                            const rankmesh::report::LiveFacts* live) const {
+  if (auto described = machine(world_size, live)) return *std::move(described);
+  if (live == nullptr)
+    throw UsageError{"no machine is given",
+                     "give --machine FILE, or --ranks-per-node N, or run the command in the job"};
+  MachineReader reader;
+  set_job(*live, world_size, reader);
+  return reader.machine({.world_size = world_size});
 }
 
 }  // namespace meshinfo

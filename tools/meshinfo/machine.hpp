@@ -25,6 +25,10 @@ struct MachineArguments {
   // @throws SpecError or UsageError if the description is wrong.
   [[nodiscard]] std::optional<rankmesh::Machine> machine(
       std::int64_t world_size, const rankmesh::report::LiveFacts* live = nullptr) const;
+  // Returns the machine, or in a job the nodes of the job if the user describes nothing.
+  // @throws UsageError if there is neither.
+  [[nodiscard]] rankmesh::Machine require(std::int64_t world_size,
+                                          const rankmesh::report::LiveFacts* live) const;
 };
 
 }  // namespace meshinfo

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "traffic.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+namespace {
+
+using rankmesh::FamilyTraffic;
+using rankmesh::Pattern;
+
+[[noreturn]] void refuse_volume(const std::string& text) {
+  throw rankmesh::UsageError{
+      fmt::format("'{}' is not a volume", text),
+      "write NAME=BYTES, or NAME=BYTES:PATTERN with ring, tree, all-to-all or chain"};
+}
+
+FamilyTraffic read_volume(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) refuse_volume(text);
+  FamilyTraffic result{text.substr(0, equals), 0, Pattern::ring};
+  result.pattern = rankmesh::usual_pattern(result.name);
+  const std::size_t colon = text.find(':', equals);
+  const std::string number = text.substr(equals + 1, colon - equals - 1);
+  double bytes = 0;  // 237e9 is easier to write than its digits
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bytes);
+  if (error != std::errc{} || end != number.data() + number.size() || !(bytes >= 0) || bytes > 1e17)
+    refuse_volume(text);
+  result.bytes = static_cast<std::int64_t>(bytes);
+  if (colon == std::string::npos) return result;
+  const std::string name = text.substr(colon + 1);
+  for (const Pattern pattern : {Pattern::ring, Pattern::tree, Pattern::all_to_all, Pattern::chain})
+    if (to_string(pattern) == name) {
+      result.pattern = pattern;
+      return result;
+    }
+  refuse_volume(text);
+}
+
+void add_names(CLI::App& command, const std::string& option, std::vector<std::string>& to,
+               const std::string& description) {
+  command.add_option(option, to, description)
+      ->type_size(1)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void TrafficArguments::add_to(CLI::App& command) {
+  add_names(command, "--volume", volumes,
+            "NAME=BYTES[:PATTERN]: what a rank sends in one step; may be repeated");
+  add_names(command, "--keep-in-node", kept,
+            "a name whose groups must not be split over nodes; may be repeated");
+}
+
+std::vector<FamilyTraffic> TrafficArguments::traffic(const rankmesh::MeshPlan& plan) const {
+  if (volumes.empty()) return usual_traffic(plan);
+  std::vector<FamilyTraffic> result;
+  for (const std::string& volume : volumes) result.push_back(read_volume(volume));
+  return result;
+}
+
+std::string TrafficArguments::unit() const { return volumes.empty() ? "relative" : "bytes"; }
+
+}  // namespace meshinfo
