@@ -37,6 +37,7 @@ void add_trace(CLI::App& app, Program& program);
 void add_doctor(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_check(CLI::App& app, Program& program);
+void add_estimate(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_convert(CLI::App& app, Program& program);
 void add_presets(CLI::App& app, Program& program);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "traffic.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -52,7 +55,22 @@ void add_names(CLI::App& command, const std::string& option, std::vector<std::st
 
 }  // namespace
 
+rankmesh::ModelFigures read_model(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // for example a directory
+    file.setstate(std::ios::badbit);
+  }
+  if (!file.is_open() || file.bad())
+    throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
+                               "give a TOML file such as examples/models/llama3_405b.toml"};
+  return rankmesh::ModelFigures::parse_toml(text, path);
+}
+
 void TrafficArguments::add_to(CLI::App& command) {
+  command.add_option("--model", model, "the figures of the model, a TOML file");
   add_names(command, "--volume", volumes,
             "NAME=BYTES[:PATTERN]: what a rank sends in one step; may be repeated");
   add_names(command, "--keep-in-node", kept,
@@ -60,12 +78,20 @@ void TrafficArguments::add_to(CLI::App& command) {
 }
 
 std::vector<FamilyTraffic> TrafficArguments::traffic(const rankmesh::MeshPlan& plan) const {
-  if (volumes.empty()) return usual_traffic(plan);
+  if (volumes.empty() && model.empty()) return usual_traffic(plan);
   std::vector<FamilyTraffic> result;
-  for (const std::string& volume : volumes) result.push_back(read_volume(volume));
+  if (!model.empty())
+    for (auto& volume : estimate(plan, read_model(model))) result.push_back(volume.traffic);
+  for (const std::string& text : volumes) {  // these replace the model's
+    FamilyTraffic given = read_volume(text);
+    std::erase_if(result, [&](const FamilyTraffic& t) { return t.name == given.name; });
+    result.push_back(std::move(given));
+  }
   return result;
 }
 
-std::string TrafficArguments::unit() const { return volumes.empty() ? "relative" : "bytes"; }
+std::string TrafficArguments::unit() const {
+  return volumes.empty() && model.empty() ? "relative" : "bytes";
+}
 
 }  // namespace meshinfo
