@@ -43,9 +43,9 @@ std::string changes_text(const MeshPlan& plan, const Machine& machine,
     for (std::size_t l = 0; l < before.size(); ++l)
       if (before[l].inside != after[l].inside || before[l].most_units != after[l].most_units)
         text += fmt::format(
-            "  {}: {} of {} groups in one {}, before {}; at most {} {}, before {}\n", t.name,
-            after[l].inside, family.group_count(), machine.levels()[l].name, before[l].inside,
-            after[l].most_units, plural(machine.levels()[l].name), before[l].most_units);
+            "  {}: {} of {} groups lie in one {}, before {}; a group touches up to {}, before {}\n",
+            t.name, after[l].inside, family.group_count(), machine.levels()[l].name,
+            before[l].inside, after[l].most_units, before[l].most_units);
   }
   return text;
 }

@@ -25,6 +25,7 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_check(app, program);
   meshinfo::add_estimate(app, program);
   meshinfo::add_plan(app, program);
+  meshinfo::add_emit(app, program);
   meshinfo::add_convert(app, program);
   meshinfo::add_presets(app, program);
   meshinfo::add_version(app, program);
@@ -51,10 +52,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      throw rankmesh::UsageError{"no subcommand is given",
-                                 "use show, rank, groups, count, diff, explain, routes, bench, "
-                                 "trace, doctor, tune, check, estimate, plan, convert, presets or version; "
-                                 "see meshinfo --help"};
+      throw rankmesh::UsageError{
+          "no subcommand is given",
+          "use show, rank, groups, count, diff, explain, routes, bench, "
+          "trace, doctor, tune, check, estimate, plan, emit, convert, presets or version; "
+          "see meshinfo --help"};
   } catch (const CLI::Success& success) {  // --help
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {

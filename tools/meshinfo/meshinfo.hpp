@@ -38,6 +38,7 @@ void add_doctor(CLI::App& app, Program& program);
 void add_tune(CLI::App& app, Program& program);
 void add_check(CLI::App& app, Program& program);
 void add_estimate(CLI::App& app, Program& program);
+void add_emit(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_convert(CLI::App& app, Program& program);
 void add_presets(CLI::App& app, Program& program);
