@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads JSON and YAML. JSON is a part of YAML's flow syntax, so one reader serves both, and every
-// value knows its line.
+// Reads blocks of YAML by their indentation. JSON is a part of YAML's flow syntax, so flow_data.cpp
+// serves both, and every value knows its line.
 #include "detail/data.hpp"
 
 #include <algorithm>
@@ -9,158 +9,6 @@
 
 namespace rankmesh::detail {
 namespace {
-
-constexpr int deepest_data = 64;  // levels of nesting
-constexpr std::string_view see_yaml = "write JSON, or YAML with maps, lists and texts only";
-
-// The values in brackets, and quoted texts. Line ends count as blanks.
-class FlowReader {
- public:
-  FlowReader(std::string_view text, std::string_view origin, std::int64_t line)
-      : text_{text}, origin_{origin}, line_{line} {}
-
-  Data value(int depth = 0) {
-    if (depth > deepest_data) fail("the text is nested too deeply");
-    skip_blanks();
-    Data data;
-    data.line = line_;
-    if (at_end()) fail("a value is missing");
-    if (peek() == '{') {
-      read_map(data, depth);
-    } else if (peek() == '[') {
-      read_list(data, depth);
-    } else {
-      data.text = peek() == '"' || peek() == '\'' ? quoted() : plain();
-    }
-    return data;
-  }
-
-  void require_end() {
-    skip_blanks();
-    if (!at_end()) fail("there is more text behind a value");
-  }
-
-  std::string quoted() {
-    const char quote = text_[at_++];
-    std::string result;
-    while (true) {
-      if (at_end() || peek() == '\n') fail("a quoted text is not closed on its line");
-      const char c = text_[at_++];
-      if (c == quote) {
-        if (quote != '\'' || at_end() || peek() != '\'') return result;
-        ++at_;  // '' stands for ' in a text between single quotes
-      } else if (c == '\\' && quote == '"') {
-        result += escaped();
-        continue;
-      }
-      result += c;
-    }
-  }
-
-  [[nodiscard]] std::size_t position() const { return at_; }
-
- private:
-  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
-  [[nodiscard]] char peek() const { return text_[at_]; }
-
-  [[noreturn]] void fail(std::string_view reason) const {
-    refuse(origin_, line_, reason, see_yaml);
-  }
-
-  void skip_blanks() {
-    while (!at_end()) {
-      if (peek() == '\n') ++line_;
-      if (peek() == '#' && (at_ == 0 || text_[at_ - 1] <= ' ')) {
-        while (!at_end() && peek() != '\n') ++at_;
-      } else if (peek() == ' ' || peek() == '\t' || peek() == '\r' || peek() == '\n') {
-        ++at_;
-      } else {
-        return;
-      }
-    }
-  }
-
-  // Names need no characters beyond ASCII, so \uXXXX is kept as it is written.
-  std::string escaped() {
-    if (at_end()) fail("a quoted text is not closed on its line");
-    const char c = text_[at_++];
-    switch (c) {
-      case 'n':
-        return "\n";
-      case 't':
-        return "\t";
-      case '"':
-      case '\\':
-      case '/':
-        return std::string{c};
-      default:
-        return std::string{'\\', c};
-    }
-  }
-
-  std::string plain() {
-    const std::size_t begin = at_;
-    int brackets = 0;  // node[1-4] is one text
-    while (!at_end() && peek() != '\n') {
-      const char c = peek();
-      if (c == '[' && at_ > begin) ++brackets;
-      if (c == ']' && brackets-- == 0) break;
-      if (brackets <= 0 && (c == ',' || c == '{' || c == '}')) break;
-      if (c == ':' && (at_ + 1 == text_.size() || text_[at_ + 1] <= ' ')) break;
-      if (c == '#' && text_[at_ - 1] <= ' ') break;
-      ++at_;
-    }
-    const std::string_view found = stripped(text_.substr(begin, at_ - begin));
-    if (found.empty()) fail("a value is missing");
-    if (found.front() == '&' || found.front() == '*' || found.front() == '!' ||
-        found.front() == '|' || found.front() == '>')
-      fail("anchors, tags and texts of several lines are not supported");
-    return std::string{found};
-  }
-
-  void read_list(Data& data, int depth) {
-    data.kind = Data::Kind::list;
-    ++at_;
-    while (true) {
-      skip_blanks();
-      if (at_end()) fail("a list is not closed");
-      if (peek() == ']') break;
-      data.items.push_back(value(depth + 1));
-      skip_blanks();
-      if (!at_end() && peek() == ',')
-        ++at_;
-      else if (at_end() || peek() != ']')
-        fail("a comma is missing in a list");
-    }
-    ++at_;
-  }
-
-  void read_map(Data& data, int depth) {
-    data.kind = Data::Kind::map;
-    ++at_;
-    while (true) {
-      skip_blanks();
-      if (at_end()) fail("a map is not closed");
-      if (peek() == '}') break;
-      std::string key = peek() == '"' || peek() == '\'' ? quoted() : plain();
-      skip_blanks();
-      if (at_end() || peek() != ':') fail("a colon is missing behind a key");
-      ++at_;
-      data.fields.emplace_back(std::move(key), value(depth + 1));
-      skip_blanks();
-      if (!at_end() && peek() == ',')
-        ++at_;
-      else if (at_end() || peek() != '}')
-        fail("a comma is missing in a map");
-    }
-    ++at_;
-  }
-
-  std::string_view text_;
-  std::string_view origin_;
-  std::int64_t line_;
-  std::size_t at_ = 0;
-};
 
 // Maps and lists by indentation.
 class BlockReader {
@@ -306,10 +154,7 @@ class BlockReader {
       whole.append("\n").append(lines_[next_].text);
       open += open_brackets(lines_[next_].text);
     }
-    FlowReader reader{whole, origin_, number};
-    Data data = reader.value();
-    reader.require_end();
-    return data;
+    return read_flow(whole, origin_, number);
   }
 
   static std::int64_t open_brackets(std::string_view text) {
@@ -332,12 +177,8 @@ const Data* Data::find(std::string_view key) const {
 
 Data read_data(std::string_view text, std::string_view origin) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && (text[first] == '{' || text[first] == '[')) {
-    FlowReader reader{text, origin, 1};
-    Data data = reader.value();
-    reader.require_end();
-    return data;
-  }
+  if (first != text.npos && (text[first] == '{' || text[first] == '['))
+    return read_flow(text, origin, 1);
   return BlockReader{text, origin}.read();
 }
 

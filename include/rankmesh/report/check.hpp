@@ -2,6 +2,7 @@
 // Reports what the rules for placements have found.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "rankmesh/export.hpp"
