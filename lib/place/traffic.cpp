@@ -13,6 +13,8 @@
 namespace rankmesh {
 namespace {
 
+__extension__ using WideBytes = __int128;
+
 std::int64_t usual_bytes(FamilyRole role) {
   switch (role) {
     case FamilyRole::tensor:
@@ -77,9 +79,10 @@ std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t siz
     case Pattern::ring:
       return units * bytes;
     case Pattern::tree:
-      return (units - 1) * (bytes * size / (size - 1));
+      return (units - 1) * static_cast<std::int64_t>(WideBytes{bytes} * size / (size - 1));
     case Pattern::all_to_all:
-      return (size * size - sum_of_squares) * bytes / (size - 1);
+      return static_cast<std::int64_t>(WideBytes{size * size - sum_of_squares} * bytes /
+                                       (size - 1));
     case Pattern::chain:
       return 2 * crossing_neighbours * bytes;
   }
@@ -94,13 +97,11 @@ Objective::Objective(const MeshPlan& plan, const Machine& machine,
     throw UsageError{fmt::format("the mesh has {}, but the machine has {} slots",
                                  count_text(ranks_, "rank"), machine.slot_count()),
                      "use a machine with a slot for each rank"};
-  std::int64_t left = (std::int64_t{1} << 60) / ranks_;
+  std::int64_t left = (std::int64_t{1} << 61) / ranks_;
   for (const FamilyTraffic& t : traffic) {
     const GroupFamily& family = plan.groups(t.name);
-    // The largest product is that of an all-to-all: size * bytes for each rank.
-    std::int64_t needed = 0;
-    if (t.bytes < 0 || __builtin_mul_overflow(t.bytes, family.group_size() + 1, &needed) ||
-        (left -= needed) < 0)
+    // No pattern lets more than two times the bytes of each rank leave its units.
+    if (t.bytes < 0 || t.bytes > left || (left -= t.bytes) < 0)
       throw UsageError{fmt::format("the bytes of '{}' are negative, or too many to add up", t.name),
                        "give the bytes that one rank sends in one step"};
     add_family(family, t, false);

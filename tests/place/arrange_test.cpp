@@ -151,6 +151,8 @@ TEST_CASE("traffic that cannot be added up is refused") {
   const Machine machine = MachineReader{}.machine({.ranks_per_node = 4, .world_size = 16});
   const std::vector<FamilyTraffic> huge{{"tp", INT64_MAX / 2, Pattern::ring}};
   CHECK_THROWS_AS((void)arrange(plan, machine, huge), rankmesh::UsageError);
+  const std::vector<FamilyTraffic> large{{"tp", std::int64_t{1} << 56, Pattern::all_to_all}};
+  CHECK(arrange(plan, machine, large).best.bytes == std::vector<std::int64_t>{0});
   const std::vector<FamilyTraffic> unknown{{"xp", 1, Pattern::ring}};
   CHECK_THROWS_AS((void)arrange(plan, machine, unknown), rankmesh::UnknownName);
   const std::vector<FamilyTraffic> none;
