@@ -8,7 +8,8 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit # everything below uses paths relative to the root, so blanks in it do no harm
 
 # The list of packages. The first column says when a package is needed: "build" for building and the demo, "mpi" for
-# these where no MPI library is installed yet, "test" for scripts/test only.
+# these where no MPI library is installed yet, "test" for scripts/test only, "docs" for scripts/docs only, which installs
+# nothing.
 package_table='
 # for   Debian, Ubuntu       Fedora               Arch
 build   g++                  gcc-c++              gcc
@@ -28,6 +29,13 @@ test    cmake                cmake                cmake
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
 test    libgloo-dev          gloo-devel           -
+test    libfftw3-dev         fftw-devel           fftw
+test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
+docs    doxygen              doxygen              doxygen
+docs    furo                 python3-furo         python-sphinx-furo
+docs    python3-myst-parser  python3-myst-parser  python-myst-parser
+docs    python3-sphinx       python3-sphinx       python-sphinx
+docs    python3-sphinx-copybutton python3-sphinx-copybutton python-sphinx-copybutton
 '
 
 # ---------------------------------------------------------------------------------------------------- messages
@@ -180,6 +188,6 @@ configure() {
 quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
 
 configure_default() { # DIR [meson options]
-  configure "$1" "${quick_build[@]}" -Doptimization=1 -Dmpi=enabled -Dtools=enabled -Dtests=enabled \
-    -Dexamples=enabled "${@:2}"
+  configure "$1" "${quick_build[@]}" -Doptimization=1 -Ddefault_library=both -Dmpi=enabled -Dtools=enabled \
+    -Dtests=enabled -Dexamples=enabled "${@:2}"
 }

@@ -63,6 +63,12 @@ unpack_system() {
   chroot "$system" useradd --create-home --shell /bin/bash visitor
 }
 
+# Lets apt in $system reach the package archive as it does on this machine.
+prepare_apt() {
+  cp --remove-destination /etc/resolv.conf "$system/etc/resolv.conf"
+  apt-config dump Acquire::http::Proxy Acquire::https::Proxy >"$system/etc/apt/apt.conf.d/30proxy" # both may be unset
+}
+
 # Runs a command in the system. All mounts are made in a namespace of their own and vanish with the command, whatever
 # happens to it; so there is nothing to unmount.
 inside() { # USER FOLDER CMD...

@@ -123,6 +123,29 @@ std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
   return launcher_mismatch(world_size, mpi_library, own_variable);
 }
 
+std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
+                                                  const VariableReader& read) {
+  if (!mpi_library.starts_with("Open MPI")) return std::nullopt;
+  // Open MPI takes a process with SLURM_STEPID for one that srun has started. An mpirun inside the
+  // step brings a PMIx of its own.
+  if (!read("SLURM_STEPID") || read("PMIX_RANK") || read("OMPI_COMM_WORLD_RANK"))
+    return std::nullopt;
+  // srun says which of its plugins it uses, unless it uses none.
+  auto plugin = read("SLURM_MPI_TYPE");
+  if (!plugin && read(slurm_rank) && number(read, slurm_size).value_or(1) > 1) plugin = "none";
+  if (!plugin || plugin->starts_with("pmix")) return std::nullopt;
+  return LauncherMismatch{
+      fmt::format(
+          "this job was started with srun --mpi={}, but {} usually needs PMIx, and MPI_Init "
+          "ends the process if it is missing",
+          *plugin, short_mpi_name(mpi_library)),
+      hint_for(read, mpi_library)};
+}
+
+std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) {
+  return srun_without_pmix(mpi_library, own_variable);
+}
+
 // SLURM_PROCID alone proves nothing, because batch scripts have it too. An interactive shell of
 // Slurm is a step of one task.
 bool is_launched() {

@@ -47,4 +47,10 @@ void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef str
           "cudaMemcpyAsync");
 }
 
+void zero_on_device(void* memory, std::size_t bytes, StreamRef stream) {
+  if (bytes > 0)
+    check(cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream.native())),
+          "cudaMemsetAsync");
+}
+
 }  // namespace rankmesh::device::detail

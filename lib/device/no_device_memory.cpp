@@ -27,6 +27,9 @@ void copy(void*, const void*, std::size_t bytes, Direction, StreamRef) {
 void copy_on_device(void*, const void*, std::size_t bytes, StreamRef) {
   if (bytes > 0) fail();
 }
+void zero_on_device(void*, std::size_t bytes, StreamRef) {
+  if (bytes > 0) fail();
+}
 
 }  // namespace detail
 

@@ -8,6 +8,7 @@
 #include "detail/differing_arguments.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/layout/slice.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -15,21 +16,13 @@ namespace {
 
 using rankmesh::detail::GroupAccess;
 
-void copy(std::byte* to, const std::byte* from, const Buffer& like, StreamRef stream) {
-  const auto bytes = static_cast<std::size_t>(like.bytes());
+void copy(const Buffer& to, const ConstBuffer& from, StreamRef stream) {
+  const auto bytes = static_cast<std::size_t>(from.bytes());
   if (bytes == 0) return;
-  if (like.kind == MemoryKind::device)
-    device::detail::copy_on_device(to, from, bytes, stream);
+  if (from.kind == MemoryKind::device)
+    device::detail::copy_on_device(to.data, from.data, bytes, stream);
   else
-    std::memcpy(to, from, bytes);
-}
-
-Hash128 contents_of(const std::vector<Buffer>& buffers) {
-  std::string text;
-  for (const Buffer& buffer : buffers)
-    text += fmt::format("{} {} {};", buffer.count, to_string(buffer.type),
-                        static_cast<int>(buffer.kind));
-  return hash_bytes(text);
+    std::memcpy(to.data, from.data, bytes);
 }
 
 }  // namespace
@@ -40,33 +33,58 @@ Bucket::Bucket(GroupCoordinator& group, BucketOptions options) : group_{group}, 
                      "use 1 byte or more"};
 }
 
-bool Bucket::fits(const Buffer& buffer) const {
+bool Bucket::fits(const Part& part) const {
   if (added_.empty()) return true;
-  const Buffer& first = added_.front();
-  return buffer.type == first.type && buffer.kind == first.kind &&
-         (added_count_ + buffer.count) * static_cast<std::int64_t>(size_of(first.type)) <=
+  const Part& first = added_.front();
+  return part.in.type == first.in.type && part.in.kind == first.in.kind &&
+         part.is_divided == first.is_divided &&
+         (added_count_ + part.in.count) * static_cast<std::int64_t>(size_of(first.in.type)) <=
              options_.bytes;
 }
 
+void Bucket::add_part(const Part& part) {
+  if (!fits(part)) flush();
+  added_.push_back(part);
+  added_count_ += part.in.count;
+  if (added_count_ * static_cast<std::int64_t>(size_of(part.in.type)) >= options_.bytes) flush();
+}
+
 void Bucket::add_buffer(const Buffer& buffer) {
-  if (!fits(buffer)) flush();
-  added_.push_back(buffer);
-  added_count_ += buffer.count;
-  if (added_count_ * static_cast<std::int64_t>(size_of(buffer.type)) >= options_.bytes) flush();
+  add_part({buffer.as_input(), buffer, /*is_divided=*/false});
+}
+
+void Bucket::add_buffers(const ConstBuffer& values, const Buffer& mine) {
+  const Slice slice{values.count, group_};
+  if (mine.count != slice.size())
+    throw UsageError{
+        fmt::format("Bucket over '{}': this member's part of {} elements has {} elements, the "
+                    "memory for it has {}",
+                    group_.name(), values.count, slice.size(), mine.count),
+        "pass Slice{n, group}.size() elements"};
+  add_part({values, mine, /*is_divided=*/true});
 }
 
 void Bucket::throw_different_contents(std::size_t number) {
   detail::MemberArguments mine;
-  for (const Buffer& buffer : added_) mine.list.push_back(buffer.count);
+  for (const Part& part : added_) mine.list.push_back(part.in.count);
   mine.describe = [&](const std::string& list) {
-    const Buffer& first = added_.front();
-    return fmt::format("Bucket over '{}', collective {}: {} buffer{} of {} {}{}", group_.name(),
+    const ConstBuffer& first = added_.front().in;
+    return fmt::format("Bucket over '{}', collective {}: {} buffer{} of {} {}{}{}", group_.name(),
                        number, added_.size(), added_.size() == 1 ? "" : "s", list,
                        to_string(first.type),
-                       first.kind == MemoryKind::device ? " on the device" : "");
+                       first.kind == MemoryKind::device ? " on the device" : "",
+                       added_.front().is_divided ? ", to be divided" : "");
   };
   throw_difference(group_, mine,
                    "add buffers of the same counts and types in the same order on every rank");
+}
+
+Hash128 Bucket::contents() const {
+  std::string text;
+  for (const Part& part : added_)
+    text += fmt::format("{} {} {} {};", part.in.count, to_string(part.in.type),
+                        static_cast<int>(part.in.kind), part.is_divided);
+  return hash_bytes(text);
 }
 
 // First round: compares the contents on all members, so that all throw the same error. Later
@@ -89,38 +107,86 @@ void Bucket::agree(const Hash128& contents) {
   first_round_.push_back(contents);
 }
 
-// Returns the flat memory of a collective; all rounds use the same.
-const std::shared_ptr<Tensor>& Bucket::flat(std::size_t collective, const Buffer& like) {
+// Whether the collective needs memory of its own.
+bool Bucket::needs_copy() const {
+  const Part& first = added_.front();
+  return added_.size() > 1 || (first.is_divided && first.in.count % group_.size() != 0);
+}
+
+// Returns the elements that a part needs in each member's block of a reduce_scatter, or in the
+// memory of an all_reduce. The slice of member 0 is the largest.
+std::int64_t Bucket::places(const Part& part) const {
+  return part.is_divided ? Slice::of(part.in.count, group_.size(), 0).size() : part.in.count;
+}
+
+const std::shared_ptr<Bucket::Flat>& Bucket::flat(std::size_t collective) {
   if (collective >= flat_.size()) flat_.resize(collective + 1);
-  if (flat_[collective] == nullptr)
-    flat_[collective] =
-        std::make_shared<Tensor>(Tensor::allocate(like.type, {added_count_}, like.kind));
-  return flat_[collective];
+  if (flat_[collective] != nullptr) return flat_[collective];
+  std::int64_t block = 0;
+  for (const Part& part : added_) block += places(part);
+  const Part& like = added_.front();
+  const auto memory = [&](std::int64_t count) {
+    return Tensor::allocate(like.in.type, {count}, like.in.kind);
+  };
+  Flat made{memory(like.is_divided ? block * group_.size() : block), std::nullopt};
+  if (like.is_divided) made.out = memory(block);
+  return flat_[collective] = std::make_shared<Flat>(std::move(made));
+}
+
+// Copies the parts into the memory of their collective. In a reduce_scatter, block k has the slices
+// of member k of all parts. Elements that pad a slice are never copied back.
+void Bucket::pack(const Flat& flat) const {
+  std::int64_t offset = 0;
+  if (!added_.front().is_divided) {
+    for (const Part& part : added_) {
+      copy(flat.in.buffer().slice(offset, part.in.count), part.in, options_.stream);
+      offset += part.in.count;
+    }
+    return;
+  }
+  const std::int64_t block = flat.out->count();
+  for (const Part& part : added_) {
+    for (std::int64_t k = 0; k < group_.size(); ++k) {
+      const Slice slice = Slice::of(part.in.count, group_.size(), k);
+      copy(flat.in.buffer().slice(k * block + offset, slice.size()),
+           part.in.slice(slice.begin(), slice.size()), options_.stream);
+    }
+    offset += places(part);
+  }
+}
+
+void Bucket::unpack(const Issued& issued, const Flat& flat) const {
+  const Tensor& from = flat.out ? *flat.out : flat.in;
+  std::int64_t offset = 0;
+  for (const Part& part : issued.parts) {
+    copy(part.out, from.buffer().slice(offset, part.out.count).as_input(), options_.stream);
+    offset += places(part);
+  }
 }
 
 void Bucket::flush() {
   if (added_.empty()) return;
-  agree(contents_of(added_));
-  Buffer whole = added_.front();
-  std::shared_ptr<Tensor> kept;
-  if (added_.size() > 1) {  // a single buffer is reduced in place
-    kept = flat(issued_.size(), whole);
-    whole = kept->buffer();
-    std::int64_t offset = 0;
-    for (const Buffer& part : added_) {
-      copy(whole.slice(offset, 0).data, part.data, part, options_.stream);
-      offset += part.count;
-    }
+  agree(contents());
+  const bool is_divided = added_.front().is_divided;
+  ConstBuffer in = added_.front().in;
+  Buffer out = added_.front().out;
+  std::shared_ptr<Flat> kept;
+  if (needs_copy()) {
+    kept = flat(issued_.size());
+    pack(*kept);
+    in = kept->in.buffer().as_input();
+    out = is_divided ? kept->out->buffer() : kept->in.buffer();
   } else {
     added_.clear();
   }
-  Work work = GroupAccess::start(group_,
-                                 {.operation = Operation::all_reduce,
-                                  .reduction = options_.op,
-                                  .in = whole.as_input(),
-                                  .out = whole,
-                                  .stream = options_.stream},
-                                 kept);
+  Work work = GroupAccess::start(
+      group_,
+      {.operation = is_divided ? Operation::reduce_scatter : Operation::all_reduce,
+       .reduction = options_.op,
+       .in = in,
+       .out = out,
+       .stream = options_.stream},
+      kept);
   issued_.push_back({std::exchange(added_, {}), std::move(work)});
   added_count_ = 0;
 }
@@ -135,11 +201,7 @@ void Bucket::wait() {
         "add the same buffers in the same order in each round"};
   for (std::size_t i = 0; i < issued_.size(); ++i) {
     issued_[i].work.wait();
-    std::int64_t offset = 0;
-    for (const Buffer& part : issued_[i].parts) {
-      copy(part.data, flat_[i]->buffer().slice(offset, 0).data, part, options_.stream);
-      offset += part.count;
-    }
+    if (!issued_[i].parts.empty()) unpack(issued_[i], *flat_[i]);
   }
   issued_.clear();
   is_first_round_ = false;

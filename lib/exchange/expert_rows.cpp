@@ -168,6 +168,23 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
            tokens.kind, stream);
 }
 
+// Sends the rows of this rank's experts back. Returns the rows that other ranks have returned, in
+// the order in which they were sent to them.
+Buffer ExpertDispatcher::State::send_back(const ExpertRoute& route, const ConstBuffer& rows,
+                                          std::int64_t row_elements, StreamRef stream) {
+  const auto [returned, packed] = scratch(route, row_elements, rows, stream);
+  if (!route.is_direct_)
+    run_rows(GatherRows{.to = packed.data,
+                        .from = rows.data,
+                        .index = lists(route, rows.kind).unplace,
+                        .rows = route.all_received_,
+                        .row_bytes = row_elements * static_cast<std::int64_t>(size_of(rows.type))},
+             rows.kind, stream);
+  exchange({route.is_direct_ ? rows : packed.as_input(), route.received_, received_places(route)},
+           {returned, route.sent_, places(route.sent_)}, row_elements, stream);
+  return returned;
+}
+
 void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
                                Buffer out, StreamRef stream) {
   State& s = *state_;
@@ -179,20 +196,9 @@ void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, Const
                        route.top_k_),
            "pass one weight per choice, in the same kind of memory as the rows");
   const State::Lists lists = s.lists(route, rows.kind);
-  const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(rows.type));
-  const auto [outgoing, incoming] = s.scratch(route, h, rows, stream);
-  if (!route.is_direct_)
-    run_rows(GatherRows{.to = incoming.data,
-                        .from = rows.data,
-                        .index = lists.unplace,
-                        .rows = route.all_received_,
-                        .row_bytes = row_bytes},
-             rows.kind, stream);
-  s.exchange(
-      {route.is_direct_ ? rows : incoming.as_input(), route.received_, s.received_places(route)},
-      {outgoing, route.sent_, places(route.sent_)}, h, stream);
+  const Buffer returned = s.send_back(route, rows, h, stream);
   run_rows(WeightedSum{.to = out.data,
-                       .from = outgoing.data,
+                       .from = returned.data,
                        .other = rows.data,
                        .index = lists.sum,
                        .weight = reinterpret_cast<const float*>(weights.data),
@@ -201,6 +207,25 @@ void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, Const
                        .split = route.all_sent_,
                        .row_elements = h,
                        .type = rows.type},
+           rows.kind, stream);
+}
+
+void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices,
+                               StreamRef stream) {
+  State& s = *state_;
+  const std::int64_t count = route.tokens_ * route.top_k_;
+  const std::int64_t h = elements_per_row(s.group, {"rows", rows, route.rows()},
+                                          {"choices", choices.as_input(), count});
+  const State::Lists lists = s.lists(route, rows.kind);
+  const Buffer returned = s.send_back(route, rows, h, stream);
+  // A choice that is not sent has the index GatherRows::zeros.
+  run_rows(GatherRows{.to = choices.data,
+                      .from = returned.data,
+                      .other = rows.data,
+                      .index = lists.sum,
+                      .rows = count,
+                      .split = route.all_sent_,
+                      .row_bytes = h * static_cast<std::int64_t>(size_of(rows.type))},
            rows.kind, stream);
 }
 

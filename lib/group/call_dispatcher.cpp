@@ -309,6 +309,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->point = point_of(call, number);
   operation->stream = call.stream;
   operation->is_on_device = on_device;
+  operation->is_receive = call.operation == Operation::recv && !on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
   if (program != nullptr) {

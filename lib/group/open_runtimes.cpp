@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "detail/mesh_runtime.hpp"
 #include "wait/detail/progress_in_waits.hpp"
@@ -65,8 +66,12 @@ bool OpenRuntimes::has_polled() {
 }
 
 void OpenRuntimes::advance() {
-  for (const auto& runtime : with_polled_of_this_thread())
-    if (const GuestLock lock{*runtime}; lock.is_held()) runtime->in_flight.advance_polled();
+  for (const auto& runtime : with_polled_of_this_thread()) {
+    if (runtime->closing_thread.load() == std::this_thread::get_id())
+      runtime->in_flight.advance_polled();
+    else if (const GuestLock lock{*runtime}; lock.is_held())
+      runtime->in_flight.advance_polled();
+  }
 }
 
 void OpenRuntimes::finish_polled() {

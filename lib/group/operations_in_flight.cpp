@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 #include "detail/open_runtimes.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
@@ -24,6 +27,14 @@ void leak_memory(AsyncOperation& operation) {
   leak(operation.pending);
   leak(operation.kept);
 }
+
+bool can_be_cancelled(const AsyncOperation& operation) {
+  return operation.is_receive && !operation.is_deferred;
+}
+
+// How long close() waits for messages to receives that are under way. Their senders have sent them
+// before, so this is the time of the network.
+constexpr std::chrono::milliseconds on_the_way{100};
 
 // Of all meshes.
 std::atomic<std::int64_t> in_flight_of_process{0};
@@ -69,7 +80,11 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   if (operation.is_deferred) return false;
   if (operation.pending == nullptr) return true;
   const auto end = [&] {
-    operation.recorded.end();
+    operation.was_cancelled = operation.pending->was_cancelled();
+    if (operation.was_cancelled)
+      operation.recorded.cancel();
+    else
+      operation.recorded.end();
     operation.pending.reset();
     operation.kept.reset();
     forget(operation);
@@ -127,6 +142,22 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
   }
 }
 
+bool OperationsInFlight::cancel(AsyncOperation& operation, WaitMonitor& monitor,
+                                const Deadline& deadline) {
+  const auto refuse = [&](std::string_view why, const char* hint) {
+    throw UsageError{fmt::format("{} cannot be cancelled: {}", operation.point.activity, why),
+                     hint};
+  };
+  if (!operation.is_receive)
+    refuse("only a receive on host memory can be", "wait for the operation, or close the mesh");
+  if (operation.is_deferred && operation.failure.empty())
+    refuse("its NcclGroup has not ended", "end the NcclGroup first");
+  if (test(operation)) return operation.was_cancelled;
+  operation.pending->cancel();
+  wait(operation, monitor, deadline);
+  return operation.was_cancelled;
+}
+
 void OperationsInFlight::progress() {
   for (const auto& operation :
        std::vector{list_}) {  // a copy, because operations that end are removed from the list
@@ -146,8 +177,50 @@ void OperationsInFlight::advance_polled() {
 
 void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
                                 const Deadline& deadline) {
-  for (const auto& operation : std::vector{list_})
-    if (only == nullptr || operation->connection.get() == only) wait(*operation, monitor, deadline);
+  for (const auto& operation : std::vector{list_}) {
+    if (only != nullptr && operation->connection.get() != only) continue;
+    if (can_be_cancelled(*operation))
+      (void)test(*operation);
+    else
+      wait(*operation, monitor, deadline);
+  }
+}
+
+void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monitor,
+                                      const Deadline& deadline) {
+  auto receives = list_;
+  std::erase_if(receives, [&](const auto& operation) {
+    return !can_be_cancelled(*operation) ||
+           (only != nullptr && operation->connection.get() != only);
+  });
+  if (receives.empty()) return;
+  std::exception_ptr failure;  // the first one
+  const auto has_ended = [&](auto&& action) {
+    try {
+      return action();
+    } catch (const Error&) {
+      if (failure == nullptr) failure = std::current_exception();
+      return true;
+    }
+  };
+  // Messages that are on their way still arrive.
+  const Deadline arrival{on_the_way};
+  for (Backoff backoff; !receives.empty() && !arrival.passed(); backoff.pause()) {
+    advance_polled();
+    std::erase_if(receives, [&](const auto& operation) {
+      return has_ended([&] { return test(*operation); });
+    });
+  }
+  for (const auto& operation : receives) {
+    const std::string activity = operation->point.activity;
+    (void)has_ended([&] {
+      if (cancel(*operation, monitor, deadline))
+        operation->failure =
+            fmt::format("{} was cancelled by close(), because no message had come", activity);
+      return true;
+    });
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void OperationsInFlight::finish_polled(WaitMonitor& monitor) {

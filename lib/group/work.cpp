@@ -35,4 +35,15 @@ void Work::wait(Deadline::Duration timeout) {
   runtime_.reset();
 }
 
+bool Work::cancel() {
+  if (operation_ == nullptr) return false;
+  const auto runtime = runtime_;  // it must outlive the lock
+  const detail::CallLock lock{*runtime};
+  const bool was_cancelled = runtime->in_flight.cancel(
+      *operation_, runtime->control->monitor, Deadline{operation_->connection->group.timeout});
+  operation_.reset();
+  runtime_.reset();
+  return was_cancelled;
+}
+
 }  // namespace rankmesh

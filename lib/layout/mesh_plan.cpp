@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -109,7 +109,7 @@ std::size_t MeshPlan::index_of(std::string_view name) const {
   const auto found = std::ranges::find(families_, name, &GroupFamily::name);
   if (found == families_.end())
     throw UnknownName{fmt::format("the mesh has no groups named '{:.40}'", name),
-                      fmt::format("the names are: {}", fmt::join(names_of(families_), ", "))};
+                      detail::suggest(name, names_of(families_), "the names are")};
   return static_cast<std::size_t>(found - families_.begin());
 }
 
@@ -121,7 +121,7 @@ GroupFamily MeshPlan::groups_of_product(std::string_view product) const {
                              [&](const Layout& view) { return view.find(factor).has_value(); }))
       throw UnknownName{
           fmt::format("unknown dimension '{:.40}' in the product '{:.80}'", factor, product),
-          fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
+          detail::suggest(factor, dimensions_of(views_), "the dimensions are")};
   for (const Layout& view : views_) {
     std::vector<std::size_t> members;
     for (const std::string& factor : factors)
@@ -163,7 +163,7 @@ Coordinate MeshPlan::coordinate(Rank rank, std::string_view dimension) const {
     throw NotMember{fmt::format("rank {} has no coordinate along '{}'", rank.value(), dimension),
                     "this part of the mesh covers some of the ranks only: choose one of them"};
   throw UnknownName{fmt::format("the mesh has no dimension '{:.40}'", dimension),
-                    fmt::format("the dimensions are: {}", fmt::join(dimensions_of(views_), ", "))};
+                    detail::suggest(dimension, dimensions_of(views_), "the dimensions are")};
 }
 
 std::string MeshPlan::describe(Rank rank) const {

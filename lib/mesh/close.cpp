@@ -24,6 +24,16 @@ void compare_calls(detail::Connection& connection, std::exception_ptr& failure) 
   }
 }
 
+// Ends the receives that are under way. Keeps the first failure.
+void end_receives(detail::MeshRuntime& runtime, const detail::Connection* only,
+                  const Deadline& deadline, std::exception_ptr& failure) {
+  try {
+    runtime.in_flight.end_receives(only, runtime.control->monitor, deadline);
+  } catch (const Error&) {
+    if (failure == nullptr) failure = std::current_exception();
+  }
+}
+
 }  // namespace
 
 void Mesh::close(const std::shared_ptr<GroupCoordinator>& group) {
@@ -47,6 +57,7 @@ void Mesh::close(GroupCoordinator& group) {
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
+  const detail::AdvancedByWaits advanced{*state.runtime};
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
   if (connection.owns_communicator()) {
     connection.leave();
@@ -66,6 +77,7 @@ void Mesh::close(GroupCoordinator& group) {
     }
   }
   std::exception_ptr failure;
+  end_receives(*state.runtime, &connection, state.deadline(), failure);
   if (connection.owns_communicator()) compare_calls(connection, failure);
   if (state.device) state.device->close(connection, state.deadline());
   connection.close();
@@ -82,6 +94,7 @@ void Mesh::close() {
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
+  const detail::AdvancedByWaits advanced{*state.runtime};
   Agreement agreement;  // it costs as much as a barrier, and reports a rank that cannot close
   try {
     state.runtime->in_flight.finish(nullptr, control.monitor, state.deadline());
@@ -108,12 +121,13 @@ void Mesh::close() {
     for (const auto& connection : state.connections) connection->throw_if_ended();
     throw;
   }
+  std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
+  end_receives(*state.runtime, nullptr, state.deadline(), failure);
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
-  std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
   for (const auto& connection : state.connections) compare_calls(*connection, failure);
   try {
     if (state.device) state.device->close(state.connections, state.deadline());

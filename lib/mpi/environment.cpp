@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/process_guard.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
@@ -24,6 +25,16 @@ const char* to_string(ThreadLevel level) {
       return "MPI_THREAD_MULTIPLE";
   }
   return "?";
+}
+
+// MPI_Init may end the process without a word that names the launcher, so this must be said before.
+void warn_of_launcher() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
+  const auto mismatch = srun_without_pmix({version, static_cast<std::size_t>(length)});
+  if (mismatch && launcher_rank().value_or(0) == 0)
+    fmt::print(stderr, "rankmesh: warning: {}; {}\n", mismatch->message, mismatch->hint);
 }
 
 }  // namespace
@@ -44,10 +55,12 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
   int initialised = 0;
   check(MPI_Initialized(&initialised), "MPI_Initialized");
   int level = 0;
-  if (initialised != 0)
+  if (initialised != 0) {
     check(MPI_Query_thread(&level), "MPI_Query_thread");
-  else
+  } else {
+    warn_of_launcher();
     check(MPI_Init_thread(argc, argv, static_cast<int>(wanted), &level), "MPI_Init_thread");
+  }
   level_ = static_cast<ThreadLevel>(level);
   if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   // rankmesh calls MPI only from the thread that calls rankmesh, so a program that has initialised

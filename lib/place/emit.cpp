@@ -94,10 +94,10 @@ std::optional<EmitFormat> emit_format(std::string_view name) {
   return found == format_names.end() ? std::nullopt : std::optional{found->second};
 }
 
-std::string emit_format_names() {
-  std::vector<std::string_view> names;
-  for (const auto& entry : format_names) names.push_back(entry.first);
-  return fmt::format("{}", fmt::join(names, ", "));
+std::vector<std::string> emit_format_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : format_names) names.emplace_back(entry.first);
+  return names;
 }
 
 std::string emit(EmitFormat format, const Machine& machine, std::span<const std::int64_t> slots) {

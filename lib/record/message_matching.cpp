@@ -22,7 +22,8 @@ void add_message_of(const Record& record, CallIndex index, std::map<Channel, End
   const Call& call = record.calls[index.call];
   const CallDescriptor& descriptor = call.descriptor;
   const Operation operation = descriptor.operation();
-  if (!is_point_to_point(operation) || call.is_captured || call.group >= record.groups.size())
+  if (!is_point_to_point(operation) || call.is_captured || call.is_cancelled ||
+      call.group >= record.groups.size())
     return;
   const Group& group = record.groups[call.group];
   const std::int64_t found = group.ranks.find(record.rank);

@@ -55,6 +55,7 @@ Messages::Messages(const Job& job) {
 
 std::vector<MessageEnd> Messages::ends_of(const Job& job, std::size_t node, const Call& call) {
   std::vector<MessageEnd> ends;
+  if (call.is_cancelled) return ends;  // no message has reached it
   const Operation operation = call.descriptor.operation();
   if (operation == Operation::recv || operation == Operation::send_recv) {
     const bool is_receive = operation == Operation::recv;

@@ -102,6 +102,7 @@ class Entries {
     call.state = static_cast<State>(sequence & format::state_mask);
     call.is_async = (word & format::async_bit) != 0;
     call.is_captured = (word & format::captured_bit) != 0;
+    call.is_cancelled = (word & format::cancelled_bit) != 0;
     call.number = word & format::number_mask;
     call.descriptor.kind = entry.kind.load(relaxed);
     call.descriptor.detail = entry.detail.load(relaxed);

@@ -33,6 +33,7 @@ std::string text_of_last_call(const Record& record) {
   const Call& call = record.calls.back();
   std::string text = call_text(record, call);
   if (call.state == State::failed) text += ", which failed";
+  if (call.is_cancelled) text += ", which was cancelled";
   if (!call.is_over() && call.is_async) return "it issued " + text;
   return text;
 }

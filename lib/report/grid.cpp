@@ -10,7 +10,6 @@ namespace rankmesh::report::detail {
 namespace {
 
 constexpr std::int64_t max_rows = 16;
-constexpr std::size_t max_width = 120;
 
 std::string cell(Rank rank, const LiveFacts* live) {
   if (live == nullptr) return fmt::format("{}", rank.value());
@@ -32,11 +31,15 @@ struct Shape {
   std::size_t label_width;
 };
 
+bool is_too_large(const Shape& shape) {
+  return shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_grid_width);
+}
+
 Shape shape_of(const Layout& view, const LiveFacts* live) {
   const std::size_t column = column_dimension(view);
   Shape shape{1, view.dimensions()[column].size, 0, 0};
   shape.rows = view.size() / shape.columns;
-  if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return shape;
+  if (is_too_large(shape)) return shape;
   for (const Rank rank : view.ranks())
     shape.cell_width = std::max(shape.cell_width, cell(rank, live).size());
   for (std::size_t d = 0; d < column; ++d)
@@ -50,14 +53,29 @@ std::size_t head_width(const Layout& view) {
   return view.dimensions()[column_dimension(view)].name.size() + 2;
 }
 
+// The width of the first column: its head is longer than those of the others.
+std::size_t first_width(const Layout& view, const Shape& shape) {
+  return std::max(head_width(view) - 1, shape.cell_width) + 3;
+}
+
+// How many columns fit beside each other; at least one. All of them if the grid is not divided.
+std::int64_t columns_in(const Layout& view, const Shape& shape, std::size_t width) {
+  const std::size_t used = shape.label_width + first_width(view, shape);
+  const std::size_t more = width > used ? (width - used) / (shape.cell_width + 2) : 0;
+  return std::min(shape.columns, static_cast<std::int64_t>(more) + 1);
+}
+
 }  // namespace
 
-std::size_t grid_lines(const Layout& view, const LiveFacts* live) {
+std::size_t grid_lines(const Layout& view, const LiveFacts* live, std::size_t width) {
   const Shape shape = shape_of(view, live);
-  if (shape.rows > max_rows || shape.columns > static_cast<std::int64_t>(max_width)) return 0;
-  const std::size_t width = shape.label_width + head_width(view) +
-                            static_cast<std::size_t>(shape.columns) * (shape.cell_width + 2);
-  return width > max_width ? 0 : static_cast<std::size_t>(shape.rows) + 1;
+  if (is_too_large(shape)) return 0;
+  const std::size_t natural = shape.label_width + head_width(view) +
+                              static_cast<std::size_t>(shape.columns) * (shape.cell_width + 2);
+  if (natural > max_grid_width) return 0;
+  const std::int64_t columns = columns_in(view, shape, width);
+  const auto blocks = static_cast<std::size_t>((shape.columns + columns - 1) / columns);
+  return blocks * (static_cast<std::size_t>(shape.rows) + 2) - 1;
 }
 
 namespace {
@@ -85,17 +103,18 @@ void next_row(const Layout& view, std::vector<Coordinate>& coordinates) {
   }
 }
 
-}  // namespace
-
-void add_grid(const Layout& view, const LiveFacts* live, Document& document) {
-  const Shape shape = shape_of(view, live);
+// Adds the columns from `begin` to `end`, and their coordinates above them.
+void add_columns(const Layout& view, const LiveFacts* live, const Shape& shape, std::int64_t begin,
+                 std::int64_t end, Document& document) {
   const std::size_t column = column_dimension(view);
-  const std::size_t first_width = std::max(head_width(view) - 1, shape.cell_width) + 2;
-
+  const auto width = [&](std::int64_t c) {
+    return c == begin ? first_width(view, shape) : shape.cell_width + 2;
+  };
   std::string head(shape.label_width, ' ');
-  for (std::int64_t c = 0; c < shape.columns; ++c)
-    head += c == 0 ? fmt::format("{:>{}}", view.dimensions()[column].name + " 0", first_width + 1)
-                   : fmt::format("{:>{}}", c, shape.cell_width + 2);
+  for (std::int64_t c = begin; c < end; ++c) {
+    const std::string name = c == begin ? view.dimensions()[column].name + " " : "";
+    head += fmt::format("{:>{}}", fmt::format("{}{}", name, c), width(c));
+  }
   document.add_bold(head);
   document.add("\n");
 
@@ -104,14 +123,24 @@ void add_grid(const Layout& view, const LiveFacts* live, Document& document) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     document.add_bold(row_label(view, coordinates, previous));
     std::string cells;
-    for (std::int64_t c = 0; c < shape.columns; ++c) {
+    for (std::int64_t c = begin; c < end; ++c) {
       coordinates[column] = c;
-      cells += fmt::format("{:>{}}", cell(view.rank(coordinates), live),
-                           c == 0 ? first_width + 1 : shape.cell_width + 2);
+      cells += fmt::format("{:>{}}", cell(view.rank(coordinates), live), width(c));
     }
     document.add(cells + "\n");
     previous = coordinates;
     next_row(view, coordinates);
+  }
+}
+
+}  // namespace
+
+void add_grid(const Layout& view, const LiveFacts* live, std::size_t width, Document& document) {
+  const Shape shape = shape_of(view, live);
+  const std::int64_t columns = columns_in(view, shape, width);
+  for (std::int64_t begin = 0; begin < shape.columns; begin += columns) {
+    if (begin > 0) document.add("\n");
+    add_columns(view, live, shape, begin, std::min(begin + columns, shape.columns), document);
   }
 }
 

@@ -172,11 +172,29 @@ void write_group_rows(const std::vector<NamedFamily>& families, Writer& out) {
 
 }  // namespace detail
 
-Document groups(std::int64_t world_size, std::vector<NamedFamily> families) {
+namespace {
+
+Table facts_of_ranks(const LiveFacts& live) {
+  Table table{.columns = {{"host"}, {"node"}, {"local_rank"}, {"process"}}};
+  if (!live.devices.empty()) table.columns.push_back({"device"});
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    const std::int32_t node = live.placement.node(r);
+    table.rows.push_back({live.hosts.at(static_cast<std::size_t>(node)), node,
+                          live.placement.local_rank(r), live.process_ids.at(index)});
+    if (!live.devices.empty()) table.rows.back().emplace_back(live.devices.at(index));
+  }
+  return table;
+}
+
+}  // namespace
+
+Document groups(std::int64_t world_size, std::vector<NamedFamily> families, const LiveFacts* live) {
   return {.schema = "rankmesh.groups/1",
           .fields = {{"world_size", world_size}},
           .table = {},
-          .groups = std::move(families)};
+          .groups = std::move(families),
+          .of_ranks = live == nullptr ? Table{} : facts_of_ranks(*live)};
 }
 
 }  // namespace rankmesh::report

@@ -26,7 +26,8 @@ std::optional<LiveRank> facts_of(Rank rank, const LiveFacts* live) {
 Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts,
                    const Machine* machine) {
   using enum Table::Align;
-  Table table{.columns = {{"name", left},
+  Table table{.columns = {{"rank", right, Table::Forms::csv_only},
+                          {"name", left},
                           {"group", right},
                           {"rank in group", right},
                           {"size", right},
@@ -38,8 +39,9 @@ Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank
     for (const char* title : {"host", "local rank", "process"})
       table.columns.push_back({title, left, Table::Forms::csv_only});
   for (const Membership& m : plan.memberships(rank)) {
-    std::vector<Value> row{plan.families()[m.family].name(), m.place.group,
-                           m.place.rank_in_group.value(), m.ranks.size(), Ranks{m.ranks}};
+    std::vector<Value> row{rank.value(),   plan.families()[m.family].name(),
+                           m.place.group,  m.place.rank_in_group.value(),
+                           m.ranks.size(), Ranks{m.ranks}};
     if (machine != nullptr)
       for (std::size_t l = 0; l < machine->levels().size(); ++l)
         row.emplace_back(units_of(m.ranks, *machine, l));
@@ -52,7 +54,34 @@ Table groups_table(const MeshPlan& plan, Rank rank, const std::optional<LiveRank
   return table;
 }
 
-Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts) {
+// The place of the rank on the machine, for programs.
+Value place_fields(const Machine& machine, Rank rank) {
+  const std::int64_t slot = rank.value();
+  const SlotDevice device = machine.device(slot);
+  Value place{{"host", machine.host(slot)}, {"slot", machine.local_slot(slot)}};
+  if (device.device >= 0) place["gpu"] = device.device;
+  if (!device.nic.empty()) place["nic"] = device.nic;
+  for (std::size_t l = 0; l < machine.levels().size(); ++l)
+    place["units"][machine.levels()[l].name] = machine.unit_name(l, machine.unit(l, slot));
+  return place;
+}
+
+// The same for people.
+std::string place_text(const Machine& machine, Rank rank) {
+  const std::int64_t slot = rank.value();
+  const SlotDevice device = machine.device(slot);
+  std::string text = fmt::format("host {}, slot {}", machine.host(slot), machine.local_slot(slot));
+  if (device.device >= 0) text += fmt::format(", GPU {}", device.device);
+  if (!device.nic.empty()) text += fmt::format(", nearest NIC {}", device.nic);
+  for (std::size_t l = 0; l < machine.levels().size(); ++l)
+    if (l != machine.node_level())
+      text += fmt::format(", {} {}", machine.levels()[l].name,
+                          machine.unit_name(l, machine.unit(l, slot)));
+  return text + "\n";
+}
+
+Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts,
+                  const Machine* machine) {
   Value fields{
       {"rank", rank.value()}, {"coordinates", Value::Object{}}, {"groups", Value::Object{}}};
   for (const auto& [name, coordinate] : plan.coordinates(rank))
@@ -71,52 +100,56 @@ Value rank_fields(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>
   if (facts)
     fields["live"] = {
         {"host", facts->host}, {"local_rank", facts->local_rank}, {"pid", facts->process}};
+  if (machine != nullptr) fields["place"] = place_fields(*machine, rank);
   return fields;
 }
 
-// The place of the rank on the machine, for people and for programs.
-void add_place(const Machine& machine, Rank rank, Document& document) {
-  const std::int64_t slot = rank.value();
-  const SlotDevice device = machine.device(slot);
-  Value& place = document.fields["place"];
-  place = {{"host", machine.host(slot)}, {"slot", machine.local_slot(slot)}};
-  std::string text = fmt::format("host {}, slot {}", machine.host(slot), machine.local_slot(slot));
-  if (device.device >= 0) {
-    place["gpu"] = device.device;
-    text += fmt::format(", GPU {}", device.device);
-  }
-  if (!device.nic.empty()) {
-    place["nic"] = device.nic;
-    text += fmt::format(", nearest NIC {}", device.nic);
-  }
-  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
-    const std::string unit = machine.unit_name(l, machine.unit(l, slot));
-    place["units"][machine.levels()[l].name] = unit;
-    if (l != machine.node_level()) text += fmt::format(", {} {}", machine.levels()[l].name, unit);
-  }
-  document.add(text + "\n");
-}
-
-}  // namespace
-
-Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Machine* machine) {
+void require_rank(const MeshPlan& plan, Rank rank, const Machine* machine) {
   detail::require_rank(plan, rank);
   if (machine != nullptr && rank.value() >= machine->slot_count())
     throw UsageError{
         fmt::format("rank {} has no slot: the machine has {}", rank.value(), machine->slot_count()),
         "use a machine with a slot for each rank"};
-  const std::optional<LiveRank> facts = facts_of(rank, live);
-  Document document{.schema = "rankmesh.rank/1",
-                    .fields = rank_fields(plan, rank, facts),
-                    .table = groups_table(plan, rank, facts, machine)};
+}
+
+void add_heading(const MeshPlan& plan, Rank rank, const std::optional<LiveRank>& facts,
+                 const Machine* machine, Document& document) {
   document.add(
       fmt::format("rank {} of {}   {}\n", rank.value(), plan.world_size(), plan.describe(rank)));
   if (facts)
     document.add(fmt::format("host {}, local rank {}, process {}\n", facts->host, facts->local_rank,
                              facts->process));
-  if (machine != nullptr) add_place(*machine, rank, document);
+  if (machine != nullptr) document.add(place_text(*machine, rank));
   document.add("\n");
+}
+
+}  // namespace
+
+Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Machine* machine) {
+  require_rank(plan, rank, machine);
+  const std::optional<LiveRank> facts = facts_of(rank, live);
+  Document document{.schema = "rankmesh.rank/1",
+                    .fields = rank_fields(plan, rank, facts, machine),
+                    .table = groups_table(plan, rank, facts, machine)};
+  add_heading(plan, rank, facts, machine, document);
   document.text.emplace_back(TableHere{});
+  return document;
+}
+
+Document ranks(const MeshPlan& plan, const std::vector<Rank>& ranks, const LiveFacts* live,
+               const Machine* machine) {
+  for (const Rank rank : ranks) require_rank(plan, rank, machine);
+  Document document{.schema = "rankmesh.ranks/1", .fields = {{"ranks", Value::List{}}}};
+  for (const Rank rank : ranks) {
+    const std::optional<LiveRank> facts = facts_of(rank, live);
+    document.fields["ranks"].push_back(rank_fields(plan, rank, facts, machine));
+    Table table = groups_table(plan, rank, facts, machine);
+    if (!document.text.empty()) document.add("\n");
+    add_heading(plan, rank, facts, machine, document);
+    document.table.columns = table.columns;
+    document.table.rows.insert(document.table.rows.end(), table.rows.begin(), table.rows.end());
+    document.text.emplace_back(std::move(table));
+  }
   return document;
 }
 

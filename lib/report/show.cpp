@@ -274,23 +274,25 @@ Value show_fields(const MeshPlan& plan, const LiveFacts* live, const std::vector
 }
 
 // Adds the views that leave the text below max_lines.
-void add_grids(const MeshPlan& plan, const LiveFacts* live, std::size_t names, Document& document) {
+void add_grids(const MeshPlan& plan, const LiveFacts* live, std::size_t width, std::size_t names,
+               Document& document) {
   const std::size_t nodes =
       live == nullptr ? 0 : 3 + std::min<std::size_t>(detail::max_nodes + 1, live->hosts.size());
   // Title, table, names left out, communicators, nodes.
   std::size_t lines = 1 + 2 + names + 1 + 2 + nodes;
   for (const Layout& view : plan.views()) {
-    const std::size_t grid = detail::grid_lines(view, live);
+    const std::size_t grid = detail::grid_lines(view, live, width);
     if (grid == 0 || lines + grid + 1 > max_lines) continue;
     lines += grid + 1;
     document.add("\n");
-    detail::add_grid(view, live, document);
+    detail::add_grid(view, live, width, document);
   }
 }
 
 }  // namespace
 
-Document show(const MeshPlan& plan, const LiveFacts* live, const Machine* machine) {
+Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width,
+              const Machine* machine) {
   const std::vector<Spread> spreads = spreads_of(plan, live);
   const Places places = places_of(plan, machine);
   Document document{.schema = "rankmesh.show/1",
@@ -306,7 +308,7 @@ Document show(const MeshPlan& plan, const LiveFacts* live, const Machine* machin
                            to_string(plan.digest()).substr(0, 8)));
   if (machine != nullptr) document.add(fmt::format("machine  {}\n", machine->describe()));
   const std::size_t names = std::min(max_names, plan.families().size());
-  add_grids(plan, live, names, document);
+  add_grids(plan, live, width, names, document);
   document.add("\n");
   document.text.emplace_back(TableHere{names});
   if (plan.families().size() > names)

@@ -270,6 +270,7 @@ class EventWriter {
     if (call.state == record::State::inside)
       name += fmt::format(" (not over, in {})", library_of(record, call.carrier));
     if (call.state == record::State::failed) name += " (failed)";
+    if (call.is_cancelled) name += " (cancelled)";
     // The reserved colours of chrome://tracing; Perfetto chooses colours by name.
     if (!call.is_over()) event["cname"] = "terrible";
     if (call.state == record::State::failed) event["cname"] = "bad";

@@ -19,11 +19,11 @@ std::string detail::cell_text(const Value& value, std::size_t most) {
   return {};
 }
 
-void write(const Document& document, Format format, const Sink& sink, bool colour) {
+void write(const Document& document, Format format, const Sink& sink, const TextStyle& style) {
   detail::Writer out{sink};
   switch (format) {
     case Format::text:
-      detail::write_text(document, colour, out);
+      detail::write_text(document, style, out);
       break;
     case Format::json:
       detail::write_json(document, out);
@@ -31,14 +31,18 @@ void write(const Document& document, Format format, const Sink& sink, bool colou
     case Format::csv:
       detail::write_csv(document, out);
       break;
+    case Format::long_csv:
+      document.groups ? detail::write_member_rows(*document.groups, document.of_ranks, out)
+                      : detail::write_csv(document, out);
+      break;
   }
   out.flush();
 }
 
-std::string to_string(const Document& document, Format format, bool colour) {
+std::string to_string(const Document& document, Format format, const TextStyle& style) {
   std::string text;
   write(
-      document, format, [&](std::string_view piece) { text += piece; }, colour);
+      document, format, [&](std::string_view piece) { text += piece; }, style);
   return text;
 }
 

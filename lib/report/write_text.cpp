@@ -2,86 +2,95 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "detail/wrap.hpp"
 #include "detail/writer.hpp"
 
 namespace rankmesh::report::detail {
 namespace {
 
-using Row = std::vector<std::string>;
+// Collects the pieces of a line, and writes the line when it is complete. A line that is too wide
+// is continued on further lines, which are indented.
+class LineWriter {
+ public:
+  LineWriter(const TextStyle& style, Writer& out) : style_{style}, out_{out} {}
 
-std::string bold(const std::string& text, bool colour) {
-  return colour ? "\x1b[1m" + text + "\x1b[0m" : text;
-}
-
-std::vector<std::size_t> text_columns(const Table& table) {
-  std::vector<std::size_t> result;
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    if (table.columns[c].forms == Table::Forms::all) result.push_back(c);
-  return result;
-}
-
-// Whether all cells in the columns of levels 1 to `level` are equal to those in the row above.
-bool repeats(const Table& table, const Row& row, const Row& above, int level) {
-  for (std::size_t c = 0; c < row.size(); ++c)
-    if (table.columns[c].level > 0 && table.columns[c].level <= level && row[c] != above[c])
-      return false;
-  return true;
-}
-
-// The title line and the rows, as text that is not yet aligned.
-std::vector<Row> text_cells(const Table& table, std::size_t most_rows) {
-  std::vector<Row> lines(1);
-  for (const Table::Column& column : table.columns) lines[0].push_back(column.title);
-  Row above;
-  for (std::size_t r = 0; r < std::min(most_rows, table.rows.size()); ++r) {
-    Row row;
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      row.push_back(table.columns[c].forms == Table::Forms::all
-                        ? cell_text(table.rows[r][c], table.columns[c].most)
-                        : std::string{});
-    lines.push_back(row);
-    for (std::size_t c = 0; c < row.size() && r > 0; ++c)
-      if (table.columns[c].level > 0 && repeats(table, row, above, table.columns[c].level))
-        lines.back()[c].clear();
-    above = std::move(row);
+  void add(std::string_view text, bool is_bold) {
+    for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+      add_piece(text.substr(0, end), is_bold);
+      finish();
+      text.remove_prefix(end + 1);
+    }
+    add_piece(text, is_bold);
   }
-  return lines;
+  // Writes what the last line has, without an end of line.
+  void flush() { write(); }
+
+ private:
+  void add_piece(std::string_view text, bool is_bold) {
+    if (is_bold && style_.colour && !text.empty())
+      bold_.emplace_back(line_.size(), line_.size() + text.size());
+    line_ += text;
+  }
+  void finish() {
+    write();
+    out_.character('\n');
+  }
+  void write();
+  void write_part(std::size_t begin, std::size_t end);
+
+  const TextStyle& style_;
+  Writer& out_;
+  std::string line_;
+  std::vector<std::pair<std::size_t, std::size_t>> bold_;  // begin and end
+};
+
+void LineWriter::write() {
+  const std::size_t indent = continuation_indent(line_, style_.width);
+  for (const auto& [begin, end] : wrapped(line_, style_.width, indent)) {
+    if (begin > 0) {
+      out_.character('\n');
+      out_.text(std::string(indent, ' '));
+    }
+    write_part(begin, end);
+  }
+  line_.clear();
+  bold_.clear();
 }
 
-// Two blanks before every column, none at the end of a line.
-void write_table(const Table& table, std::size_t most_rows, bool colour, Writer& out) {
-  const std::vector<std::size_t> columns = text_columns(table);
-  const std::vector<Row> lines = text_cells(table, most_rows);
-  std::vector<std::size_t> widths(table.columns.size());
-  for (const Row& line : lines)
-    for (const std::size_t c : columns) widths[c] = std::max(widths[c], line[c].size());
-  for (const Row& line : lines) {
-    std::string text;
-    for (const std::size_t c : columns)
-      text += table.columns[c].align == Table::Align::left
-                  ? fmt::format("  {:<{}}", line[c], widths[c])
-                  : fmt::format("  {:>{}}", line[c], widths[c]);
-    text.erase(text.find_last_not_of(' ') + 1);
-    out.text(bold(text, colour && &line == &lines.front()));
-    out.character('\n');
+void LineWriter::write_part(std::size_t begin, std::size_t end) {
+  const std::string_view line = line_;
+  for (const auto& [from, to] : bold_) {
+    if (from >= end || to <= begin) continue;
+    const std::size_t first = std::max(from, begin), last = std::min(to, end);
+    out_.text(line.substr(begin, first - begin));
+    out_.text("\x1b[1m");
+    out_.text(line.substr(first, last - first));
+    out_.text("\x1b[0m");
+    begin = last;
   }
+  out_.text(line.substr(begin, end - begin));
 }
 
 }  // namespace
 
-void write_text(const Document& document, bool colour, Writer& out) {
+void write_text(const Document& document, const TextStyle& style, Writer& out) {
+  LineWriter lines{style, out};
   for (const auto& piece : document.text) {
-    if (const auto* span = std::get_if<Span>(&piece))
-      out.text(bold(span->text, colour && span->is_bold));
-    else if (const auto* table = std::get_if<Table>(&piece))
-      write_table(*table, SIZE_MAX, colour, out);
+    if (const auto* span = std::get_if<Span>(&piece)) {
+      lines.add(span->text, span->is_bold);
+      continue;
+    }
+    lines.flush();
+    if (const auto* table = std::get_if<Table>(&piece))
+      write_table(*table, SIZE_MAX, style, out);
     else
-      write_table(document.table, std::get<TableHere>(piece).most_rows, colour, out);
+      write_table(document.table, std::get<TableHere>(piece).most_rows, style, out);
   }
+  lines.flush();
   if (document.groups) write_group_lines(*document.groups, out);
 }
 

@@ -11,6 +11,7 @@
 #include "detail/located.hpp"
 #include "detail/text.hpp"
 #include "rankmesh/layout/rank_map.hpp"
+#include "rankmesh/routes/route_table.hpp"
 
 namespace rankmesh {
 namespace {
@@ -49,6 +50,12 @@ std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t
 }  // namespace
 
 std::string MeshSpec::routes_origin() const { return detail::place_of(origin_, routes_line_); }
+
+void MeshSpec::set_routes(std::string rules) {
+  static_cast<void>(RouteTable::parse(rules, RouteSource::file, "the new routes", transports_));
+  routes_ = std::move(rules);
+  routes_line_ = 0;
+}
 
 std::optional<std::int64_t> MeshSpec::world_size() const {
   if (stated_world_size_) return stated_world_size_;

@@ -15,6 +15,16 @@ std::string line(std::string_view key, std::string_view text) {
   return text.empty() ? "" : fmt::format("{} = {}\n", key, detail::quoted(text));
 }
 
+// Rules are one per line, so they are written as they are if TOML can express this: a literal text
+// has no escapes.
+std::string routes_line(const std::string& rules) {
+  const bool is_literal = rules.ends_with('\n') && rules.find("'''") == std::string::npos &&
+                          std::ranges::all_of(rules, [](unsigned char c) {
+                            return c == '\n' || (c >= ' ' && c != 127);
+                          });
+  return is_literal ? fmt::format("routes = '''\n{}'''\n", rules) : line("routes", rules);
+}
+
 std::string list(std::string_view key, const std::vector<std::string>& texts) {
   if (texts.empty()) return "";
   std::vector<std::string> items;
@@ -50,7 +60,7 @@ std::string MeshSpec::to_toml() const {
   if (!has_grids && first.rank_offset != 0)
     text += fmt::format("rank_offset = {}\n", first.rank_offset);
   if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
-  text += line("routes", routes_);
+  text += routes_line(routes_);
   text += list("transports", transports_);
   text += line("same_as", same_as_);
   text += list("silence", silenced_);

@@ -63,7 +63,7 @@ class CheckedTransport::PendingCollective final : public Pending {
 class CheckedTransport::PendingMessage final : public Pending {
  public:
   PendingMessage(const Call& call, detail::MessageComparison& messages, MpiTransport* mpi)
-      : messages_{messages} {
+      : messages_{messages}, operation_{call.operation}, is_compared_{messages.compares(call)} {
     if (mpi == nullptr)
       exchange_ = messages.begin(call, {});
     else
@@ -84,11 +84,26 @@ class CheckedTransport::PendingMessage final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
+  // A receive that was compared is not cancelled, because its sender has begun to send.
+  void cancel() override {
+    if (operation_ != Operation::recv) return;
+    if (exchange_ != nullptr && messages_.withdraw(*exchange_)) {
+      exchange_.reset();
+      was_cancelled_ = true;
+    }
+    if (!is_compared_ && carried_ != nullptr) carried_->cancel();
+  }
+  [[nodiscard]] bool was_cancelled() const override {
+    return was_cancelled_ || (carried_ != nullptr && carried_->was_cancelled());
+  }
 
  private:
   detail::MessageComparison& messages_;
+  Operation operation_;
+  bool is_compared_;  // a message of a rank to itself is not
   std::shared_ptr<detail::MessageComparison::Exchange> exchange_;
   std::unique_ptr<Pending> carried_;
+  bool was_cancelled_ = false;
 };
 
 CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
@@ -194,6 +209,7 @@ void CheckedTransport::advance() {
 // With shared memory, the group's transport in shared memory does the same.
 
 void CheckedTransport::leave(std::string_view why) {
+  messages_.set_leaving(true);
   if (exchange_ != nullptr) exchange_->leave(why);
 }
 
@@ -202,6 +218,7 @@ bool CheckedTransport::have_all_left() {
 }
 
 void CheckedTransport::stay() {
+  messages_.set_leaving(false);
   if (exchange_ != nullptr) exchange_->stay();
 }
 
@@ -215,6 +232,7 @@ void CheckedTransport::throw_if_ended() {
 }
 
 void CheckedTransport::compare_at_close() {
+  messages_.advance();  // takes the headers of receives that others have cancelled
   if (exchange_ != nullptr) exchange_->compare_at_close();
 }
 

@@ -20,6 +20,9 @@ using mpi::check;
 // NCCL matches messages by their order alone, so those on device memory have no tag.
 constexpr std::int64_t no_tag = -1;
 
+// The value of Header::receives with which a member takes back a receive.
+constexpr std::uint8_t takes_back = 2;
+
 }  // namespace
 
 // What an end says about a message.
@@ -27,11 +30,12 @@ struct MessageComparison::Header {
   std::uint64_t mark = 0;
   std::uint8_t operation = 0;
   std::uint8_t type = 0;
-  std::uint8_t receives = 0;  // 1 if this end receives
+  std::uint8_t receives = 0;  // 1 if this end receives, 2 if it has taken back a receive
   std::uint8_t on_device = 0;
   std::uint32_t family = 0;
   std::int64_t tag = 0;
   std::int64_t count = 0;
+  std::uint64_t number = 0;  // of the receive among those of this end
 };
 
 // One message of a call.
@@ -85,6 +89,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
     header.family = call.family;
     header.tag = on_device ? no_tag : call.tag;
     header.count = buffer.count;
+    if (receives) header.number = ++receives_;
     const int to = static_cast<int>(peer.value());
     send_and_forget(comm_, to, members_.key.header_tag(), header);
     added->halves.push_back({to, header, std::nullopt});
@@ -110,8 +115,53 @@ void MessageComparison::receive() {
     check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE,
                    members_.key.header_tag(), comm_.native(), MPI_STATUS_IGNORE),
           "MPI_Recv");
-    if (arrived.header.mark == members_.key.mark()) arrived_.push_back(arrived);
+    if (arrived.header.mark != members_.key.mark()) continue;
+    if (arrived.header.receives == takes_back)
+      take_back(arrived);
+    else if (!is_withdrawn(arrived))
+      arrived_.push_back(arrived);
   }
+}
+
+// Removes the header of a receive that its member has taken back. If a message of this member was
+// already compared with it, the next receive of the same kind gets that message.
+void MessageComparison::take_back(const Arrived& withdrawal) {
+  const auto is_receive = [&](const Arrived& a) {
+    return a.from == withdrawal.from && a.header.receives == 1;
+  };
+  const auto same = std::ranges::find_if(arrived_, [&](const Arrived& a) {
+    return is_receive(a) && a.header.number == withdrawal.header.number;
+  });
+  const auto next = std::ranges::find_if(arrived_, [&](const Arrived& a) {
+    return is_receive(a) && a.header.on_device == 0 && a.header.tag == withdrawal.header.tag;
+  });
+  if (const auto found = same != arrived_.end() ? same : next; found != arrived_.end())
+    arrived_.erase(found);
+  else
+    taken_back_.push_back(withdrawal);
+}
+
+bool MessageComparison::is_withdrawn(const Arrived& arrived) {
+  if (taken_back_.empty() || arrived.header.receives != 1) return false;
+  const auto found = std::ranges::find_if(taken_back_, [&](const Arrived& t) {
+    return t.from == arrived.from && arrived.header.on_device == 0 &&
+           t.header.tag == arrived.header.tag;
+  });
+  if (found == taken_back_.end()) return false;
+  taken_back_.erase(found);
+  return true;
+}
+
+bool MessageComparison::withdraw(const Exchange& exchange) {
+  advance();
+  if (exchange.is_complete || exchange.failure != nullptr || exchange.is_matched()) return false;
+  if (!is_leaving_) {
+    Header header = exchange.halves.front().own;
+    header.receives = takes_back;
+    send_and_forget(comm_, exchange.halves.front().peer, members_.key.header_tag(), header);
+  }
+  forget(exchange);
+  return true;
 }
 
 // Gives each message the first header that fits, in the order of the calls.

@@ -67,6 +67,8 @@ class MpiPending final : public Pending {
     check(code, "MPI_Testall");
     if (done == 0) return false;
     if (wrong_length_) throw *wrong_length_;
+    if (is_cancelling_) was_cancelled_ = is_cancelled(statuses_.front());
+    if (was_cancelled_) return complete_ = true;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
       detail::check_length(call_, statuses_.front());
     complete_ = true;
@@ -75,8 +77,20 @@ class MpiPending final : public Pending {
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
+  void cancel() override {
+    if (call_.operation != Operation::recv || complete_ || is_cancelling_) return;
+    returning_errors([&] { check(MPI_Cancel(&requests_.front()), "MPI_Cancel"); });
+    is_cancelling_ = true;
+  }
+  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
  private:
+  static bool is_cancelled(const MPI_Status& status) {
+    int result = 0;
+    check(MPI_Test_cancelled(&status, &result), "MPI_Test_cancelled");
+    return result != 0;
+  }
+
   // A message that is too long has ended the receive, which is the first request. MPI may still use
   // the memory of the send, so the error is thrown when that has ended, too.
   void note_wrong_length(int& code) {
@@ -112,6 +126,8 @@ class MpiPending final : public Pending {
   detail::MpiCall issue_;
   std::optional<detail::WrongLength> wrong_length_;
   bool complete_ = false;
+  bool is_cancelling_ = false;
+  bool was_cancelled_ = false;
 };
 
 }  // namespace

@@ -56,6 +56,37 @@ TEST_CASE("under Slurm the hint names srun --mpi=pmix, and pmi2 for MPICH") {
   CHECK_CONTAINS(mismatch(slurm, 1, "")->hint, "the MPI library that the program is linked with");
 }
 
+TEST_CASE("srun without PMIx is reported before Open MPI is initialised") {
+  const auto found = [](Variables variables, std::string_view library = "Open MPI v4.1.4, x") {
+    variables.merge(
+        Variables{{"SLURM_STEPID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}});
+    return rankmesh::srun_without_pmix(library,
+                                       [&](const char* name) -> std::optional<std::string> {
+                                         const auto at = variables.find(name);
+                                         if (at == variables.end()) return std::nullopt;
+                                         return at->second;
+                                       });
+  };
+  for (const char* plugin : {"pmi2", "none", "cray_shasta"}) {
+    const auto warning = found({{"SLURM_MPI_TYPE", plugin}});
+    REQUIRE(warning);
+    CHECK_CONTAINS(warning->message, std::string{"srun --mpi="} + plugin);
+    CHECK_CONTAINS(warning->hint, "srun --mpi=pmix (");
+  }
+  CHECK(!found({{"SLURM_MPI_TYPE", "pmix"}}));
+  CHECK(!found({{"SLURM_MPI_TYPE", "pmix_v4"}}));
+  CHECK_CONTAINS(found({})->message, "srun --mpi=none");  // srun does not name this plugin
+  CHECK(!found({{"PMIX_RANK", "1"}}));
+  // A program that a batch script starts by itself is no step.
+  CHECK(!rankmesh::srun_without_pmix("Open MPI v4.1.4, x",
+                                     [](std::string_view name) -> std::optional<std::string> {
+                                       if (name != "SLURM_MPI_TYPE") return std::nullopt;
+                                       return "pmi2";
+                                     }));
+  CHECK(!found({{"SLURM_MPI_TYPE", "pmi2"}}, "MPICH Version:\t4.0.2\nx"));
+  CHECK(!found({{"SLURM_MPI_TYPE", "pmi2"}, {"OMPI_COMM_WORLD_RANK", "1"}}));
+}
+
 TEST_CASE("variables that the ranks inherit from an outer launcher prove nothing") {
   // mpirun starts its daemons with srun, one on each of 4 nodes, and one rank in all.
   CHECK(!mismatch({{"SLURM_STEP_NUM_TASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));

@@ -164,3 +164,35 @@ TEST_CASE("buckets of device buffers, while the stream goes on") {
   stream.wait(Deadline{Deadline::Duration{30}});
   mesh.close();
 }
+
+TEST_CASE("each member gets its part of device buffers, divisible or not") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", test_platform::options()};
+  auto& dp = mesh["dp"];
+  const Stream stream = Stream::create();
+  exchange::Bucket bucket{dp, {.bytes = 100, .op = ReduceOp::sum, .stream = stream}};
+  std::vector<DeviceBuffer<float>> gradients, mine;
+  for (const std::size_t n :
+       {std::size_t{4}, std::size_t{7}, 12 * static_cast<std::size_t>(size())}) {
+    gradients.push_back(on_device(values(1, n)));
+    mine.push_back(on_device(std::vector<float>(
+        static_cast<std::size_t>(Slice{static_cast<std::int64_t>(n), dp}.size()))));
+  }
+  for (int round = 1; round <= 2; ++round) {
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      gradients[g].upload(values(rank() + round, gradients[g].size()), stream);
+      bucket.add(gradients[g].span(), mine[g].span());
+    }
+    bucket.wait();
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      const Slice slice{static_cast<std::int64_t>(gradients[g].size()), dp};
+      std::vector<float> expected(mine[g].size());
+      for (int r = 0; r < size(); ++r)
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          expected[i] +=
+              values(r + round, gradients[g].size())[i + static_cast<std::size_t>(slice.begin())];
+      CHECK(mine[g].download(stream) == expected);
+    }
+  }
+  stream.wait(Deadline{Deadline::Duration{30}});
+  mesh.close();
+}

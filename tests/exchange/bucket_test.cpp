@@ -74,6 +74,47 @@ TEST_CASE("a bucket is issued when it is full, or when the next buffer does not 
   mesh.close();
 }
 
+TEST_CASE("each member gets its part of each buffer, divisible or not, round after round") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  const auto n = static_cast<std::size_t>(size());
+  std::vector<std::vector<double>> gradients, mine;
+  for (const std::size_t count :
+       {std::size_t{3}, std::size_t{0}, std::size_t{1}, 2 * n, 5 * n + 1, 40 * n, std::size_t{7}}) {
+    gradients.emplace_back(count);
+    mine.emplace_back(static_cast<std::size_t>(Slice{static_cast<std::int64_t>(count), dp}.size()));
+  }
+  std::vector<double> whole(3);
+  Bucket bucket{dp, {.bytes = 256, .op = ReduceOp::sum}};
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      for (std::size_t i = 0; i < gradients[g].size(); ++i)
+        gradients[g][i] = (rank() + 1) * static_cast<int>(g * 1000 + i) + round;
+      const auto before = gradients[g];
+      bucket.add(gradients[g], mine[g]);
+      CHECK(gradients[g] == before);
+    }
+    std::ranges::fill(whole, rank());
+    const auto issued = bucket.issued();
+    bucket.add(whole);
+    CHECK(bucket.issued() == issued + 1);  // it cannot be in one collective with a divided buffer
+    bucket.wait();
+    const int ranks = size() * (size() + 1) / 2;
+    for (std::size_t g = 0; g < gradients.size(); ++g) {
+      const Slice slice{static_cast<std::int64_t>(gradients[g].size()), dp};
+      for (std::size_t i = 0; i < mine[g].size(); ++i)
+        CHECK(mine[g][i] ==
+              ranks * static_cast<int>(g * 1000 + i + static_cast<std::size_t>(slice.begin())) +
+                  round * size());
+    }
+    CHECK(whole[2] == size() * (size() - 1) / 2);
+  }
+  std::vector<double> wrong(gradients[0].size() + 1);
+  CHECK_THROWS_WITH_AS(bucket.add(gradients[0], wrong),
+                       doctest::Contains("this member's part of 3"), UsageError);
+  mesh.close();
+}
+
 TEST_CASE("averages, and a bucket that is destroyed while its operations are in progress") {
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   auto& dp = mesh["dp"];
@@ -102,6 +143,15 @@ TEST_CASE("the members must add the same buffers, in the first round and in late
   other.add(rank() == 1 ? a : b);
   other.add(rank() == 1 ? b : a);
   CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("collective 0: 2 buffers of 3, 4 float32"),
+                       MismatchError);
+
+  Bucket forms{dp};
+  std::vector<float> half(static_cast<std::size_t>(Slice{4, dp}.size()));
+  if (rank() == 1)
+    forms.add(b, half);
+  else
+    forms.add(b);
+  CHECK_THROWS_WITH_AS(forms.wait(), doctest::Contains("1 buffer of 4 float32, to be divided"),
                        MismatchError);
 
   Bucket bucket{dp, {.bytes = 1 << 10}};

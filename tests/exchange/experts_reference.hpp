@@ -147,6 +147,7 @@ class StepTest {
     check_blocks();
     std::vector<T> rows = check_dispatch();
     check_dispatch_choices();
+    check_collect_choices();
     const std::int64_t h = shape_.hidden;
     for (std::int64_t e = 0; e < local_; ++e)
       for (std::int64_t i = route_.offsets()[at(e)] * h; i < route_.offsets()[at(e + 1)] * h; ++i)
@@ -220,6 +221,27 @@ class StepTest {
     dispatcher_.dispatch_choices(route_, platform_.view(numbered_there),
                                  platform_.view(numbers_there), platform_.stream());
     CHECK(equal_as_float(platform_.get(numbers_there), expected));
+  }
+
+  // Each choice gets back the row that its expert received, and a choice that is not sent gets
+  // zeros.
+  void check_collect_choices() {
+    const std::int64_t h = shape_.hidden;
+    std::vector<T> sent, expected;
+    for (std::int64_t i = 0; i < tokens_ * shape_.top_k; ++i)
+      for (std::int64_t c = 0; c < h; ++c) {
+        sent.push_back(token_value<T>(self_ + 1, i, c));
+        expected.push_back(reference_.choices[at(self_)][at(i)].slot < 0 ? T{0} : sent.back());
+      }
+    const auto& sent_there = platform_.put(sent);
+    auto rows_there = Memory(at(route_.rows() * h));
+    const std::vector<T> other_values(sent.size(), token_value<T>(1, 2, 3));
+    auto returned_there = platform_.put(other_values);
+    dispatcher_.dispatch_choices(route_, platform_.view(sent_there), platform_.view(rows_there),
+                                 platform_.stream());
+    dispatcher_.collect_choices(route_, platform_.view(rows_there), platform_.view(returned_there),
+                                platform_.stream());
+    CHECK(equal_as_float(platform_.get(returned_there), expected));
   }
 
   void check_combine(const std::vector<T>& rows) {

@@ -172,6 +172,8 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   std::vector<float> wrong(static_cast<std::size_t>(route.rows() * 3 + 1));
   CHECK_THROWS_AS(dispatcher.dispatch(route, tokens, wrong), UsageError);
   CHECK_THROWS_AS(dispatcher.combine(route, rows, std::vector<float>(3), tokens), UsageError);
+  std::vector<float> choices(7);
+  CHECK_THROWS_AS(dispatcher.collect_choices(route, rows, choices), UsageError);
   std::vector<std::int32_t> integers(6), integer_rows(rows.size());
   CHECK_THROWS_AS(dispatcher.dispatch(route, integers, integer_rows), UnsupportedError);
   mesh.close();

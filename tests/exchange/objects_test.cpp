@@ -7,6 +7,7 @@
 #include <cereal/types/memory.hpp>
 #include <cereal/types/variant.hpp>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <sstream>
 
@@ -106,6 +107,42 @@ TEST_CASE("objects are broadcast, sent and gathered") {
     if (tp.is_last())
       CHECK(exchange::recv_object<EngineStep>(tp, 0, 9) == engine_step(5, requests));
   }
+  mesh.close();
+}
+
+TEST_CASE("an object is received if it has arrived") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  for (const int requests : {0, 2000}) {  // of one message and of two
+    CAPTURE(requests);
+    if (tp.is_first()) {
+      CHECK(!exchange::try_recv_object<EngineStep>(tp, prev, 9).has_value());
+      tp.barrier();  // the last member sends after this
+      std::optional<EngineStep> step;
+      while (!(step = exchange::try_recv_object<EngineStep>(tp, prev, 9))) mesh.progress();
+      CHECK(*step == engine_step(5, requests));
+      // The second object is not received as a part of the first one, and no third one comes.
+      while (!(step = exchange::try_recv_object<EngineStep>(tp, prev, 9))) mesh.progress();
+      CHECK(*step == engine_step(6, requests));
+      CHECK(!exchange::try_recv_object<EngineStep>(tp, prev, 9).has_value());
+      CHECK(!exchange::try_recv_object<std::string>(tp, prev, 8).has_value());
+    } else {
+      tp.barrier();
+    }
+    if (tp.is_last()) {
+      exchange::send_object(tp, engine_step(5, requests), next, 9);
+      exchange::send_object(tp, engine_step(6, requests), next, 9);
+    }
+    tp.barrier();
+  }
+  // An object of another type throws, and the group stays usable.
+  if (tp.is_last()) exchange::send_object(tp, std::string{"no step"}, next);
+  if (tp.is_first()) {
+    while (!tp.probe(prev)) mesh.progress();
+    CHECK_THROWS_AS((void)exchange::try_recv_object<std::vector<EngineStep>>(tp, prev), DataError);
+  }
+  tp.barrier();
   mesh.close();
 }
 

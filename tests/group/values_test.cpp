@@ -106,7 +106,7 @@ TEST_CASE("a message is probed, and received if it has arrived") {
     CHECK_THROWS_AS((void)pp.probe(pp.size()), UsageError);
     CHECK_THROWS_AS((void)pp.probe(next, -1), UsageError);
   } else if (rank() == 1) {
-    CHECK(pp.recv<int>(prev, 4) == 1);
+    CHECK(pp.recv<int>(0, 4) == 1);
     auto work = pp.send_async(values, prev, 5);
     work.wait();
     pp.send(2.5, prev);

@@ -261,7 +261,7 @@ TEST_CASE("errors about unknown names list the known ones") {
     (void)plan.groups("tq");
     FAIL("no exception");
   } catch (const rankmesh::UnknownName& error) {
-    CHECK(error.hint() == "the names are: dp, tp");
+    CHECK(error.hint() == "did you mean 'tp'? the names are: dp, tp");
   }
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*zz"), rankmesh::UnknownName);
   CHECK_THROWS_AS((void)plan.groups_of_product("dp*dp"), rankmesh::UnknownName);

@@ -68,7 +68,7 @@ TEST_CASE("output that cannot be written is an error") {
 
 TEST_CASE("groups of 4 million ranks take constant memory") {
   const Scratch scratch;
-  for (const std::string format : {"text", "json", "csv"}) {
+  for (const std::string format : {"text", "json", "csv", "long"}) {
     const std::string command = "exec meshinfo groups dp=2097152,tp=2 --dim tp --format " + format;
     const auto result = shell(scratch, command + " >/dev/null");
     CHECK(result.status == 0);
@@ -150,9 +150,15 @@ TEST_CASE("version lists the libraries") {
   REQUIRE(lines.size() >= 2);
   CHECK(lines[0] == "rankmesh      " RANKMESH_EXPECTED_VERSION);
   CHECK(lines[1].starts_with("MPI           "));
+  CHECK(lines.at(lines.size() - 5) == "built with");
+  CHECK(lines.at(lines.size() - 4).starts_with("  MPI           "));
+  CHECK(lines.at(lines.size() - 3).starts_with("  compiler      "));
   if (lines[1].find("not found") != std::string::npos)
     return;  // built without MPI and the other libraries
-  REQUIRE(lines.size() == 5);
+  // The MPI library of the build is the one that is loaded: "openmpi 4.1.4", "Open MPI v4.1.4".
+  const std::string mpi = lines.at(lines.size() - 4);
+  CHECK_CONTAINS(lines[1], mpi.substr(mpi.rfind(' ') + 1));
+  REQUIRE(lines.size() == 10);
   CHECK(lines[2].starts_with("CUDA runtime  "));
   CHECK(lines[3].starts_with("CUDA driver   "));
   CHECK(lines[4].starts_with("NCCL          "));
@@ -172,7 +178,10 @@ TEST_CASE("help goes to stdout, names every subcommand, and is no error") {
     const auto one = shell(scratch, "meshinfo " + name + " --help");
     CHECK(one.status == 0);
     CHECK_CONTAINS(one.out, "--format");
+    CHECK(shell(scratch, "meshinfo help " + name).out == one.out);
   }
+  CHECK(shell(scratch, "meshinfo help").out == all.out);
+  CHECK(shell(scratch, "meshinfo --version").out == "meshinfo " RANKMESH_EXPECTED_VERSION "\n");
 }
 
 TEST_CASE("junk of any size is refused in one short line") {

@@ -128,7 +128,7 @@ TEST_CASE("presets: the schema, and every key") {
 
 TEST_CASE("version: the schema") {
   const json document = parsed("version");
-  CHECK(keys(document) == Keys{"schema", "rankmesh", "libraries"});
+  CHECK(keys(document) == Keys{"schema", "rankmesh", "libraries", "built_with"});
   CHECK(document["schema"] == "rankmesh.version/1");
   CHECK(document["rankmesh"] == RANKMESH_EXPECTED_VERSION);
 }

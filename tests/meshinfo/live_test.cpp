@@ -83,7 +83,7 @@ TEST_CASE("groups and version: once") {
         "{\"schema\":\"rankmesh.groups/1\",\"world_size\":4,\"groups\":{\"dp\":[[0,2],[1,3]],"
         "\"tp\":[[0,1],[2,3]]}}\n");
   CHECK(groups.status == 0);
-  CHECK(lines_of(in_job(scratch, "version").out).size() == 5);
+  CHECK(lines_of(in_job(scratch, "version").out).size() == 10);
 }
 
 TEST_CASE("an error is reported once, with status 2") {

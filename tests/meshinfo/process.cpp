@@ -135,10 +135,13 @@ Result shell(const Scratch& scratch, const std::string& command,
 }
 
 Result shell_on_terminal(const Scratch& scratch, const std::string& command,
-                         const std::vector<std::string>& extra) {
+                         const std::vector<std::string>& extra, int columns) {
   const auto environment = clean_environment(extra);
   int terminal = -1;
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = static_cast<unsigned short>(columns);
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child < 0) throw std::runtime_error{"no terminal"};
   if (child == 0) become_shell(scratch, command, environment);
   Result result;

@@ -37,7 +37,7 @@ Result shell(const Scratch& scratch, const std::string& command,
 
 // The same, with a terminal as standard input, output and error; its output is in `out`.
 Result shell_on_terminal(const Scratch& scratch, const std::string& command,
-                         const std::vector<std::string>& environment = {});
+                         const std::vector<std::string>& environment = {}, int columns = 80);
 
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -31,6 +31,15 @@ TEST_CASE("a receive waits for a send that was not made") {
   CHECK(job.diagnose().ranks[1].waits_for.empty());
 }
 
+TEST_CASE("a send does not match a receive that was cancelled") {
+  Job job{1, 2};
+  job.add(1, Job::tp, message(recv, 0, 3), ended, true).is_cancelled = true;
+  job.add(0, Job::tp, message(send, 1, 3), inside).begin = 90 * second;
+  CHECK(job.diagnose().ranks[0].waits_for == RankSet::parse("1"));
+  job.add(1, Job::tp, message(recv, 0, 3));
+  CHECK(job.diagnose().ranks[0].waits_for.empty());
+}
+
 TEST_CASE("a send may wait for its receive; after a second it does") {
   Job job{1, 2};
   job.add(0, Job::tp, message(send, 1), inside);

@@ -54,6 +54,16 @@ TEST_CASE("messages are counted for each two members and tag") {
   CHECK(matching.messages()[1].is_certain);
 }
 
+TEST_CASE("a receive that was cancelled is no end of a message") {
+  SyntheticJob job{2};
+  job.add(0, descriptor_of(Operation::send, 4, 1, 3));
+  job.add(1, descriptor_of(Operation::recv, 4, 0, 3)).is_cancelled = true;
+  job.add(1, descriptor_of(Operation::recv, 4, 0, 3));
+  const Matching matching{job.records};
+  REQUIRE(matching.messages().size() == 1);
+  CHECK(matching.messages()[0].receive == record::CallIndex{1, 1});
+}
+
 TEST_CASE("send_recv is both ends of messages") {
   SyntheticJob job{3};
   for (std::uint64_t r : {0, 1, 2})

@@ -51,7 +51,7 @@ TEST_CASE("text: cells that repeat the row above are blank, ranks are shortened"
 }
 
 TEST_CASE("text: colour marks bold pieces and the title line of tables") {
-  const std::string text = to_string(example(), Format::text, true);
+  const std::string text = to_string(example(), Format::text, {.colour = true});
   CHECK(text.starts_with("\x1b[1mtitle\x1b[0m\n\x1b[1m  name  part   n  ranks\x1b[0m\n  a "));
 }
 

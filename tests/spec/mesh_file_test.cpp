@@ -250,3 +250,21 @@ blocking = false
   CHECK(spec_of("mesh = 'tp=2'\n[groups]\nx = ['0-1']").plan().digest() !=
         MeshSpec::parse("tp=2").plan().digest());
 }
+
+TEST_CASE("set_routes replaces the routes, and the file keeps the rest") {
+  MeshSpec spec = spec_of(
+      "mesh = \"dp=2,tp=2\"\nroutes = \"*.*=mpi\"\nsource = \"a book\"\n[options.tp]\n"
+      "priority = -1\n");
+  const std::string rules = "# measured\ntp.all_reduce:host=shm\n";
+  spec.set_routes(rules);
+  CHECK_CONTAINS(spec.to_toml(), "routes = '''\n# measured\ntp.all_reduce:host=shm\n'''\n");
+  const MeshSpec again = spec_of(spec.to_toml());
+  CHECK(again.routes() == rules);
+  CHECK(again.provenance().source == "a book");
+  CHECK(again.to_toml() == spec.to_toml());
+  CHECK_THROWS_AS(spec.set_routes("tp.all_reduce=nosuch"), rankmesh::SpecError);
+  CHECK(spec.routes() == rules);
+  // A literal text of TOML cannot contain its own quotes.
+  spec.set_routes("# '''\ntp.*:host=mpi\n");
+  CHECK(spec_of(spec.to_toml()).routes() == "# '''\ntp.*:host=mpi\n");
+}

@@ -93,6 +93,10 @@ class RankReporter : public doctest::IReporter {
       doctest::IReporter::get_active_contexts()[i]->stringify(&out);
       out << "\n";
     }
+    // Those that an exception has left.
+    for (int i = 0; i < doctest::IReporter::get_num_stringified_contexts(); ++i)
+      out << "[rank " << world_rank << "]   where "
+          << doctest::IReporter::get_stringified_contexts()[i] << "\n";
     const std::string whole = out.str();  // one write, so that ranks do not mix
     if (write(STDERR_FILENO, whole.data(), whole.size()) < 0) std::perror("write");
   }

@@ -142,4 +142,11 @@ inline bool becomes(const NodeBoard& board, Kind kind) {
   return false;
 }
 
+// The last process that holds the lock of a rank lets go of it soon after the rank has ended.
+inline bool fails(const NodeBoard& board) {
+  for (int i = 0; i < 200 && !board.has_failed(Rank{5}); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  return board.has_failed(Rank{5});
+}
+
 }  // namespace rankmesh_test

@@ -22,6 +22,7 @@ using detail::BoardEntry;
 using detail::NodeBoard;
 using detail::Presence;
 using rankmesh_test::becomes;
+using rankmesh_test::fails;
 using rankmesh_test::Kind;
 using rankmesh_test::kind_of_peer;
 using rankmesh_test::Memory;
@@ -67,7 +68,7 @@ TEST_CASE("a rank that an exception has thrown out has failed, with the reason")
     NodeBoard peer = memory.board(Rank{5});
     peer.leave(Presence::failed, "no disk");
   }
-  CHECK(board.has_failed(Rank{5}));
+  CHECK(fails(board));
   CHECK(kind_of_peer(board) == Kind::failed);
   CHECK(board.look(Rank{5})->text == "no disk");
   CHECK(board.claim_end_report(Rank{5}));
@@ -147,7 +148,7 @@ TEST_CASE("a process that is stopped, continued, or killed is told apart") {
   CHECK(becomes(board, Kind::outside));
   peer.signal(SIGKILL);  // nobody has waited for it yet, so it is a zombie
   CHECK(becomes(board, Kind::ended));
-  CHECK(board.has_failed(Rank{5}));
+  CHECK(fails(board));
   peer.end();
   CHECK(kind_of_peer(board) == Kind::ended);
 }
@@ -164,7 +165,7 @@ TEST_CASE("a child that a rank has forked does not keep the rank alive") {
   CHECK(!board.has_failed(Rank{5}));
   peer.signal(SIGKILL);
   CHECK(becomes(board, Kind::ended));
-  CHECK(board.has_failed(Rank{5}));
+  CHECK(fails(board));
 }
 
 TEST_CASE("between process namespaces a rank is silent or waits, and its end is noticed") {
@@ -177,7 +178,7 @@ TEST_CASE("between process namespaces a rank is silent or waits, and its end is 
   CHECK(!board.has_failed(Rank{5}));
   peer.end();
   CHECK(becomes(board, Kind::ended));
-  CHECK(board.has_failed(Rank{5}));
+  CHECK(fails(board));
 }
 
 TEST_CASE("ranks with the same process id in different process namespaces are told apart") {

@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,13 +27,15 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
     store(number);
     return true;
   };
-  return command.add_option(name, read, description)->type_name("INT");
+  return command.add_option(name, read, description)->type_name("N");
 }
 
 void MeshArguments::add_to(CLI::App& command) {
   command
       .add_option("MESH", mesh,
-                  "mesh string, preset (meshinfo presets lists them) or path ending in .toml")
+                  "a mesh string, a preset (meshinfo presets lists them) or a path "
+                  "ending in .toml; if left out, $RANKMESH")
+      ->type_name("MESH")
       ->envname("RANKMESH");
   add_number(command, "--world-size", "number of ranks, if the mesh leaves it open (auto)",
              [this](std::int64_t number) { world_size = number; });
@@ -50,8 +53,27 @@ rankmesh::MeshSpec MeshArguments::spec() const {
   return rankmesh::MeshSpec::parse(mesh);
 }
 
+void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
+  std::vector<std::string> words = std::move(rest);
+  if (!mesh.mesh.empty()) words.insert(words.begin(), mesh.mesh);
+  rest.clear();
+  mesh.mesh.clear();
+  for (std::string& word : words) {
+    const bool is_mesh = word.find('=') != std::string::npos || word.ends_with(".toml");
+    if (is_mesh && !mesh.mesh.empty())
+      throw UsageError{fmt::format("'{}' and '{}' are both meshes", mesh.mesh, word), "give one"};
+    if (is_mesh)
+      mesh.mesh = std::move(word);
+    else
+      rest.push_back(std::move(word));
+  }
+  const char* usual = std::getenv("RANKMESH");
+  if (mesh.mesh.empty() && usual != nullptr) mesh.mesh = usual;
+}
+
 void add_devices(CLI::App& command, std::string& devices, const std::string& description) {
   command.add_option("--devices", devices, description)
+      ->type_name("USE")
       ->check(CLI::IsMember({"auto", "off", "shared"}));
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -30,6 +31,11 @@ struct MeshArguments {
   // Returns the mesh as described.
   [[nodiscard]] rankmesh::MeshSpec spec() const;
 };
+
+// Sorts words that may come in any order: one that has '=' or ends in .toml is the mesh, and the
+// others are `rest`. If none is the mesh, the mesh is that of the environment variable RANKMESH.
+// @throws UsageError if two words are meshes.
+void sort_words(MeshArguments& mesh, std::vector<std::string>& rest);
 
 // Adds --devices with the choices of a live mesh: auto (the default), off or shared.
 void add_devices(CLI::App& command, std::string& devices, const std::string& description);

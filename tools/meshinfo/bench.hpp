@@ -39,6 +39,10 @@ struct BenchPlan {
 // @throws UsageError.
 BenchPlan read_options(const BenchOptions& options);
 
+// The words of -d and -o.
+std::vector<std::string> type_names();
+std::vector<std::string> reduction_names();
+
 // Adds the options that bench and tune share.
 void add_size_options(CLI::App& command, BenchOptions& options);
 
@@ -46,15 +50,22 @@ void add_size_options(CLI::App& command, BenchOptions& options);
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
                  const BenchOptions& options);
 
+// Returns how many measurements a name takes.
+std::int64_t measurements_of(const BenchPlan& plan);
+
+// Returns the text of the present measurement: "tp all_reduce 64 KiB".
+std::string progress_text(const rankmesh::GroupFamily& family, rankmesh::Operation operation,
+                          std::int64_t bytes);
+
 struct BenchResult {
   rankmesh::report::Document document{};
   std::int64_t wrong = 0;  // elements, on all ranks together
 };
 
-// Measures the collectives. If `progress` is not null, each piece of text is written there as soon
+// Measures the collectives. If `text` is not null, each piece of text is written there as soon
 // as it is known. Collective over the job.
 BenchResult bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
-                  Output* progress);
+                  Output* text);
 
 // Measures the transports and derives routes. Collective over the job.
 rankmesh::report::Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options,

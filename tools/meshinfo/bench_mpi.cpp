@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "bench.hpp"
+#include "launcher.hpp"
 #include "measure.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -65,6 +67,14 @@ Value json_of(const Figures& f) {
           {"wrong", f.wrong < 0 ? Value{} : Value{f.wrong}}};
 }
 
+// A line of a terminal cannot hold all columns, so those with the same value in every row are in
+// the heading.
+constexpr const char* narrow_header =
+    "#                         out-of-place                          in-place\n"
+    "#     size      time   algbw   busbw #wrong      time   algbw   busbw #wrong\n"
+    "#      (B)      (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)\n";
+constexpr std::size_t full_width = 118;  // of a row
+
 constexpr const char* header =
     "#                                                      out-of-place                       "
     "in-place\n"
@@ -76,7 +86,7 @@ constexpr const char* header =
 // The measurements of one job, and the document that they become.
 class Bench {
  public:
-  Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan, Output* progress);
+  Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan, Output* text);
   BenchResult run();
 
  private:
@@ -88,17 +98,26 @@ class Bench {
   Value add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
                 const std::string& transport, const Figures (&forms)[2]);
   void say(std::string text);
+  void show_progress(const rankmesh::GroupFamily& family, const BenchCase& work);
 
   rankmesh::Mesh& mesh_;
   const BenchOptions& options_;
   const BenchPlan& plan_;
-  Output* progress_;
+  Output* text_;
+  bool is_narrow_;
+  Progress progress_;
+  std::int64_t done_ = 0, total_ = 0;  // measurements
   BenchResult result_;
 };
 
-Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
-             Output* progress)
-    : mesh_{*open.mesh}, options_{options}, plan_{plan}, progress_{progress} {
+Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan, Output* text)
+    : mesh_{*open.mesh},
+      options_{options},
+      plan_{plan},
+      text_{text},
+      is_narrow_{text != nullptr && options.output.width() < full_width},
+      // The rows show the progress themselves, unless they go elsewhere.
+      progress_{is_printing_rank() && !(text != nullptr && options.output.is_on_terminal())} {
   result_.document.schema = "rankmesh.bench/1";
   result_.document.fields = {{"mesh", options.mesh.mesh}, {"world_size", mesh_.size()},
                              {"memory", options.memory},  {"warmup_iters", options.warm_up},
@@ -110,7 +129,7 @@ Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan&
 }
 
 void Bench::say(std::string text) {
-  if (progress_ != nullptr) progress_->write(text);
+  if (text_ != nullptr) text_->write(text);
   result_.document.add(std::move(text));
 }
 
@@ -135,8 +154,10 @@ Value Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
   const std::string redop =
       reduces(work.operation) ? std::string{to_string(work.reduction)} : "none";
   const std::int64_t root = is_rooted(work.operation) ? work.root : -1;
-  say(fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", bytes, count, to_string(work.type),
-                  redop, root, columns(forms[0]), columns(forms[1])));
+  say(is_narrow_
+          ? fmt::format("{:>10}{}{}\n", bytes, columns(forms[0]), columns(forms[1]))
+          : fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", bytes, count, to_string(work.type),
+                        redop, root, columns(forms[0]), columns(forms[1])));
   for (const Figures& f : forms)
     if (f.is_there)
       result_.document.table.rows.push_back(
@@ -157,9 +178,12 @@ Value Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
 void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation operation,
                               rankmesh::GroupCoordinator* group, Measure& measure) {
   const std::int64_t size = family.group_size();
-  say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n{}", family.name(),
+  say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n", family.name(),
                   to_string(operation), size, family.group_count(),
-                  family.group_count() == 1 ? "" : "s", options_.memory, header));
+                  family.group_count() == 1 ? "" : "s", options_.memory));
+  say(is_narrow_ ? fmt::format("# type {}, redop {}, root {}\n{}", to_string(plan_.type),
+                               to_string(plan_.reduction), options_.root, narrow_header)
+                 : header);
   Value table{{"name", family.name()},
               {"operation", to_string(operation)},
               {"ranks", size},
@@ -170,6 +194,7 @@ void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation ope
   for (const std::int64_t bytes : plan_.sizes) {
     const BenchCase work{operation,    plan_.type, plan_.reduction,
                          plan_.memory, bytes,      options_.root};
+    show_progress(family, work);
     const Figures figures[] = {measure_form(measure, work, false, size),
                                measure_form(measure, work, true, size)};
     for (const Figures& f : figures) {
@@ -181,6 +206,7 @@ void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation ope
       transport =
           group->explain(operation, size_of(work, size).bytes, plan_.memory, plan_.type).transport;
     table["rows"].push_back(add_row(family, work, transport, figures));
+    ++done_;
     if (operation == Operation::barrier) break;  // it has no sizes
   }
   say(fmt::format("# Avg bus bandwidth    : {:.4f}\n#\n", forms == 0 ? 0 : sum / forms));
@@ -199,24 +225,32 @@ void Bench::measure_name(const rankmesh::GroupFamily& family) {
     measure_operation(family, operation, group, measure);
 }
 
+void Bench::show_progress(const rankmesh::GroupFamily& family, const BenchCase& work) {
+  progress_.show_step(done_, total_, progress_text(family, work.operation, work.bytes));
+}
+
 BenchResult Bench::run() {
+  for (const auto& family : mesh_.plan().families())
+    if (is_measured(family, mesh_.size(), options_)) total_ += measurements_of(plan_);
   for (const auto& family : mesh_.plan().families())
     if (is_measured(family, mesh_.size(), options_)) measure_name(family);
   say(fmt::format("# Out of bounds values : {} {}\n", result_.wrong,
                   result_.wrong == 0 ? "OK" : "FAILED"));
   result_.document.fields["wrong"] = result_.wrong;
+  progress_.finish(fmt::format("bench: {} sizes in {}, {} wrong elements", done_,
+                               duration_text(progress_.seconds()), result_.wrong));
   return std::move(result_);
 }
 
 }  // namespace
 
 BenchResult bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
-                  Output* progress) {
+                  Output* text) {
   if (plan.memory == rankmesh::MemoryKind::device && !open.mesh->device())
     throw rankmesh::NoDeviceError{
         fmt::format("bench --memory device: {}", open.mesh->why_no_device()), "use --memory host"};
   for (const std::string& name : options.names) (void)open.plan.index_of(name);
-  return Bench{open, options, plan, progress}.run();
+  return Bench{open, options, plan, text}.run();
 }
 
 }  // namespace meshinfo

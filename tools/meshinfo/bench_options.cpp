@@ -4,9 +4,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "bench.hpp"
+#include "command_model.hpp"
+#include "progress.hpp"
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -15,6 +17,7 @@ using rankmesh::DataType;
 using rankmesh::Operation;
 using rankmesh::ReduceOp;
 using rankmesh::UsageError;
+using rankmesh::detail::suggest;
 
 namespace {
 
@@ -27,6 +30,12 @@ constexpr std::pair<const char*, DataType> types[] = {
     {"bfloat16", DataType::bfloat16}, {"float", DataType::float32},
     {"float32", DataType::float32},   {"double", DataType::float64},
     {"float64", DataType::float64}};
+
+constexpr std::pair<const char*, ReduceOp> reductions[] = {{"sum", ReduceOp::sum},
+                                                           {"prod", ReduceOp::prod},
+                                                           {"min", ReduceOp::min},
+                                                           {"max", ReduceOp::max},
+                                                           {"avg", ReduceOp::avg}};
 
 // Reads a size with K, M or G.
 std::int64_t bytes_of(const std::string& option, const std::string& text) {
@@ -46,29 +55,41 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
   return number * unit;
 }
 
-std::vector<Operation> operations_of(const BenchOptions& options, rankmesh::MemoryKind memory) {
-  std::vector<Operation> operations;
-  std::vector<std::string> known;
-  const bool all = options.operations == std::vector<std::string>{"all"};
+// Returns the names of the operations that can be measured.
+std::vector<std::string> measured_operations(rankmesh::MemoryKind memory) {
+  std::vector<std::string> names;
   for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<Operation>(o)); ++o) {
     const auto operation = static_cast<Operation>(o);
-    if (operation == Operation::barrier && memory == rankmesh::MemoryKind::device) continue;
-    known.emplace_back(to_string(operation));
-    if (all || std::ranges::find(options.operations, known.back()) != options.operations.end())
-      operations.push_back(operation);
+    if (operation != Operation::barrier || memory == rankmesh::MemoryKind::host)
+      names.emplace_back(to_string(operation));
   }
+  return names;
+}
+
+std::vector<Operation> operations_of(const BenchOptions& options, rankmesh::MemoryKind memory) {
+  const std::vector<std::string> known = measured_operations(memory);
   for (const std::string& name : options.operations)
     if (name != "all" && std::ranges::find(known, name) == known.end())
       throw UsageError{fmt::format("--op: there is no operation '{}' to measure", name),
-                       fmt::format("use all, or some of {}", fmt::join(known, ", "))};
+                       suggest(name, known, "use all, or some of")};
+  const bool all = options.operations == std::vector<std::string>{"all"};
+  std::vector<Operation> operations;
+  for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<Operation>(o)); ++o) {
+    const std::string name{to_string(static_cast<Operation>(o))};
+    const bool is_asked =
+        all || std::ranges::find(options.operations, name) != options.operations.end();
+    if (is_asked && std::ranges::find(known, name) != known.end())
+      operations.push_back(static_cast<Operation>(o));
+  }
   return operations;
 }
 
 ReduceOp reduction_of(const std::string& name) {
-  for (const auto op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg})
-    if (to_string(op) == name) return op;
+  for (const auto& [known, reduction] : reductions)
+    if (known == name) return reduction;
   throw UsageError{fmt::format("-o: there is no reduction '{}'", name),
-                   "use sum, prod, min, max or avg (--op selects the operations)"};
+                   suggest(name, reduction_names(),
+                           "--op selects operations, --output a file; the reductions are")};
 }
 
 std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
@@ -91,14 +112,34 @@ std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : types) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> reduction_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, reduction] : reductions) names.emplace_back(name);
+  return names;
+}
+
 void add_size_options(CLI::App& command, BenchOptions& options) {
-  command
-      .add_option("--op", options.operations,
-                  fmt::format("operations, or all (default: {})", options.operations.front()))
+  CLI::Option* operations =
+      command
+          .add_option("--op", options.operations,
+                      fmt::format("operations, or all (default: {})", options.operations.front()))
+          ->type_name("OPERATION")
+          ->delimiter(',');
+  std::vector<std::string> known = measured_operations(rankmesh::MemoryKind::host);
+  known.emplace_back("all");
+  offer(*operations, known);
+  command.add_option("--dim", options.names, "only these names (default: all)")
+      ->type_name("NAME")
       ->delimiter(',');
-  command.add_option("--dim", options.names, "only these names (default: all)")->delimiter(',');
-  command.add_option("-b,--minbytes", options.from, "smallest size, K, M and G (default 8)");
-  command.add_option("-e,--maxbytes", options.to, "largest size (default 4M)");
+  command.add_option("-b,--minbytes", options.from, "smallest size, K, M and G (default 8)")
+      ->type_name("SIZE");
+  command.add_option("-e,--maxbytes", options.to, "largest size (default 4M)")->type_name("SIZE");
   add_number(command, "-f,--stepfactor", "go up by this factor (default 2)",
              [&options](std::int64_t n) { options.factor = n; });
   add_number(command, "-n,--iters",
@@ -117,13 +158,26 @@ BenchPlan read_options(const BenchOptions& options) {
       std::ranges::find(types, options.type, [](const auto& t) { return std::string{t.first}; });
   if (type == std::end(types))
     throw UsageError{fmt::format("-d: there is no type '{}'", options.type),
-                     "use int8 ... uint64, half, bfloat16, float or double"};
+                     suggest(options.type, type_names(), "the types are")};
   plan.type = type->second;
   plan.reduction = reduction_of(options.reduction);
   if (options.repeats < 1 || options.warm_up < 0)
     throw UsageError{"-n must be at least 1, and -w at least 0", "leave them out for the defaults"};
   plan.sizes = sizes_of(options);
   return plan;
+}
+
+std::int64_t measurements_of(const BenchPlan& plan) {
+  std::int64_t count = 0;
+  for (const Operation operation : plan.operations)
+    count += operation == Operation::barrier ? 1 : static_cast<std::int64_t>(plan.sizes.size());
+  return count;
+}
+
+std::string progress_text(const rankmesh::GroupFamily& family, Operation operation,
+                          std::int64_t bytes) {
+  return fmt::format("{} {}{}", family.name(), to_string(operation),
+                     operation == Operation::barrier ? "" : " " + bytes_text(bytes));
 }
 
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,

@@ -58,7 +58,12 @@ void add_check(CLI::App& app, Program& program) {
   command
       ->add_option("--fail-on", options->fail_on,
                    "exit with status 1 if there is such a finding or a worse one (warning)")
+      ->type_name("SEVERITY")
       ->check(CLI::IsMember({"note", "warning", "error", "never"}));
+  command->footer(
+      "Examples:\n"
+      "  meshinfo check pp=2,dp=4,tp=8 --machine job.hosts --machine topology.conf\n"
+      "  meshinfo check pp=2,dp=4,tp=8 --ranks-per-node 8 --fail-on error");
   command->callback([options, &program] { program.status = check(*options, program.job); });
 }
 

@@ -20,7 +20,7 @@ int convert(const ConvertOptions& options, const Job& job) {
   // A mesh that cannot be planned is refused, as by every other subcommand.
   if (options.mesh.world_size || spec.world_size())
     static_cast<void>(spec.plan(options.mesh.world_size));
-  Output output{options.path};
+  Output output{options.path == "-" ? "" : options.path};
   output.write(options.form == "toml" ? spec.to_toml() : spec.to_string() + "\n");
   output.finish();
   return ok;
@@ -34,8 +34,10 @@ void add_convert(CLI::App& app, Program& program) {
       app.add_subcommand("convert", "the mesh as a file, or as a string, in its canonical form");
   options->mesh.add_to(*command);
   command->add_option("--to", options->form, "toml (the default) or string")
+      ->type_name("FORM")
       ->check(CLI::IsMember({"toml", "string"}));
-  command->add_option("-o,--output", options->path, "write to a file");
+  command->add_option("-o,--output", options->path, "write to a file; - is standard output")
+      ->type_name("FILE");
   command->callback([options, &program] { program.status = convert(*options, program.job); });
 }
 

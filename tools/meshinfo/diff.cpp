@@ -37,8 +37,12 @@ void add_diff(CLI::App& app, Program& program) {
   auto options = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand(
       "diff", "the differences between two meshes; exit status 1 if there are any");
-  command->add_option("A", options->a, "mesh string or path ending in .toml")->required();
-  command->add_option("B", options->b, "mesh string or path ending in .toml")->required();
+  command->add_option("A", options->a, "a mesh string, a preset or a path ending in .toml")
+      ->type_name("MESH")
+      ->required();
+  command->add_option("B", options->b, "a mesh string, a preset or a path ending in .toml")
+      ->type_name("MESH")
+      ->required();
   add_number(*command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
              [options](std::int64_t number) { options->world_size = number; });
   command->add_flag("--offline", options->offline, "ignore the job that this runs in");

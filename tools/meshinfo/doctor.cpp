@@ -63,8 +63,10 @@ void add_doctor(CLI::App& app, Program& program) {
   options->mesh.add_to(*command);
   options->output.add_to(*command);
   options->output.add_short_formats_to(*command);
-  command->add_option("--timeout", options->timeout,
-                      "seconds after which a step that hangs ends doctor (60; 0: never)");
+  command
+      ->add_option("--timeout", options->timeout,
+                   "seconds after which a step that hangs ends doctor (60; 0: never)")
+      ->type_name("SECONDS");
   command->callback([options, &program] { program.status = doctor(*options, program.job); });
 }
 

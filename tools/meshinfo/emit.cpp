@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "machine.hpp"
 #include "meshinfo.hpp"
-#include "rankmesh/base/error.hpp"
 #include "traffic.hpp"
 
 namespace meshinfo {
@@ -25,13 +27,10 @@ struct EmitOptions {
 };
 
 int emit(const EmitOptions& options, Job& job) {
-  const auto format = rankmesh::emit_format(options.format);
-  if (!format)
-    throw rankmesh::UsageError{fmt::format("there is no format '{}' to emit", options.format),
-                               fmt::format("the formats are {}", rankmesh::emit_format_names())};
   OpenMesh open = job.open(options.mesh);
   open.close();
   if (!job.prints()) return ok;
+  const rankmesh::EmitFormat format = rankmesh::emit_format(options.format).value();  // checked
   const std::int64_t world = open.plan.world_size();
   const rankmesh::Machine machine = options.machine.require(world, open.live());
   std::vector<std::int64_t> slots(static_cast<std::size_t>(world));
@@ -41,11 +40,11 @@ int emit(const EmitOptions& options, Job& job) {
                     {.kept_in_nodes = options.traffic.kept})
                 .best.slots;
   Output output{options.path};
-  output.write(rankmesh::emit(*format, machine, slots));
+  output.write(rankmesh::emit(format, machine, slots));
   output.finish();
   if (!options.path.empty())
     std::fputs(
-        fmt::format("use it: {}\n", rankmesh::emit_usage(*format, options.path, world)).c_str(),
+        fmt::format("use it: {}\n", rankmesh::emit_usage(format, options.path, world)).c_str(),
         stdout);
   return ok;
 }
@@ -56,12 +55,21 @@ void add_emit(CLI::App& app, Program& program) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* command = app.add_subcommand(
       "emit", "the file that makes a launcher use the assignment that plan finds");
-  command->add_option("FORMAT", options->format, rankmesh::emit_format_names())->required();
+  const std::vector<std::string> formats = rankmesh::emit_format_names();
+  command->add_option("FORMAT", options->format, fmt::format("{}", fmt::join(formats, ", ")))
+      ->type_name("FORMAT")
+      ->required()
+      ->check(CLI::IsMember(formats));
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
   options->traffic.add_to(*command);
-  command->add_option("-o,--output", options->path, "write to a file, and print how to use it");
+  command->add_option("-o,--output", options->path, "write to a file, and print how to use it")
+      ->type_name("FILE");
   command->add_flag("--today", options->today, "rank r in slot r, instead of the best assignment");
+  command->footer(
+      "Examples:\n"
+      "  meshinfo emit openmpi pp=2,dp=4,tp=8 --machine job.hosts -o ranks.txt\n"
+      "  meshinfo emit mesh-order dp=4,tp=8 --ranks-per-node 8 --volume tp=2e9");
   command->callback([options, &program] { program.status = emit(*options, program.job); });
 }
 

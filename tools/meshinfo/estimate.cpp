@@ -39,7 +39,12 @@ void add_estimate(CLI::App& app, Program& program) {
   options->machine.add_to(*command);
   options->output.add_to(*command);
   command->add_option("--model", options->model, "the figures of the model, a TOML file")
+      ->type_name("FILE")
       ->required();
+  command->footer(
+      "Examples:\n"
+      "  meshinfo estimate pp=2,dp=4,tp=8 --model model.toml\n"
+      "  meshinfo estimate pp=2,dp=4,tp=8 --model model.toml --ranks-per-node 8");
   command->callback([options, &program] { program.status = estimate(*options, program.job); });
 }
 

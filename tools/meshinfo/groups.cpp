@@ -6,6 +6,7 @@
 
 #include "machine.hpp"
 #include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/report/place.hpp"
 
 namespace meshinfo {
@@ -34,6 +35,9 @@ std::vector<NamedFamily> families_of(const rankmesh::MeshPlan& plan,
 
 // In a job, the hosts are needed, which only an open mesh knows.
 int groups_on_machine(const GroupsOptions& options, Job& job) {
+  if (options.output.chosen_format() == rankmesh::report::Format::long_csv)
+    throw rankmesh::UsageError{"the format long has no columns for a machine",
+                               "use --format csv, or leave the machine out"};
   OpenMesh open = job.open(options.mesh);
   open.close();
   if (!job.prints()) return ok;
@@ -45,9 +49,13 @@ int groups_on_machine(const GroupsOptions& options, Job& job) {
 
 int groups(const GroupsOptions& options, Job& job) {
   if (options.machine.is_given()) return groups_on_machine(options, job);
-  const rankmesh::MeshPlan plan = job.plan(options.mesh);
+  // The mesh is opened only for the facts about the ranks, which no other form has.
+  const bool is_long = options.output.chosen_format() == rankmesh::report::Format::long_csv;
+  OpenMesh open = is_long ? job.open(options.mesh) : OpenMesh{job.plan(options.mesh)};
+  open.close();
   if (!job.prints()) return ok;
-  print(rankmesh::report::groups(plan.world_size(), families_of(plan, options.names)),
+  const rankmesh::MeshPlan& plan = open.plan;
+  print(rankmesh::report::groups(plan.world_size(), families_of(plan, options.names), open.live()),
         options.output);
   return ok;
 }
@@ -59,12 +67,22 @@ void add_groups(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
-  options->output.add_to(*command);
+  options->output.add_format_to(*command, {"long"});
+  options->output.add_path_to(*command, "-o,--output",
+                              "write to a file, whose extension picks the format");
   command->add_option("--dim", options->names, "only this name or product (dp*tp); may be repeated")
+      ->type_name("NAME")
       ->type_size(1)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  command->footer(
+      "The format long is CSV with one row per rank and name, for pandas and R. In a job,\n"
+      "its rows have the host, the node, the local rank and the process of the rank too.\n"
+      "\n"
+      "Examples:\n"
+      "  meshinfo groups pp=2,dp=4,tp=8 --dim tp --dim 'dp*tp'\n"
+      "  mpirun -n 8 meshinfo groups dp=2,tp=4 --format long -o groups.csv");
   command->callback([options, &program] { program.status = groups(*options, program.job); });
 }
 

@@ -80,6 +80,7 @@ void MachineArguments::add_to(CLI::App& command) {
       .add_option("--machine", sources,
                   "hosts, network or node: a file, FORMAT:FILE, or slurm (its variables); may be "
                   "repeated")
+      ->type_name("FILE")
       ->type_size(1)
       ->expected(1)
       ->take_all()

@@ -4,15 +4,41 @@
 #include <csignal>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "completion.hpp"
+#include "help.hpp"
 #include "launcher.hpp"
+#include "manual.hpp"
 #include "meshinfo.hpp"
+#include "output.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/report/write.hpp"
+#include "rankmesh/version.hpp"
+#include "terminal.hpp"
+#include "wrong_usage.hpp"
 
 namespace {
+
+constexpr const char* notes =
+    "Mesh:\n"
+    "MESH is a mesh string (pp=2,dp=4,tp=8: outermost first, the last varies\n"
+    "fastest), a preset (megatron:tp=8,pp=16; meshinfo presets lists them) or a path\n"
+    "that ends in .toml. If it is left out, the environment variable RANKMESH is\n"
+    "read.\n"
+    "\n"
+    "Examples:\n"
+    "  meshinfo show pp=2,dp=4,tp=8\n"
+    "  mpirun -n 8 meshinfo show dp=2,tp=4\n"
+    "  meshinfo rank megatron:tp=8,pp=16,world_size=256 3 17 40-43\n"
+    "\n"
+    "Exit status:\n"
+    "0 for success, 1 if a check failed, and 2 for wrong usage or an invalid mesh.";
 
 void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_show(app, program);
   meshinfo::add_rank(app, program);
+  meshinfo::add_describe(app, program);
   meshinfo::add_groups(app, program);
   meshinfo::add_count(app, program);
   meshinfo::add_diff(app, program);
@@ -29,6 +55,23 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_convert(app, program);
   meshinfo::add_presets(app, program);
   meshinfo::add_version(app, program);
+  meshinfo::add_completion(app);
+  meshinfo::add_manual_pages(app);
+  meshinfo::add_help(app);  // last: it offers the names of the others
+}
+
+int print_help(const CLI::App& command) {
+  constexpr std::size_t usual_width = 80;  // of a pipe: help is prose
+  if (!meshinfo::is_printing_rank()) return meshinfo::ok;
+  const meshinfo::OutputOptions options;
+  meshinfo::Output output{""};
+  rankmesh::report::write(
+      meshinfo::help_of(meshinfo::model_of(command)), rankmesh::report::Format::text,
+      [&](std::string_view text) { output.write(text); },
+      {options.colour(),
+       meshinfo::terminal_columns(meshinfo::Stream::output).value_or(usual_width)});
+  output.finish();
+  return meshinfo::ok;
 }
 
 }  // namespace
@@ -36,32 +79,28 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is seen as EPIPE and is no error
   meshinfo::Program program;
-  CLI::App app{"Prints, explains and checks how a parallel layout maps to ranks.", "meshinfo"};
+  CLI::App app{"prints, explains and checks how a parallel layout maps to ranks", "meshinfo"};
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", fmt::format("meshinfo {}", rankmesh::version_string()),
+                       "print the version of rankmesh");
   // A missing subcommand is refused below: CLI11 would not name an unknown word.
   app.require_subcommand(0, 1);
-  app.footer(
-      "MESH is a mesh string (pp=2,dp=4,tp=8: outermost first, the last varies fastest), a preset\n"
-      "(megatron:tp=8,pp=16; meshinfo presets lists them) or a path ending in .toml. If it is "
-      "left\n"
-      "out, the environment variable RANKMESH is read.\n"
-      "Exit status: 0 success, 1 a check failed, 2 wrong usage or a bad mesh.");
   add_subcommands(app, program);
+  app.footer(notes);  // last: commands that have none of their own would take it over
   // Known before parsing, since it decides which ranks report a usage error.
   if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc)
     meshinfo::ignore_job();
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty())
-      throw rankmesh::UsageError{
-          "no subcommand is given",
-          "use show, rank, groups, count, diff, explain, routes, bench, "
-          "trace, doctor, tune, check, estimate, plan, emit, convert, presets or version; "
-          "see meshinfo --help"};
-  } catch (const CLI::Success& success) {  // --help
+    if (app.get_subcommands().empty()) throw meshinfo::no_command(app);
+  } catch (const meshinfo::HelpCall& call) {  // meshinfo help
+    return print_help(*call.command);
+  } catch (const CLI::CallForHelp&) {  // --help
+    return print_help(meshinfo::command_of_call(app));
+  } catch (const CLI::Success& success) {  // --version
     return meshinfo::is_printing_rank() ? app.exit(success) : meshinfo::ok;
   } catch (const CLI::ParseError& error) {
-    return meshinfo::fail(rankmesh::UsageError{
-        error.what(), "meshinfo --help lists the subcommands and their options"});
+    return meshinfo::fail(meshinfo::wrong_usage_of(app, error));
   } catch (const std::exception& error) {
     const int status = meshinfo::fail(error);
     program.job.abort(status);

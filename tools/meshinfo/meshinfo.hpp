@@ -27,6 +27,7 @@ int fail(const std::exception& error);
 
 void add_show(CLI::App& app, Program& program);
 void add_rank(CLI::App& app, Program& program);
+void add_describe(CLI::App& app, Program& program);
 void add_groups(CLI::App& app, Program& program);
 void add_count(CLI::App& app, Program& program);
 void add_diff(CLI::App& app, Program& program);

@@ -9,12 +9,17 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "interrupt.hpp"
 #include "launcher.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/report/write.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
@@ -22,9 +27,39 @@ using rankmesh::UsageError;
 using rankmesh::report::Format;
 
 void OutputOptions::add_to(CLI::App& command, const std::string& flags) {
-  command.add_option("--format", format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}));
-  command.add_option(flags, path, "write to a file; its extension picks the format");
+  add_format_to(command);
+  add_path_to(command, flags, "write to a file, whose extension picks the format");
+}
+
+void OutputOptions::add_format_to(CLI::App& command, const std::vector<std::string>& more) {
+  std::vector<std::string> formats{"text", "json", "csv"};
+  formats.insert(formats.end(), more.begin(), more.end());
+  command.add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember(formats));
+}
+
+void OutputOptions::add_path_to(CLI::App& command, const std::string& flags,
+                                const std::string& description) {
+  command
+      .add_option_function<std::string>(
+          flags, [this](const std::string& text) { set_path(text); },
+          description + "; - is standard output; wide prints without regard to the terminal")
+      ->type_name("FILE");
+}
+
+void OutputOptions::set_path(const std::string& text) {
+  is_wide = text == "wide";
+  path = is_wide || text == "-" ? "" : text;
+}
+
+bool OutputOptions::is_on_terminal() const {
+  return path.empty() && terminal_columns(Stream::output).has_value();
+}
+
+std::size_t OutputOptions::width() const {
+  if (is_wide || !path.empty()) return SIZE_MAX;
+  return terminal_columns(Stream::output).value_or(SIZE_MAX);
 }
 
 void OutputOptions::add_short_formats_to(CLI::App& command) {
@@ -48,6 +83,7 @@ Format OutputOptions::chosen_format() const {
     name = extension;
   }
   if (name == "json") return Format::json;
+  if (name == "long") return Format::long_csv;
   return name == "csv" ? Format::csv : Format::text;
 }
 
@@ -60,9 +96,30 @@ bool OutputOptions::colour() const {
 
 namespace {
 
+constexpr double long_time = 1;  // seconds of writing after which progress is shown
+
 [[noreturn]] void refuse_path(const std::string& path, const char* reason) {
   throw UsageError{fmt::format("cannot write '{}': {}", path, reason),
                    "choose another path for -o"};
+}
+
+}  // namespace
+
+namespace {
+
+// Opens a file that has no name yet in the folder of the path, so that nothing is left of it
+// however the process ends. Network file systems cannot do this; then the result is null.
+std::FILE* open_nameless(const std::string& path) {
+  std::string folder = std::filesystem::path{path}.parent_path().string();
+  if (folder.empty()) folder = ".";
+  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  return file < 0 ? nullptr : fdopen(file, "w");
+}
+
+// Gives a nameless file its name.
+bool name_file(std::FILE* file, const std::string& name) {
+  const std::string here = fmt::format("/proc/self/fd/{}", fileno(file));
+  return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
 }  // namespace
@@ -75,14 +132,22 @@ Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error).string();
   if (fs::is_directory(path_, error)) refuse_path(path_, std::strerror(EISDIR));
   const bool is_special = fs::exists(path_, error) && !fs::is_regular_file(path_, error);
-  if (!is_special) temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
+  if (!is_special) {
+    temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
+    file_ = open_nameless(path_);
+    is_nameless_ = file_ != nullptr;
+    if (is_nameless_) return;
+    remove_if_interrupted(temporary_);
+  }
   file_ = std::fopen((is_special ? path_ : temporary_).c_str(), "w");
   if (file_ == nullptr) refuse_path(path_, std::strerror(errno));
 }
 
 Output::~Output() {
   if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  if (!temporary_.empty()) std::remove(temporary_.c_str());
+  if (temporary_.empty() || is_nameless_) return;
+  std::remove(temporary_.c_str());
+  remove_if_interrupted("");
 }
 
 void Output::check(bool written) const {
@@ -99,18 +164,35 @@ void Output::write(std::string_view text) {
 void Output::finish() {
   check(std::fflush(file_) == 0);
   if (file_ == stdout) return;
+  if (is_nameless_) {
+    remove_if_interrupted(temporary_);
+    if (!name_file(file_, temporary_)) refuse_path(path_, std::strerror(errno));
+    is_nameless_ = false;
+  }
   check(std::fclose(std::exchange(file_, nullptr)) == 0);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_path(path_, std::strerror(errno));
   temporary_.clear();
+  remove_if_interrupted("");
 }
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
            Output& output) {
-  rankmesh::report::write(
-      document, options.chosen_format(), [&](std::string_view text) { output.write(text); },
-      options.colour());
+  Progress progress{!options.is_on_terminal()};
+  std::int64_t written = 0;
+  const auto write = [&](std::string_view text) {
+    output.write(text);
+    written += static_cast<std::int64_t>(text.size());
+    if (progress.seconds() >= long_time)
+      progress.show(fmt::format("{} written", bytes_text(written)));
+  };
+  rankmesh::report::write(document, options.chosen_format(), write,
+                          {options.colour(), options.width()});
   output.finish();
+  if (progress.seconds() >= long_time)
+    progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
+                                options.path.empty() ? "standard output" : options.path,
+                                duration_text(progress.seconds())));
 }
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options) {

@@ -2,6 +2,7 @@
 // Where and in which form a subcommand prints.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -18,20 +19,31 @@ struct OutputOptions {
   std::string format{};  // empty: by the file's extension, else text
   std::string path{};    // empty: standard output
   std::vector<std::string> text_extensions{"txt", "text"};
+  bool is_wide = false;  // -o wide: the terminal's width is ignored
 
-  // `flags` are those of the path.
+  // Adds --format and the path, whose flags are given.
   void add_to(CLI::App& command, const std::string& flags = "-o,--output");
+  // @param more  formats beside text, json and csv.
+  void add_format_to(CLI::App& command, const std::vector<std::string>& more = {});
+  void add_path_to(CLI::App& command, const std::string& flags, const std::string& description);
+  // Stores a path. "-" is standard output, and "wide" is standard output in full width.
+  void set_path(const std::string& text);
   // Adds --json and --csv. The options must live as long as the command.
   void add_short_formats_to(CLI::App& command);
   // @throws UsageError if the extension is unknown.
   [[nodiscard]] rankmesh::report::Format chosen_format() const;
   // Colour goes to a terminal only, and never if NO_COLOR is set.
   [[nodiscard]] bool colour() const;
+  // Whether the output goes to the terminal of the user.
+  [[nodiscard]] bool is_on_terminal() const;
+  // Returns the columns of the terminal that the text goes to; SIZE_MAX if it goes elsewhere.
+  [[nodiscard]] std::size_t width() const;
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written under a temporary name and renamed at the end, so that it is
-// never half-written; a device or a pipe is written directly.
+// with status 0. A file is written without a name, or under a temporary one where the file system
+// cannot do that, and gets its name at the end. So it is never half-written, not even if a signal
+// ends the process; a device or a pipe is written directly.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -45,11 +57,13 @@ class Output {
   void check(bool written) const;
 
   std::string path_;
-  std::string temporary_;  // empty if the output is written directly
+  std::string temporary_;     // empty if the output is written directly
+  bool is_nameless_ = false;  // the file gets the temporary name at the end
   std::FILE* file_;
 };
 
-// Writes the document in the chosen form.
+// Writes the document in the chosen form. If this takes more than a second, the amount is shown on
+// the user's terminal, unless the output goes there.
 void print(const rankmesh::report::Document& document, const OutputOptions& options);
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
            Output& output);

@@ -38,6 +38,10 @@ void add_plan(CLI::App& app, Program& program) {
   options->machine.add_to(*command);
   options->traffic.add_to(*command);
   options->output.add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  meshinfo plan pp=2,dp=4,tp=8 --machine job.hosts --model model.toml\n"
+      "  meshinfo plan dp=4,tp=8 --ranks-per-node 8 --volume tp=2e9 --volume dp=1e9");
   command->callback([options, &program] { program.status = plan(*options, program.job); });
 }
 

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "command_model.hpp"
 #include "meshinfo.hpp"
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -77,7 +78,7 @@ Document presets_report(const std::string& system) {
   }
   if (document.text.empty())
     throw rankmesh::UsageError{fmt::format("unknown preset '{:.40}'", system),
-                               fmt::format("presets: {}", fmt::join(systems, ", "))};
+                               rankmesh::detail::suggest(system, systems, "the presets are")};
   if (system.empty())
     document.add(
         "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: megatron:tp=8,pp=16\n");
@@ -94,7 +95,11 @@ void add_presets(CLI::App& app, Program& program) {
   auto options = std::make_shared<PresetsOptions>();
   CLI::App* command =
       app.add_subcommand("presets", "the layouts of established systems, and their keys");
-  command->add_option("SYSTEM", options->system, "list the keys of this one");
+  CLI::Option* system = command->add_option("SYSTEM", options->system, "list the keys of this one");
+  std::vector<std::string> systems;
+  for (const PresetInfo& preset : rankmesh::preset_catalogue())
+    if (systems.empty() || systems.back() != preset.system) systems.emplace_back(preset.system);
+  offer(*system->type_name("SYSTEM"), systems);
   options->output.add_to(*command);
   command->callback([options, &program] {
     const Document document = presets_report(options->system);

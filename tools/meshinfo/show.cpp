@@ -24,7 +24,8 @@ int show(const ShowOptions& options, Job& job) {
   open.close();
   if (!job.prints()) return ok;
   const auto machine = options.machine.machine(open.plan.world_size(), open.live());
-  print(rankmesh::report::show(open.plan, open.live(), machine ? &*machine : nullptr),
+  print(rankmesh::report::show(open.plan, open.live(), options.output.width(),
+                               machine ? &*machine : nullptr),
         options.output);
   return ok;
 }

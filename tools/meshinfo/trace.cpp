@@ -137,7 +137,7 @@ void add_follow(CLI::App& command, TraceOptions& options) {
     return true;
   };
   command.add_option("--follow", read, "show what the job does, every second or every SECONDS")
-      ->type_name("[SECONDS]")
+      ->type_name("SECONDS")
       ->expected(0, 1);
 }
 
@@ -147,15 +147,19 @@ void add_trace(CLI::App& app, Program& program) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App* command = app.add_subcommand(
       "trace", "a running or ended job: what each rank is in, and why the job hangs");
-  command->add_option("PID|DIR", options->target,
-                      "a rank of the job or its launcher, or a folder of records (default: all "
-                      "jobs of this user on this node)");
-  command->add_option("--mesh", options->mesh, "only the meshes with this description or key");
+  command
+      ->add_option("PID|DIR", options->target,
+                   "a rank of the job or its launcher, or a folder of records (default: all "
+                   "jobs of this user on this node)")
+      ->type_name("FILE");
+  command->add_option("--mesh", options->mesh, "only the meshes with this description or key")
+      ->type_name("MESH");
   add_follow(*command, *options);
-  command->add_option(
-      "--collect", options->collect,
-      "copy the records of all nodes into this folder first; start with mpirun, one "
-      "process per node");
+  command
+      ->add_option("--collect", options->collect,
+                   "copy the records of all nodes into this folder first; start with mpirun, one "
+                   "process per node")
+      ->type_name("FOLDER");
   options->output.add_to(*command);
   options->output.add_short_formats_to(*command);
   command->get_option("--output")

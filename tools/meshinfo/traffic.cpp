@@ -44,9 +44,10 @@ FamilyTraffic read_volume(const std::string& text) {
   refuse_volume(text);
 }
 
-void add_names(CLI::App& command, const std::string& option, std::vector<std::string>& to,
-               const std::string& description) {
+void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
+              const std::string& type, const std::string& description) {
   command.add_option(option, to, description)
+      ->type_name(type)
       ->type_size(1)
       ->expected(1)
       ->take_all()
@@ -70,11 +71,12 @@ rankmesh::ModelFigures read_model(const std::string& path) {
 }
 
 void TrafficArguments::add_to(CLI::App& command) {
-  command.add_option("--model", model, "the figures of the model, a TOML file");
-  add_names(command, "--volume", volumes,
-            "NAME=BYTES[:PATTERN]: what a rank sends in one step; may be repeated");
-  add_names(command, "--keep-in-node", kept,
-            "a name whose groups must not be split over nodes; may be repeated");
+  command.add_option("--model", model, "the figures of the model, a TOML file")->type_name("FILE");
+  add_list(command, "--volume", volumes, "NAME=BYTES[:PATTERN]",
+           "what a rank sends in one step; PATTERN is ring, tree, all-to-all or chain; may be "
+           "repeated");
+  add_list(command, "--keep-in-node", kept, "NAME",
+           "a name whose groups must not be split over nodes; may be repeated");
 }
 
 std::vector<FamilyTraffic> TrafficArguments::traffic(const rankmesh::MeshPlan& plan) const {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "bench.hpp"
+#include "curves.hpp"
 #include "launcher.hpp"
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
@@ -9,8 +10,9 @@
 namespace meshinfo {
 namespace {
 
-int run_tune(const BenchOptions& options, Job& job) {
+int run_tune(BenchOptions options, Job& job) {
   const BenchPlan plan = read_options(options);
+  const std::string curves = take_picture(options.output);
   static_cast<void>(options.output.chosen_format());
   const rankmesh::MeshPlan mesh = job.plan(options.mesh);
   if (!is_in_job())
@@ -18,9 +20,17 @@ int run_tune(const BenchOptions& options, Job& job) {
                                "start it in a job: mpirun -n 4 meshinfo tune tp=4"};
   for (const std::string& name : options.names) (void)mesh.index_of(name);
   // Opened first, so that a wrong path is reported before the time is spent.
+  const std::unique_ptr<Output> picture = curves.empty() ? nullptr : open_output(curves);
   const std::unique_ptr<Output> output = open_output(options.output.path);
   const rankmesh::report::Document document = tune(mesh, options, plan);
   if (output != nullptr) print(document, options.output, *output);
+  if (picture != nullptr)
+    draw(document,
+         {.panel = {"name", "operation"},
+          .curve = "transport",
+          .x = "size",
+          .y = {{"time us", "time in us"}}},
+         "meshinfo tune " + options.mesh.mesh, *picture);
   return ok;
 }
 
@@ -35,10 +45,14 @@ void add_tune(CLI::App& app, Program& program) {
       "tune", "in a job: measure the transports and write the routes that follow");
   options->mesh.add_to(*command);
   add_size_options(*command, *options);
-  command->add_option("--format", options->output.format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}));
-  command->add_option("-o,--output", options->output.path,
-                      "the route file to write: .routes, or .toml for the mesh with its routes");
+  options->output.add_format_to(*command);
+  options->output.add_path_to(*command, "-o,--output",
+                              "the route file to write: .routes, or .toml for the mesh with its "
+                              "routes; .svg draws the curves, and the routes are printed");
+  command->footer(
+      "Examples:\n"
+      "  mpirun -n 8 meshinfo tune dp=2,tp=4 -o mesh.toml\n"
+      "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce -o curve.svg");
   command->callback([options, &program] { program.status = run_tune(*options, program.job); });
 }
 

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "bench.hpp"
+#include "launcher.hpp"
 #include "measure.hpp"
+#include "progress.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/routes/tuning.hpp"
@@ -45,15 +47,9 @@ bool is_carried(const Candidate& candidate, const BenchCase& work, std::int64_t 
 
 // Returns the mesh's own file with these routes instead of its own.
 std::string as_toml(const std::string& mesh, const std::string& routes) {
-  std::string text = "routes = '''\n" + routes + "'''\n";
-  const std::string whole = rankmesh::MeshSpec::parse(mesh).to_toml();
-  for (std::size_t at = 0; at < whole.size();) {
-    const std::size_t end = std::min(whole.find('\n', at), whole.size());
-    const std::string line = whole.substr(at, end - at);
-    if (!line.starts_with("routes = ")) text += line + "\n";
-    at = end + 1;
-  }
-  return text;
+  rankmesh::MeshSpec spec = rankmesh::MeshSpec::parse(mesh);
+  spec.set_routes(routes);
+  return spec.to_toml();
 }
 
 class Tuner {
@@ -75,11 +71,14 @@ class Tuner {
   std::string rules_;
   std::string notes_;  // as comments of the route file
   int measured_ = 0;
+  int rule_count_ = 0;
+  Progress progress_;
+  std::int64_t done_ = 0, total_ = 0;  // measurements; total_ counts sizes that may be the same
   Document document_{.schema = "rankmesh.tune/1"};
 };
 
 Tuner::Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan)
-    : mesh_{mesh}, options_{options}, plan_{plan} {
+    : mesh_{mesh}, options_{options}, plan_{plan}, progress_{is_printing_rank()} {
   for (const char* transport : {"mpi", "shm"}) {
     rankmesh::MeshOptions of_mesh;
     of_mesh.devices = rankmesh::DeviceUse::off;
@@ -144,16 +143,19 @@ void Tuner::measure_operation(const GroupFamily& family, Operation operation) {
     const BenchCase work{operation, plan_.type, plan_.reduction, plan_.memory, bytes, 0};
     const std::int64_t actual = size_of(work, family.group_size()).bytes;
     if (!timings.empty() && actual <= timings.back().bytes) continue;
+    progress_.show_step(done_, total_, progress_text(family, operation, actual));
     std::vector<Candidate*> able;
     for (Candidate& candidate : candidates_)
       if (is_carried(candidate, work, actual)) able.push_back(&candidate);
     timings.push_back({actual, time(std::move(able), work)});
     add_timing(family.name(), operation, timings.back());
+    ++done_;
     if (operation == Operation::barrier) break;  // it has no sizes
   }
   for (const rankmesh::RouteRule& rule :
        rankmesh::tuned_rules(family.name(), operation, timings, operation != Operation::barrier)) {
     rules_ += rule.to_string() + "\n";
+    ++rule_count_;
     document_.fields["rules"].push_back(rule.to_string());
   }
 }
@@ -171,7 +173,11 @@ void Tuner::measure_name(const GroupFamily& family) {
 
 Document Tuner::run() {
   for (const auto& family : mesh_.families())
+    if (is_measured(family, mesh_.world_size(), options_)) total_ += measurements_of(plan_);
+  for (const auto& family : mesh_.families())
     if (is_measured(family, mesh_.world_size(), options_)) measure_name(family);
+  progress_.finish(fmt::format("tune: {} measurements in {}, {} rules found", measured_,
+                               duration_text(progress_.seconds()), rule_count_));
   for (Candidate& candidate : candidates_) candidate.mesh->close();
   if (rules_.empty())
     rules_ = "# no transport took less than 95 % of mpi's time: the defaults stay\n";

@@ -2,6 +2,8 @@
 #include "rankmesh/version.hpp"
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,15 @@ namespace {
 
 using rankmesh::report::Document;
 using rankmesh::report::Value;
+
+// What rankmesh was built with, and how each part is called.
+std::vector<std::pair<const char*, const char*>> build_parts() {
+  const rankmesh::BuildInfo info = rankmesh::build_info();
+  return {{"MPI", info.mpi},
+          {"compiler", info.compiler},
+          {"CUDA headers", info.cuda_headers},
+          {"NCCL headers", info.nccl_headers}};
+}
 
 Document version_report() {
   Document document{.schema = "rankmesh.version/1",
@@ -25,6 +36,13 @@ Document version_report() {
     document.fields["libraries"][c.name] =
         c.version.empty() ? Value{} : Value{{"version", c.version}, {"path", c.path}};
     document.table.rows.push_back({c.name, c.version, c.path, c.why_not});
+  }
+  document.add("built with\n");
+  for (const auto& [name, version] : build_parts()) {
+    const bool is_there = *version != '\0';
+    document.add(fmt::format("  {:<12}  {}\n", name, is_there ? version : "none"));
+    document.fields["built_with"][name] = is_there ? Value{version} : Value{};
+    document.table.rows.push_back({fmt::format("built with {}", name), version, "", ""});
   }
   return document;
 }

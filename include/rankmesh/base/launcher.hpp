@@ -40,6 +40,15 @@ RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t worl
 RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                                std::string_view mpi_library);
 
+/// Looks, before MPI is initialised, for an srun that does not offer what Open MPI needs: without
+/// PMIx, MPI_Init of Open MPI usually ends the process, and rankmesh cannot report anything
+/// afterwards. Returns nothing if there is no such sign. Local.
+/// @param mpi_library  The text of MPI_Get_library_version(), which may be called before MPI_Init.
+RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
+                                                               const VariableReader& read);
+/// The same for the environment with which this process was started.
+RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library);
+
 /// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
 /// 4.0.2".
 /// @param mpi_library  The text of MPI_Get_library_version().

@@ -22,6 +22,8 @@ RANKMESH_API void copy(void* to, const void* from, std::size_t bytes, Direction 
                        StreamRef stream);
 /// Copies within device memory, in stream order. The host does not wait for the copy.
 RANKMESH_API void copy_on_device(void* to, const void* from, std::size_t bytes, StreamRef stream);
+/// Sets device memory to zeros, in stream order. The host does not wait.
+RANKMESH_API void zero_on_device(void* memory, std::size_t bytes, StreamRef stream);
 }  // namespace detail
 
 /// Owns memory of the current device. The elements are not initialised. Move-only.

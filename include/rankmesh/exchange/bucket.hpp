@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,14 +38,19 @@ struct BucketOptions {
 /// members compare the buffers of each collective. In later rounds, every member must add the same
 /// buffers as in the first round.
 ///
-/// Cost: one asynchronous all_reduce per `bytes` bytes. A change of the type or of the kind of
-/// memory also begins a new all_reduce. In the first round, each all_reduce is preceded by a
-/// blocking all_reduce of 16 bytes. Buffers are copied into the memory of the collective, and the
-/// results are copied back. A buffer that is alone in its collective is reduced in place and not
-/// copied. The memory of the collectives is reused in the next round.
+/// add() with one argument reduces with all_reduce: all members get the result. With two arguments,
+/// it reduces with reduce_scatter: each member gets its Slice of the result, whether or not the
+/// number of elements can be divided by the size of the group.
+///
+/// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes. A change of the type, of
+/// the kind of memory or between the two forms of add() also begins a new collective. In the first
+/// round, each collective is preceded by a blocking all_reduce of 16 bytes. Buffers are copied into
+/// the memory of the collective, and the results are copied back. A buffer that is alone in its
+/// collective is not copied; reduce_scatter must copy it too if it cannot be divided evenly. The
+/// memory of the collectives is reused in the next round.
 ///
 /// On host memory, the operations make progress in Mesh::progress() (see Work). On device memory,
-/// the copies run on `BucketOptions::stream`, and the all_reduce runs on the group's own stream.
+/// the copies run on `BucketOptions::stream`, and the collective runs on the group's own stream.
 /// The program's stream can therefore compute at the same time. Thread safety: the rules of the
 /// group apply.
 class RANKMESH_API Bucket {
@@ -65,7 +71,22 @@ class RANKMESH_API Bucket {
                   "a temporary container ends before its result is there");
     add_buffer(buffer_of(values));
   }
+  /// Adds a buffer of which each member gets a part of the result. After wait(), `mine` holds this
+  /// member's part, and `values` is unchanged. Otherwise like the function above.
+  /// @param mine  As many elements as Slice{values.size(), group} has.
+  /// @throws UsageError if `mine` has a different number of elements.
+  template <Memory In, WritableMemory Out>
+    requires MatchingReducible<In, Out>
+  void add(In&& values, Out&& mine) {
+    static_assert(rankmesh::detail::is_borrowed<In> && rankmesh::detail::is_borrowed<Out>,
+                  "a temporary container ends before its result is there");
+    static_assert(rankmesh::detail::units_of<In> == 1,
+                  "elements of several numbers would be divided: pass the numbers, or all_reduce");
+    const auto in = buffer_of(values);
+    add_buffers({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
+  }
   void add_buffer(const Buffer& buffer);
+  void add_buffers(const ConstBuffer& values, const Buffer& mine);
   /// Issues a collective with the buffers that were added since the last collective. Collective
   /// over the group.
   void flush();
@@ -82,22 +103,39 @@ class RANKMESH_API Bucket {
   }
 
  private:
+  // What was added. `out` is the same memory as `in` if all members get the result.
+  struct Part {
+    ConstBuffer in;
+    Buffer out;
+    bool is_divided;
+  };
+  // The memory of a collective, which all rounds use.
+  struct Flat {
+    Tensor in;
+    std::optional<Tensor> out;  // of a reduce_scatter
+  };
   struct Issued {
-    std::vector<Buffer> parts;  // the results are copied here; empty if reduced in place
+    std::vector<Part> parts;  // the results are copied here; empty if nothing is copied
     Work work;
   };
-  [[nodiscard]] bool fits(const Buffer& buffer) const;
-  const std::shared_ptr<Tensor>& flat(std::size_t collective, const Buffer& like);
+  void add_part(const Part& part);
+  [[nodiscard]] bool fits(const Part& part) const;
+  [[nodiscard]] bool needs_copy() const;
+  [[nodiscard]] std::int64_t places(const Part& part) const;
+  void pack(const Flat& flat) const;
+  void unpack(const Issued& issued, const Flat& flat) const;
+  const std::shared_ptr<Flat>& flat(std::size_t collective);
+  [[nodiscard]] Hash128 contents() const;
   void agree(const Hash128& contents);
   [[noreturn]] void throw_different_contents(std::size_t number);
 
   GroupCoordinator& group_;
   BucketOptions options_;
-  std::vector<Buffer> added_;  // not issued yet
+  std::vector<Part> added_;  // not issued yet
   std::int64_t added_count_ = 0;
   std::vector<Issued> issued_;
-  // The memory of each collective of a round; null for a collective of a single buffer.
-  std::vector<std::shared_ptr<Tensor>> flat_;
+  // The memory of each collective of a round; null for a collective that copies nothing.
+  std::vector<std::shared_ptr<Flat>> flat_;
   std::vector<Hash128> first_round_;  // the contents of each collective
   bool is_first_round_ = true;
 };

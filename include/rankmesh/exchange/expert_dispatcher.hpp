@@ -32,7 +32,7 @@ struct ExpertDispatcherOptions {
   /// tokens for a slot, the remaining rows are zeros. If a rank has more tokens for a slot, the
   /// choices of the last tokens are dropped, as in GShard (arXiv 2006.16668). If `capacity` is
   /// empty, there is no limit, and no choice is dropped.
-  std::optional<std::int64_t> capacity;
+  std::optional<std::int64_t> capacity{};
 };
 
 /// Describes the route of one step's tokens: the rows that this rank sends to each other rank, and
@@ -108,9 +108,9 @@ class RANKMESH_API ExpertRoute {
 /// ```
 ///
 /// All functions except map() and reserve() are collective over the group. On host memory, they
-/// block. On device memory, dispatch() and combine() are queued on the stream, but route() waits
-/// for the stream, because the host sorts the choices. Use the same stream for all calls, or order
-/// the streams by events. Device memory is supported only if rankmesh was built with nvcc.
+/// block. On device memory, all but route() are queued on the stream; route() waits for the stream,
+/// because the host sorts the choices. Use the same stream for all calls, or order the streams by
+/// events. Device memory is supported only if rankmesh was built with nvcc.
 ///
 /// Memory: one row of scratch memory for each row that is sent or received, and the lists of the
 /// routes. The dispatcher keeps this memory and enlarges it when necessary; reserve() allocates the
@@ -193,9 +193,24 @@ class RANKMESH_API ExpertDispatcher {
     combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
             ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
   }
+  /// Returns a row of `rows` (route.rows() x H) for each choice: the inverse of dispatch_choices(),
+  /// and a combine() without the sum. The shape of `choices` is T x k x H; the rows of choices that
+  /// are not sent are set to zero. Use this function for the gradient of the weights, that is, of
+  /// the router: with H = 1, the experts return one number per row, the product of their result
+  /// with the gradient of `out`. Cost: one all_to_all_v.
+  /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
+  /// not supported.
+  template <Memory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  void collect_choices(const ExpertRoute& route, In&& rows, Out&& choices, StreamRef stream = {}) {
+    const auto in = buffer_of(rows);
+    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind}, Buffer{buffer_of(choices)},
+            stream);
+  }
 
-  /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch() and
-  /// combine() then allocate nothing, so they can be captured into a CUDA graph. The graph uses the
+  /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),
+  /// combine() and their forms for choices then allocate nothing, so they can be captured into a
+  /// CUDA graph. The graph uses the
   /// scratch memory and the route: the route must outlive the graph, and no later call may need
   /// more scratch memory. Local; waits for no work on the device.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
@@ -206,6 +221,7 @@ class RANKMESH_API ExpertDispatcher {
                 StreamRef stream);
   void combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights, Buffer out,
                StreamRef stream);
+  void collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices, StreamRef stream);
   [[nodiscard]] ExpertRoute plan(std::span<const std::int32_t> ids, std::int64_t top_k);
   std::unique_ptr<State> state_;
 };

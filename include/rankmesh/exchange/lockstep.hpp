@@ -48,7 +48,8 @@ struct LockstepOptions {
 /// ```
 /// Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
 /// while (true) {
-///   const Step step = lockstep.agree({.tokens = batch.size(), .is_done = queue.empty()});
+///   const auto batch = next_batch(queue);  // of the program
+///   const Step step = lockstep.agree({.tokens = std::ssize(batch), .is_done = queue.empty()});
 ///   if (step.is_last) break;
 ///   if (step.padded > 0) model.run(step.is_dummy ? dummy : batch, step.padded, step.mode);
 /// }

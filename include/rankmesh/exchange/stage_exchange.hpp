@@ -2,6 +2,7 @@
 // Sends and receives between the stages of a pipeline.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -26,13 +27,16 @@ struct StageMove {
 // Activations are sent to the next stage and received from the previous stage. Gradients are sent
 // to the previous stage and received from the next stage.
 
-/// Creates a move for StageExchange::start(), like the three functions below.
+/// Creates a move for StageExchange::start(), like the three functions below. A temporary container
+/// can be sent by run(), which ends before the container, but not by start().
 template <Memory In>
 StageMove to_next(In&& values) {
   return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
 }
 template <WritableMemory Out>
 StageMove from_prev(Out&& values) {
+  static_assert(rankmesh::detail::is_borrowed<Out>,
+                "nobody can read what a temporary container receives: pass a variable");
   return {.is_forward = true, .is_sent = false, .out = buffer_of(values)};
 }
 template <Memory In>
@@ -41,6 +45,8 @@ StageMove to_prev(In&& values) {
 }
 template <WritableMemory Out>
 StageMove from_next(Out&& values) {
+  static_assert(rankmesh::detail::is_borrowed<Out>,
+                "nobody can read what a temporary container receives: pass a variable");
   return {.is_forward = false, .is_sent = false, .out = buffer_of(values)};
 }
 
@@ -84,6 +90,10 @@ class RANKMESH_API StageExchange {
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
+
+  template <std::same_as<StageMove>... Moves>
+  RANKMESH_REFUSE("the moves are a list: write run({to_next(a), from_prev(b)}, stream)")
+  void run(const StageMove&, const Moves&...) {}
 
   // The steps of the usual schedules. The names are those that Megatron-LM uses.
 

@@ -21,6 +21,7 @@
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
+#include "rankmesh/mesh/near_misses.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rankmesh/transport/blocks.hpp"
@@ -57,7 +58,7 @@ enum class NcclCalls : std::uint8_t {
 ///
 /// Thread safety: only one thread at a time may call the mesh; a call from a second thread throws
 /// UsageError. Move-only.
-class RANKMESH_API Mesh {
+class RANKMESH_API Mesh : public MeshNearMisses {
  public:
   /// Opens a mesh. Collective over `world`; blocks until all ranks take part. Ranks of the mesh
   /// have the same numbers as in `world`.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/machine/machine.hpp"
@@ -28,8 +29,8 @@ enum class EmitFormat : std::uint8_t {
 /// Returns the format of this name, for example `openmpi-seq`, or nothing.
 [[nodiscard]] RANKMESH_API std::optional<EmitFormat> emit_format(std::string_view name);
 
-/// Returns the names of all formats, separated by commas.
-[[nodiscard]] RANKMESH_API std::string emit_format_names();
+/// Returns the names of all formats.
+[[nodiscard]] RANKMESH_API std::vector<std::string> emit_format_names();
 
 /// Returns the file. All formats but `mesh_order` move the ranks to their slots; `mesh_order`
 /// leaves the processes where they are and gives each of them the place in the mesh that belongs

@@ -44,6 +44,7 @@ struct alignas(64) Entry {
   /// - bit 59: whether the call is asynchronous
   /// - bit 60: whether the call is captured in a CUDA graph
   /// - bit 61: whether `begin` is valid
+  /// - bit 62: whether the call is a receive that was cancelled
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;
   /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a
@@ -63,6 +64,7 @@ inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) -
 inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
 inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
 inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 61;
+inline constexpr std::uint64_t cancelled_bit = std::uint64_t{1} << 62;
 /// The times of a call are recorded if its position is a multiple of this. Other calls may have
 /// times too.
 inline constexpr std::uint64_t sampled_every = 64;

@@ -59,10 +59,11 @@ struct Call {
   std::uint64_t sequence = 0;  ///< The position among all calls and marks of the rank, from 1.
   State state = State::issued;
   Carrier carrier = Carrier::local;
-  bool is_async = false;     ///< The call returned before it was complete.
-  bool is_captured = false;  ///< The call became part of a CUDA graph; its end is not recorded.
-  std::size_t group = 0;     ///< Index in Record::groups.
-  std::uint64_t number = 0;  ///< Which collective of its group this is, from 1; 0 for messages.
+  bool is_async = false;      ///< The call returned before it was complete.
+  bool is_captured = false;   ///< The call became part of a CUDA graph; its end is not recorded.
+  bool is_cancelled = false;  ///< A receive that the program or close() has cancelled.
+  std::size_t group = 0;      ///< Index in Record::groups.
+  std::uint64_t number = 0;   ///< Which collective of its group this is, from 1; 0 for messages.
   CallDescriptor descriptor;
   /// When the rank made the call, or noticed that it had to wait. Empty if no time was recorded.
   std::optional<Time> begin;

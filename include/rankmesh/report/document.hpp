@@ -130,6 +130,9 @@ struct Document {
   /// field `groups`, or they are the rows of CSV. They are computed while they are written, which
   /// needs constant memory.
   std::optional<std::vector<NamedFamily>> groups;
+  /// What is known about the ranks, one row for each rank. Its columns follow those of the long CSV
+  /// form. Empty if nothing is known.
+  Table of_ranks{};
 
   void add(std::string piece) { text.emplace_back(Span{std::move(piece)}); }
   void add_bold(std::string piece) { text.emplace_back(Span{std::move(piece), true}); }

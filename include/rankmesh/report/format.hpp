@@ -2,6 +2,7 @@
 // The output forms of a report, and the facts that only a running job has.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,7 +15,17 @@
 
 namespace rankmesh::report {
 
-enum class Format : std::uint8_t { text, json, csv };
+/// The forms of a report. `long_csv` has one row for each rank and name, as pandas and R expect it;
+/// a report that does not list groups has the rows of `csv` instead.
+enum class Format : std::uint8_t { text, json, csv, long_csv };
+
+/// How the text form of a report looks.
+struct TextStyle {
+  bool colour = false;  ///< true if the text may contain ANSI escape codes
+  /// The columns of the terminal. No line is wider, unless a single word is. Texts are continued on
+  /// further lines, lists of ranks are shortened, and a table with too many columns is divided.
+  std::size_t width = SIZE_MAX;
+};
 
 /// Receives a report piece by piece. The sink may throw an exception to end the report.
 using Sink = std::function<void(std::string_view)>;

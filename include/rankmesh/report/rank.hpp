@@ -2,6 +2,8 @@
 // Reports the coordinates and the groups of one rank.
 #pragma once
 
+#include <vector>
+
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
@@ -23,5 +25,12 @@ namespace rankmesh::report {
 /// units that it touches.
 RANKMESH_API Document rank(const MeshPlan& plan, Rank rank, const LiveFacts* live,
                            const Machine* machine = nullptr);
+
+/// Reports several ranks, with the schema `rankmesh.ranks/1`. The JSON field `ranks` lists the
+/// fields of rank() for each of them. The table has the rows of all ranks.
+/// @param live, machine  as for rank().
+/// @throws UsageError if a rank is outside the world, or has no slot on the machine.
+RANKMESH_API Document ranks(const MeshPlan& plan, const std::vector<Rank>& ranks,
+                            const LiveFacts* live, const Machine* machine = nullptr);
 
 }  // namespace rankmesh::report

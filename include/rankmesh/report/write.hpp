@@ -12,11 +12,12 @@ namespace rankmesh::report {
 
 /// Writes a document piece by piece. A list of groups is written in pieces of at most 64
 /// KiB.
-/// @param colour  true if the text form may contain ANSI escape codes.
+/// @param style  how the text form looks; the other forms ignore it.
 RANKMESH_API void write(const Document& document, Format format, const Sink& sink,
-                        bool colour = false);
+                        const TextStyle& style = {});
 
 /// Returns the output of write() as a string.
-RANKMESH_API std::string to_string(const Document& document, Format format, bool colour = false);
+RANKMESH_API std::string to_string(const Document& document, Format format,
+                                   const TextStyle& style = {});
 
 }  // namespace rankmesh::report

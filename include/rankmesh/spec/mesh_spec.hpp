@@ -91,6 +91,9 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<std::string>& silenced() const { return silenced_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
+  /// Replaces the routes by rules (see RouteTable), which may have comments.
+  /// @throws SpecError if a rule is invalid.
+  void set_routes(std::string rules);
   /// Returns the place where the routes were written, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 

@@ -41,6 +41,14 @@ class RANKMESH_API Pending {
   /// Returns whether this member has not yet told the others of the operation, because too many are
   /// under way. The others then wait until this process calls rankmesh again.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
+  /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
+  /// receive has ended, and was_cancelled() says how. By default the operation goes on. Only the
+  /// transports of rankmesh carry messages on host memory, so transports of a program do not
+  /// override this function.
+  virtual void cancel() {}
+  /// Returns whether cancel() has ended the receive before a message had reached it. The buffer is
+  /// then unchanged.
+  [[nodiscard]] virtual bool was_cancelled() const { return false; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
   virtual void order_before(StreamRef) {}

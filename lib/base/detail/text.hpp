@@ -6,9 +6,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <span>
 #include <string>
 #include <string_view>
+
+#include "rankmesh/base/detail/suggest.hpp"
 
 namespace rankmesh::detail {
 
@@ -30,13 +31,5 @@ std::string count_text(std::integral auto count, std::string_view noun) {
 /// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks
 /// an end that was cut.
 std::string excerpt(std::string_view text, std::size_t position);
-
-/// Returns the candidate that is probably meant: the nearest one with at most two edits. Empty if
-/// there is none.
-std::string nearest(std::string_view word, std::span<const std::string> candidates);
-
-/// Returns "did you mean 'x'? " if a candidate is near, followed by "<label>: a, b, c".
-std::string suggest(std::string_view word, std::span<const std::string> candidates,
-                    std::string_view label);
 
 }  // namespace rankmesh::detail

@@ -38,6 +38,9 @@ struct ExpertDispatcher::State {
   [[nodiscard]] Scratch scratch(const ExpertRoute& route, std::int64_t row_elements,
                                 const ConstBuffer& like, StreamRef stream);
 
+  [[nodiscard]] Buffer send_back(const ExpertRoute& route, const ConstBuffer& rows,
+                                 std::int64_t row_elements, StreamRef stream);
+
   // One side of an exchange: per rank, the number of rows and the first row in the buffer.
   template <class AnyBuffer>
   struct RowBlocks {

@@ -63,6 +63,8 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   std::atomic_flag busy;     ///< See CallLock.
   std::atomic<std::int32_t> guests{0};  ///< See GuestLock.
+  /// The thread that closes the mesh or a group; see AdvancedByWaits.
+  std::atomic<std::thread::id> closing_thread{};
 };
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead
@@ -80,6 +82,23 @@ class CallLock {
 
  private:
   static void wait_for_guests(MeshRuntime& runtime);
+  MeshRuntime& runtime_;
+};
+
+/// Lets every wait of this thread advance the operations of the mesh, although the mesh is in a
+/// call. While a mesh or a group is closed, receives are under way, whose senders may wait for this
+/// rank before they come to close().
+class AdvancedByWaits {
+ public:
+  explicit AdvancedByWaits(MeshRuntime& runtime) : runtime_{runtime} {
+    runtime_.in_flight.continue_in_this_thread();
+    runtime_.closing_thread = std::this_thread::get_id();
+  }
+  ~AdvancedByWaits() { runtime_.closing_thread = std::thread::id{}; }
+  AdvancedByWaits(const AdvancedByWaits&) = delete;
+  AdvancedByWaits& operator=(const AdvancedByWaits&) = delete;
+
+ private:
   MeshRuntime& runtime_;
 };
 

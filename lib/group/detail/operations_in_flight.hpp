@@ -24,6 +24,8 @@ struct AsyncOperation {
   WaitPoint point;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
+  bool is_receive = false;  ///< A receive on host memory, which can be cancelled.
+  bool was_cancelled = false;
   bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
   /// It makes progress only inside calls of rankmesh, so this process must not block in MPI before
   /// it is complete.
@@ -57,6 +59,12 @@ class OperationsInFlight {
   void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline,
             TimeLimit limit = TimeLimit::timeout);
 
+  /// Cancels a receive on host memory. If a message has reached it, blocks until the message has
+  /// arrived. Returns whether the receive was cancelled.
+  /// @throws UsageError if the operation is no receive on host memory.
+  /// @throws the exceptions of wait().
+  bool cancel(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
+
   /// Returns how many operations are in flight in all meshes of this process.
   [[nodiscard]] static std::int64_t count_of_process();
   /// Makes progress on all operations. If one fails, the next wait for it throws.
@@ -69,9 +77,16 @@ class OperationsInFlight {
   /// Makes progress on what makes progress only inside calls of rankmesh: polled operations (see
   /// Transport::is_polled()), and the comparison of calls that MPI carries.
   void advance_polled();
-  /// Waits for all operations of this connection, or of all connections if it is null.
+  /// Waits for all operations of this connection, or of all connections if it is null. Receives on
+  /// host memory are left to end_receives().
   /// @throws The exception of the first operation that failed.
   void finish(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
+  /// Ends all receives on host memory of this connection, or of all connections if it is null. The
+  /// other members have sent what they will send. Receives without a message are cancelled.
+  /// @throws The exception of the first operation that failed.
+  void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
+  /// Lets the waits of this thread advance the operations, whichever thread has issued them.
+  void continue_in_this_thread() { issuer_ = std::this_thread::get_id(); }
   /// Waits for all polled operations, each with the timeout of its group.
   void finish_polled(WaitMonitor& monitor);
   /// Marks all operations on device memory as failed. Their communicators were aborted.

@@ -159,6 +159,11 @@ class RecordedCall {
     set(record::State::ended);
     header_ = nullptr;
   }
+  /// The receive has ended without a message.
+  void cancel() {
+    if (is_own()) entry_->call.fetch_or(record::format::cancelled_bit);
+    end();
+  }
   /// The call has become part of a CUDA graph, so its end will not be known.
   void capture() {
     if (header_ != nullptr) entry_->call.fetch_or(record::format::captured_bit);
@@ -167,11 +172,13 @@ class RecordedCall {
 
  private:
   // After a few thousand calls more, the entry is that of another call.
+  [[nodiscard]] bool is_own() const {
+    return header_ != nullptr &&
+           entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit ==
+               position_;
+  }
   void set(record::State state) {
-    if (header_ != nullptr &&
-        entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit ==
-            position_)
-      set_state(*header_, *entry_, state);
+    if (is_own()) set_state(*header_, *entry_, state);
   }
 
   record::format::Header* header_ = nullptr;

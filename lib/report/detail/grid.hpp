@@ -11,9 +11,13 @@
 
 namespace rankmesh::report::detail {
 
+/// A grid that would be wider is not drawn.
+inline constexpr std::size_t max_grid_width = 120;
+
 /// Returns the lines that the drawing takes, or 0 if the view is too large to be drawn.
-std::size_t grid_lines(const Layout& view, const LiveFacts* live);
+/// @param width  of the terminal. A wider grid is divided: its columns continue below it.
+std::size_t grid_lines(const Layout& view, const LiveFacts* live, std::size_t width);
 /// Adds the drawing to the document's text.
-void add_grid(const Layout& view, const LiveFacts* live, Document& document);
+void add_grid(const Layout& view, const LiveFacts* live, std::size_t width, Document& document);
 
 }  // namespace rankmesh::report::detail

@@ -44,13 +44,18 @@ class Writer {
   std::size_t size_ = 0;
 };
 
-void write_text(const Document& document, bool colour, Writer& out);
+void write_text(const Document& document, const TextStyle& style, Writer& out);
+void write_table(const Table& table, std::size_t most_rows, const TextStyle& style, Writer& out);
 void write_json(const Document& document, Writer& out);
 void write_csv(const Document& document, Writer& out);
 
 /// The listed groups of a document: lines of text, or rows of CSV.
 void write_group_lines(const std::vector<NamedFamily>& families, Writer& out);
 void write_group_rows(const std::vector<NamedFamily>& families, Writer& out);
+/// A row of CSV for each member of each group, in constant memory.
+/// @param of_ranks  more columns, with a row for each rank.
+void write_member_rows(const std::vector<NamedFamily>& families, const Table& of_ranks,
+                       Writer& out);
 /// The listed groups as a JSON object of lists of lists.
 void write_group_lists(const std::vector<NamedFamily>& families, Writer& out);
 

@@ -55,6 +55,18 @@ class MessageComparison {
   void throw_if_failed() const;
   /// Ends all comparisons: this member goes on with none of its messages.
   void end(const std::exception_ptr& why);
+  /// Takes back a receive whose sender has not called send, and forgets it. Local. Makes progress.
+  /// @return false if both ends were compared, so that the message comes, or if the comparison has
+  ///         failed.
+  [[nodiscard]] bool withdraw(const Exchange& exchange);
+  /// Says whether this member makes no further calls. The others then need not know which receives
+  /// it takes back.
+  void set_leaving(bool is_leaving) { is_leaving_ = is_leaving; }
+  /// Returns whether the source of a receive is another member. Messages of a member to itself are
+  /// not compared.
+  [[nodiscard]] bool compares(const Call& receive) const {
+    return receive.source.value() != comm_.rank();
+  }
   /// Forgets a message that is not compared yet.
   void forget(const Exchange& exchange);
 
@@ -63,6 +75,8 @@ class MessageComparison {
   struct Half;
   struct Arrived;
   void receive();
+  void take_back(const Arrived& withdrawal);
+  [[nodiscard]] bool is_withdrawn(const Arrived& arrived);
   void match();
   [[nodiscard]] bool may_start(const Exchange& exchange) const;
   void compare(const Half& half) const;
@@ -72,6 +86,11 @@ class MessageComparison {
   GroupMembers members_;
   std::list<std::shared_ptr<Exchange>> waiting_;  // in the order of the calls
   std::vector<Arrived> arrived_;                  // headers without an exchange
+  // Receives that were taken back after a message of this member was compared with them. The next
+  // receive of the same kind gets that message, so its header is not needed.
+  std::vector<Arrived> taken_back_;
+  bool is_leaving_ = false;
+  std::uint64_t receives_ = 0;  // of this member; they number its headers
 };
 
 }  // namespace rankmesh::detail

@@ -8,6 +8,8 @@
 
 #include <rankmesh/rankmesh.hpp>
 
+#include <rankmesh/exchange/stage_exchange.hpp>
+
 using namespace rankmesh;
 
 struct Particle {
@@ -39,6 +41,8 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.all_reduce_async(loss).wait();
   static_cast<void>(tp.all_reduce(constant.front()));
   static_cast<void>(mesh.new_group({0, 1}));
+  auto x = tp.all_reduce(std::vector(values));
+  x = tp.broadcast(std::vector(values), 0);
 #endif
 
 // case 1: a pointer and a number of elements: write std::span\{pointer, n\}
@@ -183,6 +187,37 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 // case 35: ranks that are no list: write new_group\(\{0, 1\}\)
 #if CASE == 35
   mesh.new_group(0, 1);
+#endif
+// case 36: moves without braces: write run\(\{to_next\(a\), from_prev\(b\)\}, stream\)
+#if CASE == 36
+  namespace exchange = rankmesh::exchange;
+  exchange::StageExchange{tp}.run(exchange::to_next(values), exchange::from_prev(values));
+#endif
+// case 37: receiving into a temporary: pass a variable
+#if CASE == 37
+  rankmesh::exchange::from_prev(std::vector<float>(4));
+#endif
+// case 38: an operation of a mesh: a mesh is no group: call the operation on mesh\[
+#if CASE == 38
+  mesh.all_reduce(values);
+#endif
+// case 39: a returned result of a mesh: world.*for all ranks
+#if CASE == 39
+  auto all = mesh.all_gather(values);
+#endif
+// case 40: a value received from a mesh: a mesh is no group
+#if CASE == 40
+  auto received = mesh.recv<float>(prev);
+#endif
+// case 41: an asynchronous operation of a mesh: a mesh is no group
+#if CASE == 41
+  mesh.all_reduce_async(values).wait();
+#endif
+// case 42: the result of an operation in place: has incomplete type
+#if CASE == 42
+  // The compilers themselves say this, in one line. Operations in place return void, so that
+  // functions without a result can contain `return tp.all_reduce(values);`.
+  auto x = tp.all_reduce(values);
 #endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28

@@ -4,10 +4,15 @@
 
 #include <dirent.h>
 
-inline int entries(const char* folder) {
+#include <cstring>
+
+// Counts the entries whose names begin with `prefix`: other programs use the folder, too.
+inline int entries(const char* folder, const char* prefix = "") {
   int found = 0;
   DIR* const directory = opendir(folder);
-  while (directory != nullptr && readdir(directory) != nullptr) ++found;
-  if (directory != nullptr) closedir(directory);
+  if (directory == nullptr) return 0;
+  while (const dirent* const entry = readdir(directory))
+    if (std::strncmp(entry->d_name, prefix, std::strlen(prefix)) == 0) ++found;
+  closedir(directory);
   return found;
 }

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""reference.py XML OUTPUT: writes one Markdown page per public header, from Doxygen's XML.
+
+A page has a heading per class, function and variable, so that the search of the site finds each name. Overloads share a
+heading. OUTPUT/index.md lists the pages by layer.
+"""
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+from markdown import Links, blocks_of, code_block, signature
+
+ORDER = ["", "mesh", "group", "exchange", "base", "layout", "spec", "routes", "record", "report", "mpi", "wait", "device",
+         "transport"]
+LAYERS = {
+    "": "Whole programs", "mesh": "Meshes", "group": "Operations of a group", "exchange": "Objects, tensors, stages, experts",
+    "base": "Errors, buffers, types", "layout": "Layouts without MPI", "spec": "Mesh strings and files",
+    "routes": "Choice of transports", "record": "The record of calls", "report": "Reports", "mpi": "MPI",
+    "wait": "Waiting for other ranks", "device": "Devices and NCCL", "transport": "Transports"}
+CLASSES = ("class", "struct", "union")
+
+
+def is_public(element):
+    return element.get("prot", "public") == "public" and "detail::" not in element.findtext("qualifiedname", "")
+
+
+def compounds(folder):
+    for entry in ElementTree.parse(folder / "index.xml").getroot():
+        path = folder / f"{entry.get('refid')}.xml"
+        if path.exists():
+            yield from ElementTree.parse(path).getroot()
+
+
+def short(name):
+    return name.removeprefix("rankmesh::")
+
+
+class Reference:
+    def __init__(self, folder):
+        self.files, self.namespaces, self.classes, self.concepts = [], [], {}, []
+        for compound in compounds(folder):
+            kind = compound.get("kind")
+            name = compound.findtext("compoundname")
+            if "detail" in name.split("::") or compound.get("prot") in ("private", "protected"):
+                continue
+            if kind == "file":
+                self.files.append(compound)
+            elif kind == "namespace":
+                self.namespaces.append(compound)
+            elif kind == "concept":
+                self.concepts.append(compound)
+            elif kind in CLASSES and name.startswith("rankmesh"):
+                self.classes[compound.get("id")] = compound
+        self.links = Links()
+        for compound in [*self.classes.values(), *self.concepts]:
+            self.links.add(compound.get("id"), self.page(compound), short(compound.findtext("compoundname")))
+        for owner, member in self.members():
+            self.links.add(member.get("id"), self.page(member), anchor_of(owner, member))
+
+    def members(self):
+        for owner in [*self.classes.values(), *self.namespaces]:
+            for member in owner.iter("memberdef"):
+                if is_public(member):
+                    yield owner, member
+
+    def is_nested(self, compound):
+        scope = compound.findtext("compoundname").split("<")[0].rpartition("::")[0]
+        return any(other.findtext("compoundname") == scope for other in self.classes.values())
+
+    @staticmethod
+    def page(element):
+        return element.find("location").get("file").removeprefix("include/").removeprefix("rankmesh/")
+
+    def write(self, output):
+        pages = {}
+        for compound in self.files:
+            pages[self.page(compound)] = self.text(compound)
+        for name, lines in pages.items():
+            path = output / (name.removesuffix(".hpp") + ".md")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (output / "index.md").write_text("\n".join(self.index(pages)) + "\n", encoding="utf-8")
+        return len(pages)
+
+    def text(self, file):
+        name = self.page(file)
+        self.links.page = name
+        path = f"rankmesh/{name}"
+        lines = [f"# {name}", "", *code_block([f"#include <{path}>"])]
+        for compound in sorted(self.classes.values(), key=line_of):
+            if self.page(compound) == name:
+                lines += self.of_class(compound)
+        for concept in self.concepts:
+            if self.page(concept) == name:
+                title = short(concept.findtext("compoundname"))
+                code = "".join(concept.find("initializer").itertext()).replace("rankmesh::", "")
+                lines += self.heading(2, "concept " + title, title)
+                lines += [*code_block(code.strip().splitlines()), *blocks_of(concept, self.links)]
+        free = [(owner, member) for owner, member in self.members()
+                if owner.get("kind") == "namespace" and self.page(member) == name]
+        lines += self.of_members(free, 2)
+        return lines
+
+    def of_class(self, compound):
+        name = short(compound.findtext("compoundname"))
+        lines = self.heading(2, f"{compound.get('kind')} {name}", name)
+        declaration = f"{compound.get('kind')} {name}"
+        bases = [base.text for base in compound.findall("basecompoundref") if "detail::" not in base.text]
+        if bases:
+            declaration += " : " + ", ".join(f"public {short(base)}" for base in bases)
+        parameters = compound.find("templateparamlist")
+        lines += code_block(signature(compound, declaration, parameters))
+        lines += blocks_of(compound, self.links)
+        lines += self.inherited(compound)
+        own = [(compound, member) for member in compound.iter("memberdef") if is_public(member)]
+        return lines + self.of_members(own, 3)
+
+    def heading(self, level, title, name):
+        title = re.sub(r"([<_*])", r"\\\1", title)
+        return ["", f"({self.links.labels[self.links.page, name]})=", f"{'#' * level} {title}", ""]
+
+    def inherited(self, compound):
+        """The names that a class has from its public bases, with links, nearest base first."""
+        lines = []
+        for base in compound.findall("basecompoundref"):
+            parent = self.classes.get(base.get("refid"))
+            if parent is None:
+                continue
+            links = {}
+            for member in parent.iter("memberdef"):
+                if is_public(member) and member.get("kind") == "function" and not is_special(parent, member):
+                    links.setdefault(member.findtext("name"), self.links.to(member.get("id")))
+            if links:
+                title = f"[{short(base.text)}]({self.links.to(base.get('refid'))})"
+                lines += [f"From {title}: " + ", ".join(f"[`{n}`]({url})" for n, url in links.items()) + ".", ""]
+            lines += self.inherited(parent)
+        return lines
+
+    def of_members(self, members, level):
+        groups = {}
+        for owner, member in sorted(members, key=lambda pair: line_of(pair[1])):
+            if not is_special(owner, member) or blocks_of(member, self.links):
+                groups.setdefault(anchor_of(owner, member), []).append((owner, member))
+        lines = []
+        for anchor, overloads in groups.items():
+            name = overloads[0][1].findtext("name")
+            if overloads[0][1].get("kind") == "enum":
+                name = "enum " + name
+            lines += self.heading(level, name, anchor)
+            for _, member in overloads:
+                lines += [*code_block(signature(member)), *blocks_of(member, self.links)]
+                for value in member.findall("enumvalue"):
+                    text = " ".join(" ".join(blocks_of(value, self.links)).split())
+                    lines += [f"- `{value.findtext('name')}`: {text}"]
+                lines += [""]
+        return lines
+
+    def index(self, pages):
+        lines = ["# Reference", "", "All public headers, by layer. The search finds classes, functions and options by their names."]
+        layers = {}
+        for name in pages:
+            layers.setdefault(name.rpartition("/")[0], []).append(name)
+        for layer in sorted(layers, key=lambda layer: ORDER.index(layer.split("/")[0])):
+            title = LAYERS[layer.split("/")[0]] + (f" ({layer}/)" if layer else "")
+            lines += ["", f"## {title}", "", "| header | declares |", "|---|---|"]
+            for name in sorted(layers[layer]):
+                self.links.page = "index.md"
+                names = {short(c.findtext("compoundname")): c.get("id") for c in self.classes.values()
+                         if self.page(c) == name and not self.is_nested(c)}
+                for owner, member in self.members():
+                    if owner.get("kind") == "namespace" and self.page(member) == name:
+                        names.setdefault(member.findtext("name"), member.get("id"))
+                listed = ", ".join(f"[`{n}`]({self.links.to(i)})" for n, i in names.items())
+                lines += [f"| [{name}]({name.removesuffix('.hpp')}.md) | {listed} |"]
+        files = "\n".join(name.removesuffix(".hpp") for name in sorted(pages))
+        return lines + ["", "```{toctree}", ":hidden:", "", files, "```"]
+
+
+def line_of(element):
+    return int(element.find("location").get("line"))
+
+
+def anchor_of(owner, member):
+    scope = short(owner.findtext("compoundname"))
+    return member.findtext("name") if scope == "rankmesh" else f"{scope}::{member.findtext('name')}"
+
+
+def is_special(owner, member):
+    """Whether a member is a constructor, destructor, assignment or deleted: no name that a reader looks up."""
+    name = member.findtext("name")
+    last = re.sub(r"<.*", "", owner.findtext("compoundname")).split("::")[-1]
+    return name.strip("~ ") == last or name == "operator=" or "=delete" in member.findtext("argsstring", "").replace(" ", "")
+
+
+if __name__ == "__main__":
+    count = Reference(pathlib.Path(sys.argv[1])).write(pathlib.Path(sys.argv[2]))
+    print(f"{count} headers in the reference")

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors of which each member of a group owns a part.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/exchange/detail/sharded_memory.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/transport/blocks.hpp"
+
+namespace rankmesh::exchange {
+
+/// Divides tensors over the members of a group, for sharded data parallelism: the weights, the
+/// gradients and the state of the optimizer of a model are ShardedBuffers with the same division.
+/// Tensors are numbered from 0. Each number may stand for a single tensor or for all tensors of a
+/// layer.
+///
+/// Neighbouring tensors are combined in buckets of about equal size. Each bucket is padded so that
+/// it can be divided evenly, and so that tensors and parts begin at multiples of 16 bytes. Each
+/// member owns an equal part of each bucket, which mine() returns. A tensor is *whole* where a
+/// member has all of its elements.
+///
+///     ShardedBuffer<float> weights{mesh["dp"], sizes};          // sizes[l]: elements of layer l
+///     auto gradients = weights.like();
+///     auto momentum = weights.like();
+///     for (step ...) {
+///       for (l = 0; l < layers; ++l) { forward(l, weights.gather(l)); weights.release(l); }
+///       for (l = layers - 1; l >= 0; --l) {
+///         backward(l, weights.gather(l), gradients.local(l));   // adds to the gradient
+///         weights.release(l);
+///         gradients.reduce(l);
+///       }
+///       for (b = 0; b < weights.buckets(); ++b)
+///         optimize(weights.mine(b), gradients.mine(b), momentum.mine(b));
+///       weights.changed();
+///     }
+///
+/// This is ZeRO-3 (arXiv 1910.02054). With `keep_whole = true` for the weights, the same program is
+/// ZeRO-2: all weights stay on each member, and changed() gathers them. With `keep_whole = true`
+/// for the gradients too, it is ZeRO-1.
+///
+/// The collectives run while the program continues: one all_gather or reduce_scatter for each
+/// bucket. gather() issues the all_gather of the next buckets in advance, in the direction in which
+/// the program goes through the buckets. reduce() issues the reduce_scatter of a bucket when all
+/// its tensors have been reduced. On host memory, the operations make progress in Mesh::progress()
+/// (see Work). On device memory, they run on the group's own stream, and `ShardedBufferOptions::
+/// stream` waits for them where the functions below say that they wait.
+///
+/// All members must make the same calls in the same order, except for load(), bytes() and the
+/// numbers of tensors and buckets. Which collectives are issued, and by which call, depends only on
+/// this order. Memory that is not kept whole is allocated when it is first needed, is reused
+/// afterwards, and belongs to 1 + `prefetch` buckets. More is allocated only if the program uses
+/// the whole tensors of more buckets at the same time. Thread safety: the rules of the group apply.
+/// @tparam kind  Whether the memory is on the host or on the current device.
+template <Element T, MemoryKind kind = MemoryKind::host>
+class ShardedBuffer {
+ public:
+  /// std::span<T>, or DeviceSpan<T> in device memory.
+  using Span = std::conditional_t<kind == MemoryKind::host, std::span<T>, DeviceSpan<T>>;
+  using ConstSpan =
+      std::conditional_t<kind == MemoryKind::host, std::span<const T>, DeviceSpan<const T>>;
+
+  /// Creates tensors of zeros. Collective over the group; blocks. Cost: one all_reduce of 32 bytes,
+  /// which compares the arguments of the members.
+  /// @param group  A group that must outlive the buffer.
+  /// @param sizes  The number of elements of each tensor.
+  /// @throws UsageError if a size is negative, `bytes` is less than 1 or `prefetch` is negative.
+  /// @throws MismatchError on all members if the members pass different arguments; the error lists
+  /// them. If the arguments are invalid on some members only, the others throw it too.
+  template <rankmesh::detail::Integers Sizes>
+  ShardedBuffer(GroupCoordinator& group, const Sizes& sizes, ShardedBufferOptions options = {})
+      : memory_{group,
+                {std::ranges::begin(sizes), std::ranges::end(sizes)},
+                DataTypeOf<T>::value,
+                kind,
+                options} {}
+  ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
+                ShardedBufferOptions options = {})
+      : ShardedBuffer{group, std::span{sizes}, options} {}
+  /// Creates another buffer with the same tensors and buckets, for example for the gradients or for
+  /// a state of the optimizer, which may have another element type. It uses the same stream;
+  /// `options.bytes` and `options.stream` are ignored. Collective over the group, like the
+  /// constructor.
+  template <Element U = T>
+  [[nodiscard]] ShardedBuffer<U, kind> like(ShardedBufferOptions options = {}) const {
+    return ShardedBuffer<U, kind>{detail::ShardedMemory{memory_, DataTypeOf<U>::value, options}};
+  }
+
+  /// Returns the number of tensors.
+  [[nodiscard]] std::int64_t tensors() const noexcept { return memory_.tensors(); }
+  /// Returns the number of buckets.
+  [[nodiscard]] std::int64_t buckets() const noexcept { return memory_.buckets(); }
+  /// Returns the number of bytes that this member has allocated now.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return memory_.bytes(); }
+
+  /// Sets the values of a tensor: copies those elements of `values` that belong to this member, or
+  /// all of them with `keep_whole`. All members must load the same values. Local. On device memory,
+  /// the copy is queued on the stream.
+  /// @param values  The whole tensor.
+  /// @throws UsageError if `values` has a different number of elements than the tensor.
+  template <Memory M>
+    requires std::same_as<std::remove_cv_t<ElementOf<M>>, T> &&
+             (DeviceMemory<M> == (kind == MemoryKind::device))
+  void load(std::int64_t tensor, M&& values) {
+    const auto in = buffer_of(values);
+    memory_.load(tensor, {in.data, in.count, in.type, in.kind});
+  }
+
+  /// Returns this member's part of a bucket, which includes zeros as padding. All members' parts
+  /// have the same size, and so have the parts of buffers with the same division. Before it
+  /// returns, waits for operations in flight that use the part. The memory stays valid as long as
+  /// the buffer. With `keep_whole`, it is a part of the whole tensors, so local() overwrites it.
+  /// @throws UsageError if only some tensors of the bucket have been reduced.
+  [[nodiscard]] Span mine(std::int64_t bucket) { return span_of(memory_.mine(bucket)); }
+  /// Says that the members have changed their parts. Whole tensors become invalid: gather() returns
+  /// the new ones. With `keep_whole`, issues the all_gathers of all buckets; gather() waits for
+  /// them. Collective over the group; does not block.
+  void changed() { memory_.changed(); }
+
+  /// Returns a whole tensor. Issues the all_gather of its bucket if its values are not here, waits
+  /// for it, and issues those of the next `prefetch` buckets. The memory is valid until release()
+  /// or changed(). Collective over the group.
+  [[nodiscard]] ConstSpan gather(std::int64_t tensor) {
+    const Span whole = span_of(memory_.gather(tensor));
+    return {whole.data(), whole.size()};
+  }
+  /// Says that the program does not need the whole tensor now. When this holds for all tensors of
+  /// the bucket, its memory may be used for another bucket. On device memory, the work that uses
+  /// the tensor must already be on the stream. Does nothing with `keep_whole`. Collective over the
+  /// group; does not communicate.
+  void release(std::int64_t tensor) { memory_.release(tensor); }
+
+  /// Returns memory for this member's own values of a whole tensor, for example for a gradient. The
+  /// values are zeros at first. They are kept until reduce(), so that a program can add up the
+  /// gradients of several micro-batches. If the memory of another bucket is needed, waits for the
+  /// oldest reduce_scatter. Collective over the group.
+  /// @throws UsageError if the tensor has been reduced and other tensors of its bucket have not.
+  [[nodiscard]] Span local(std::int64_t tensor) { return span_of(memory_.local(tensor)); }
+  /// Says that this member's values of a tensor are complete. The last call for the tensors of a
+  /// bucket issues the reduce_scatter of the bucket, whose result mine() returns. Afterwards,
+  /// local() begins with zeros again. Collective over the group; does not block.
+  /// @throws UsageError if the tensor has been reduced and other tensors of its bucket have not.
+  void reduce(std::int64_t tensor) { memory_.reduce(tensor); }
+
+  /// Waits for all operations in flight. On host memory, blocks. On device memory, makes the stream
+  /// wait.
+  /// @throws TimeoutError if the mesh's timeout passes.
+  void wait() { memory_.wait(); }
+
+ private:
+  template <Element U, MemoryKind other>
+  friend class ShardedBuffer;
+  explicit ShardedBuffer(detail::ShardedMemory memory) : memory_{std::move(memory)} {}
+  static Span span_of(const Buffer& buffer) {
+    return {reinterpret_cast<T*>(buffer.data), static_cast<std::size_t>(buffer.count)};
+  }
+
+  detail::ShardedMemory memory_;
+};
+
+}  // namespace rankmesh::exchange

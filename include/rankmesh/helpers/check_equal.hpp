@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds replicas that have drifted apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/helpers/buffers.hpp"
+#include "rankmesh/helpers/family_names.hpp"
+#include "rankmesh/mesh/mesh.hpp"
+
+namespace rankmesh {
+
+namespace detail {
+/// One buffer of a replica.
+struct ReplicaBuffer {
+  ConstBuffer memory;
+  std::int64_t units = 1;  ///< the number of elements of `memory` in one element of the program
+};
+RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& buffers,
+                                 const FamilyNames& families, std::string_view name);
+}  // namespace detail
+
+/// Checks that all members of this rank's groups in the families hold the same values:
+///
+///     check_equal(mesh, weights, {"dp"});
+///
+/// Values are compared bit by bit, so a NaN equals itself, and 0.0 differs from -0.0. The bytes
+/// between the members of a struct count, too. A rank without a group in a family skips it.
+///
+/// Collective over this rank's groups in the families; blocks. Cost: one hash (XXH3) of the values,
+/// and one all_gather of 24 bytes per family. Only if the values differ, one broadcast of the first
+/// buffer that differs, and temporary memory of its size.
+/// @param values  One host buffer, or a list of host buffers.
+/// @param name    What the values are called in the message.
+/// @throws MismatchError on all members of each group whose members differ. The values of most
+/// members count as right; with equal numbers, those of the earlier members. For each outlier, the
+/// message names the rank with its coordinates, the first element that differs with both values,
+/// and the number of elements that differ.
+/// @throws UnknownName if a family does not exist.
+template <Buffers Values>
+void check_equal(Mesh& mesh, const Values& values, const FamilyNames& families,
+                 std::string_view name = "the values") {
+  std::vector<detail::ReplicaBuffer> buffers;
+  for_each_buffer(values, [&](const auto& buffer, std::size_t) {
+    using T = ElementOf<decltype(buffer)>;
+    static_assert(HostMemory<decltype(buffer)>, "copy device memory to the host before");
+    buffers.push_back({buffer_of(buffer).as_input(), detail::ElementUnits<T>::units});
+  });
+  detail::check_replicas(mesh, buffers, families, name);
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Draws measurements as curves over the size of the message.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/report/document.hpp"
+
+namespace rankmesh::report {
+
+/// The columns of a table that are drawn, by their titles.
+struct CurveColumns {
+  std::vector<std::string> panel;  ///< rows with the same cells here share a panel
+  std::string curve;               ///< rows with the same cell here are one curve
+  std::string x;                   ///< sizes in bytes; rows without a positive size are left out
+  /// A quantity on the vertical axis: the title of its column, and the words beside the axis.
+  struct Axis {
+    std::string column;
+    std::string title;
+  };
+  std::vector<Axis> y;  ///< every panel is drawn once for each of them
+};
+
+/// Returns an SVG picture with one panel for each combination of panel and y column. Both axes are
+/// logarithmic. The picture has light and dark colours, and needs no other file.
+RANKMESH_API std::string curves_svg(const Table& table, const CurveColumns& columns,
+                                    const std::string& title);
+
+}  // namespace rankmesh::report

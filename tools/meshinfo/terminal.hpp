@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The terminal that the user looks at, if there is one.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace meshinfo {
+
+// The standard streams of the user.
+enum class Stream { output = 1, error = 2 };
+
+// Returns the columns of the terminal that shows the stream; nothing if it goes elsewhere. A
+// launcher gives its ranks pipes or terminals of their own, so in a job the streams are those of
+// the launcher, which can be seen from its own node only.
+std::optional<std::size_t> terminal_columns(Stream stream);
+
+}  // namespace meshinfo
