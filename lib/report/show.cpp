@@ -10,6 +10,7 @@
 #include "base/detail/text.hpp"
 #include "detail/grid.hpp"
 #include "detail/live.hpp"
+#include "detail/place.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -65,7 +66,40 @@ std::vector<Spread> spreads_of(const MeshPlan& plan, const LiveFacts* live) {
   return result;
 }
 
-Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+// How the groups of each family lie on a machine.
+struct Places {
+  const Machine* machine = nullptr;
+  std::vector<std::vector<LevelSpread>> spreads;  // per family
+};
+
+Places places_of(const MeshPlan& plan, const Machine* machine) {
+  Places places{machine, {}};
+  if (machine != nullptr)
+    for (const GroupFamily& family : plan.families())
+      places.spreads.push_back(spread_of(family, *machine));
+  return places;
+}
+
+void add_place_columns(const Places& places, Table& table) {
+  using enum Table::Align;
+  for (const MachineLevel& level : places.machine->levels()) {
+    table.columns.push_back({fmt::format("in one {}", level.name), right});
+    table.columns.push_back({fmt::format("most {}", plural(level.name)), right});
+    table.columns.push_back({fmt::format("split by {}", level.name), left});
+  }
+}
+
+void add_place_cells(const Places& places, std::size_t family, std::int64_t groups,
+                     std::vector<Value>& row) {
+  for (const LevelSpread& spread : places.spreads[family]) {
+    row.emplace_back(spread.inside);
+    row.emplace_back(spread.most_units);
+    row.emplace_back(detail::split_text(spread, groups));
+  }
+}
+
+Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
+                  const Places& places) {
   using enum Table::Align;
   using enum Table::Forms;
   Table table{.columns = {{"name", left},
@@ -75,7 +109,9 @@ Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector
                           {"first group", left, all, max_rank_text},
                           {"last group", left, all, max_rank_text}}};
   const bool has_devices = live != nullptr && !live->opened.empty();
-  if (live != nullptr)
+  if (places.machine != nullptr)
+    add_place_columns(places, table);
+  else if (live != nullptr)
     for (const char* title : {"in one node", "most nodes"}) table.columns.push_back({title, right});
   if (has_devices)
     for (const char* title : {"warm-up ms", "device MiB"}) table.columns.push_back({title, right});
@@ -87,7 +123,9 @@ Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector
                            stride_text(family),
                            Ranks{family.group(0), max_field},
                            Ranks{family.group(family.group_count() - 1), max_field}};
-    if (live != nullptr) {
+    if (places.machine != nullptr) {
+      add_place_cells(places, f, family.group_count(), row);
+    } else if (live != nullptr) {
       row.emplace_back(spreads[f].inside);
       row.emplace_back(spreads[f].most_nodes);
     }
@@ -165,7 +203,8 @@ Value views_json(const MeshPlan& plan) {
   return views;
 }
 
-Value names_json(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+Value names_json(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
+                 const Places& places) {
   Value names;
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
     const GroupFamily& family = plan.families()[f];
@@ -184,6 +223,9 @@ Value names_json(const MeshPlan& plan, const LiveFacts* live, const std::vector<
         entry["device_memory"] = live->opened[f].device_memory;
       }
     }
+    if (places.machine != nullptr)
+      entry["levels"] =
+          detail::spread_json(*places.machine, places.spreads[f], family.group_count());
     names.push_back(std::move(entry));
   }
   return names;
@@ -217,12 +259,14 @@ void add_live_json(const MeshPlan& plan, const LiveFacts& live, Value& fields) {
   }
 }
 
-Value show_fields(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads) {
+Value show_fields(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
+                  const Places& places) {
   Value fields{{"mesh", views_text(plan)},
                {"world_size", plan.world_size()},
                {"digest", to_string(plan.digest())}};
   if (!plan.views().empty()) fields["views"] = views_json(plan);
-  if (!plan.families().empty()) fields["names"] = names_json(plan, live, spreads);
+  if (!plan.families().empty()) fields["names"] = names_json(plan, live, spreads, places);
+  if (places.machine != nullptr) fields["machine"] = places.machine->describe();
   fields["rank_0"] = {{"groups", plan.memberships(0).size()},
                       {"communicators", plan.communicators(0).size()}};
   if (live != nullptr) add_live_json(plan, *live, fields);
@@ -247,11 +291,13 @@ void add_grids(const MeshPlan& plan, const LiveFacts* live, std::size_t width, s
 
 }  // namespace
 
-Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width) {
+Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width,
+              const Machine* machine) {
   const std::vector<Spread> spreads = spreads_of(plan, live);
+  const Places places = places_of(plan, machine);
   Document document{.schema = "rankmesh.show/1",
-                    .fields = show_fields(plan, live, spreads),
-                    .table = names_table(plan, live, spreads)};
+                    .fields = show_fields(plan, live, spreads, places),
+                    .table = names_table(plan, live, spreads, places)};
   const auto fast = fastest(plan);
   std::string views = views_text(plan);
   if (views.size() > 400) views = views.substr(0, 400) + "...";
@@ -260,6 +306,7 @@ Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width) {
                            rankmesh::detail::count_text(plan.world_size(), "rank"),
                            fast ? fmt::format(", {} varies fastest", *fast) : "",
                            to_string(plan.digest()).substr(0, 8)));
+  if (machine != nullptr) document.add(fmt::format("machine  {}\n", machine->describe()));
   const std::size_t names = std::min(max_names, plan.families().size());
   add_grids(plan, live, width, names, document);
   document.add("\n");

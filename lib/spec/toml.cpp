@@ -70,8 +70,9 @@ class MeshFileReader {
 
   MeshSpec read() {
     static const std::vector<std::string> keys{
-        "mesh",   "world_size", "rank_offset", "rank_order", "grids", "groups",  "options",
-        "routes", "transports", "source",      "locator",    "given", "derived", "unknown"};
+        "mesh",    "world_size", "rank_offset", "rank_order", "grids",   "groups",
+        "options", "routes",     "transports",  "source",     "locator", "given",
+        "derived", "unknown",    "same_as",     "silence"};
     root_.require_known_keys(keys);
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
@@ -90,6 +91,11 @@ class MeshFileReader {
                               spec_.transports_);
     spec_.provenance_ = {root_.text("source"), root_.text("locator"), root_.texts("given"),
                          root_.texts("derived"), root_.texts("unknown")};
+    spec_.same_as_ = root_.text("same_as");
+    spec_.silenced_ = root_.texts("silence");
+    if (!spec_.same_as_.empty())
+      detail::located(spec_.origin_, root_.line("same_as"), "",
+                      [&] { (void)MeshSpec::parse_string(spec_.same_as_); });
     return std::move(spec_);
   }
 

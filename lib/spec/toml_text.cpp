@@ -62,6 +62,8 @@ std::string MeshSpec::to_toml() const {
   if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
   text += routes_line(routes_);
   text += list("transports", transports_);
+  text += line("same_as", same_as_);
+  text += list("silence", silenced_);
   text += line("source", provenance_.source);
   text += line("locator", provenance_.locator);
   text += list("given", provenance_.given);

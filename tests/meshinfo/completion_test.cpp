@@ -51,6 +51,11 @@ TEST_CASE("bash completes commands, options and values") {
   CHECK(bash_offers(scratch, "meshinfo bench tp=2 -d bf") == "bfloat16");
   CHECK(bash_offers(scratch, "meshinfo help expl") == "explain");
   CHECK(bash_offers(scratch, "meshinfo explain rank --w") == "--world-size");
+  CHECK(bash_offers(scratch, "meshinfo pl") == "plan");
+  CHECK(bash_offers(scratch, "meshinfo emit open") == "openmpi openmpi5 openmpi-seq");
+  CHECK(bash_offers(scratch, "meshinfo check tp=2 --fail-on n") == "note never");
+  CHECK(bash_offers(scratch, "meshinfo show tp=2 --machine oth") == "other.txt");
+  CHECK(bash_offers(scratch, "meshinfo estimate tp=2 --model oth") == "other.txt");
   CHECK(bash_offers(scratch, "meshinfo show meg") == "megatron:");
   CHECK(bash_offers(scratch, "meshinfo show deepspeed:kind=g") == "grid groups");
   CHECK(bash_offers(scratch, "meshinfo show mesh") == "mesh.toml meshes");
@@ -140,7 +145,8 @@ TEST_CASE("every option of the help is in the manual page and is completed") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir man; meshinfo manual-pages man").status == 0);
   const std::string bash = shell(scratch, "meshinfo completion bash").out;
-  for (const std::string command : {"show", "rank", "bench", "tune", "trace", "doctor"}) {
+  for (const std::string command :
+       {"show", "rank", "bench", "tune", "trace", "doctor", "check", "emit"}) {
     std::string page = scratch.read("man/meshinfo-" + command + ".1");
     std::erase(page, '\\');
     for (const std::string& line : lines_of(shell(scratch, "meshinfo help " + command).out)) {

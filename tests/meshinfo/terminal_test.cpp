@@ -49,10 +49,17 @@ TEST_CASE("no line is wider than the terminal") {
         "routes pp=2,dp=2,tp=4",
         "presets",
         "presets megatron",
+        "show pp=2,dp=2,tp=4 --ranks-per-node 4 --nodes-per-leaf 2",
+        "rank dp=4,tp=8 3 17 --ranks-per-node 4 --nodes-per-leaf 2",
+        "groups dp=4,tp=8 --ranks-per-node 4 --nodes-per-leaf 2",
+        "check tp=4,dp=8 --ranks-per-node 8 --nodes-per-leaf 2",
+        "plan tp=4,dp=8 --ranks-per-node 8 --nodes-per-leaf 2",
+        "estimate pp=16,dp=4,tp=8 --model files/model.toml --ranks-per-node 8",
         "help",
         "help bench",
         "help trace",
         "help tune",
+        "help plan",
         "completion --help",
         "version"})
     for (const int columns : {60, 80, 132}) {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/report/place.hpp"
 
 namespace meshinfo {
 namespace {
@@ -13,6 +16,7 @@ using rankmesh::report::NamedFamily;
 
 struct GroupsOptions {
   MeshArguments mesh;
+  MachineArguments machine;
   OutputOptions output;
   std::vector<std::string> names;
 };
@@ -29,7 +33,22 @@ std::vector<NamedFamily> families_of(const rankmesh::MeshPlan& plan,
   return families;
 }
 
+// In a job, the hosts are needed, which only an open mesh knows.
+int groups_on_machine(const GroupsOptions& options, Job& job) {
+  if (options.output.chosen_format() == rankmesh::report::Format::long_csv)
+    throw rankmesh::UsageError{"the format long has no columns for a machine",
+                               "use --format csv, or leave the machine out"};
+  OpenMesh open = job.open(options.mesh);
+  open.close();
+  if (!job.prints()) return ok;
+  const auto machine = options.machine.machine(open.plan.world_size(), open.live());
+  print(rankmesh::report::group_places(open.plan, families_of(open.plan, options.names), *machine),
+        options.output);
+  return ok;
+}
+
 int groups(const GroupsOptions& options, Job& job) {
+  if (options.machine.is_given()) return groups_on_machine(options, job);
   // The mesh is opened only for the facts about the ranks, which no other form has.
   const bool is_long = options.output.chosen_format() == rankmesh::report::Format::long_csv;
   OpenMesh open = is_long ? job.open(options.mesh) : OpenMesh{job.plan(options.mesh)};
@@ -47,6 +66,7 @@ void add_groups(CLI::App& app, Program& program) {
   auto options = std::make_shared<GroupsOptions>();
   CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
   options->mesh.add_to(*command);
+  options->machine.add_to(*command);
   options->output.add_format_to(*command, {"long"});
   options->output.add_path_to(*command, "-o,--output",
                               "write to a file, whose extension picks the format");

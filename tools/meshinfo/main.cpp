@@ -48,6 +48,10 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_trace(app, program);
   meshinfo::add_doctor(app, program);
   meshinfo::add_tune(app, program);
+  meshinfo::add_check(app, program);
+  meshinfo::add_estimate(app, program);
+  meshinfo::add_plan(app, program);
+  meshinfo::add_emit(app, program);
   meshinfo::add_convert(app, program);
   meshinfo::add_presets(app, program);
   meshinfo::add_version(app, program);

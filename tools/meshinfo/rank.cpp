@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 struct RankOptions {
   std::vector<std::string> words;  // the ranks, after the mesh was taken from them
   MeshArguments mesh;
+  MachineArguments machine;
   OutputOptions output;
 };
 
@@ -41,8 +43,10 @@ int rank(RankOptions& options, Job& job) {
   OpenMesh open = job.open(options.mesh);
   open.close();
   if (!job.prints()) return ok;
-  print(ranks.size() == 1 ? rankmesh::report::rank(open.plan, ranks.front(), open.live())
-                          : rankmesh::report::ranks(open.plan, ranks, open.live()),
+  const auto described = options.machine.machine(open.plan.world_size(), open.live());
+  const rankmesh::Machine* machine = described ? &*described : nullptr;
+  print(ranks.size() == 1 ? rankmesh::report::rank(open.plan, ranks.front(), open.live(), machine)
+                          : rankmesh::report::ranks(open.plan, ranks, open.live(), machine),
         options.output);
   return ok;
 }
@@ -56,6 +60,7 @@ void add_rank(CLI::App& app, Program& program) {
   options->mesh.add_to(*command);
   command->add_option("R", options->words, "ranks and ranges of ranks: 3, 40-43, 0-56:8")
       ->type_name("R");
+  options->machine.add_to(*command);
   options->output.add_to(*command);
   command->footer(
       "Examples:\n"

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
 #include "nccl_log.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 
 struct ShowOptions {
   MeshArguments mesh;
+  MachineArguments machine;
   OutputOptions output;
   std::string devices = "auto";
 };
@@ -20,8 +22,11 @@ int show(const ShowOptions& options, Job& job) {
   OpenMesh open = job.open(options.mesh, options.devices);
   gather_nccl_choices(open, log);
   open.close();
-  if (job.prints())
-    print(rankmesh::report::show(open.plan, open.live(), options.output.width()), options.output);
+  if (!job.prints()) return ok;
+  const auto machine = options.machine.machine(open.plan.world_size(), open.live());
+  print(rankmesh::report::show(open.plan, open.live(), options.output.width(),
+                               machine ? &*machine : nullptr),
+        options.output);
   return ok;
 }
 
@@ -32,6 +37,7 @@ void add_show(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("show", "the mesh as a whole: the grid if it is small, and every name");
   options->mesh.add_to(*command);
+  options->machine.add_to(*command);
   options->output.add_to(*command);
   add_devices(
       *command, options->devices,

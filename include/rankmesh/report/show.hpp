@@ -9,6 +9,7 @@
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/machine/machine.hpp"
 #include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
@@ -21,8 +22,12 @@ namespace rankmesh::report {
 /// show the nodes, and JSON has an entry for each rank.
 /// @param width  of the terminal, in columns. A grid that is wider is divided: its columns continue
 /// below it, if this leaves the text below 50 lines.
+/// @param machine  the machine on which the mesh lies, or null. With it, the table says for each
+/// level how many groups lie inside one unit, how many units the group touches that touches most,
+/// and which groups are split. The cost is that of spread_of() for each name.
+/// @throws UsageError if a rank has no slot on the machine.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live,
-                           std::size_t width = SIZE_MAX);
+                           std::size_t width = SIZE_MAX, const Machine* machine = nullptr);
 
 /// Returns the views of the plan as a mesh string, for example `pp=2,dp=4,tp=8 | pp=2,ep=32`.
 RANKMESH_API std::string views_text(const MeshPlan& plan);

@@ -84,6 +84,11 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<std::string>& transports() const { return transports_; }
   /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
+  /// Returns the mesh string or preset whose groups the file claims to have; empty if it claims
+  /// nothing. `meshinfo check` compares them.
+  [[nodiscard]] const std::string& same_as() const { return same_as_; }
+  /// Returns the rules of `meshinfo check` that are silenced (PlacementRule::id).
+  [[nodiscard]] const std::vector<std::string>& silenced() const { return silenced_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
   /// Replaces the routes by rules (see RouteTable), which may have comments.
@@ -137,6 +142,8 @@ class RANKMESH_API MeshSpec {
   std::vector<std::string> transports_;
   std::int64_t routes_line_ = 0;
   Provenance provenance_;
+  std::string same_as_;
+  std::vector<std::string> silenced_;
   std::optional<std::int64_t> stated_world_size_;
   std::int64_t world_size_line_ = 0;
 };

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads descriptions of machines: host files, Slurm's and Topograph's networks, and the topologies
+// of nodes that nvidia-smi, hwloc and NCCL write.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/machine/machine.hpp"
+
+namespace rankmesh {
+
+/// The numbers of a machine that a user gives directly.
+struct MachineNumbers {
+  std::optional<std::int64_t> ranks_per_node;
+  /// The size of an NVLink domain in ranks. It may be larger or smaller than a node.
+  std::optional<std::int64_t> ranks_per_domain;
+  std::optional<std::int64_t> nodes_per_leaf;
+  /// The number of ranks. The machine gets this number of slots.
+  std::optional<std::int64_t> world_size;
+};
+
+/// The format of a description of machines.
+enum class MachineFormat : std::uint8_t {
+  automatic,   ///< the content tells
+  hostfile,    ///< hosts with their slots, for Open MPI or MPICH
+  slurm_job,   ///< SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, as `env` prints them
+  slurm_conf,  ///< Slurm's topology.conf, trees or blocks
+  slurm_yaml,  ///< Slurm's topology.yaml, trees or blocks
+  topograph,   ///< the JSON of Topograph's engine `graph`
+  nvidia_smi,  ///< the output of `nvidia-smi topo -m`
+  hwloc,       ///< the XML of hwloc
+  nccl,        ///< the XML of NCCL (NCCL_TOPO_FILE)
+};
+
+/// Combines descriptions into a machine: at most one list of hosts (hostfile, slurm_job), one
+/// network between hosts (slurm_conf, slurm_yaml, topograph) and one inside of a node (nvidia_smi,
+/// hwloc, nccl), which is taken for all nodes. What is not described can be given as numbers.
+class RANKMESH_API MachineReader {
+ public:
+  MachineReader();
+  ~MachineReader();
+  MachineReader(MachineReader&&) noexcept;
+  MachineReader& operator=(MachineReader&&) noexcept;
+
+  /// Reads one description. Host names are not resolved, and nothing but the text is read.
+  /// @param origin  the name of the text in errors, usually its path.
+  /// @throws SpecError with the line and the reason if the text is invalid, or if a description of
+  /// the same part has been read before.
+  void read(std::string_view text, std::string_view origin,
+            MachineFormat format = MachineFormat::automatic);
+
+  /// Sets the hosts of a running job, instead of a list of hosts.
+  /// @param node_of_rank  the node of each rank.
+  /// @param hosts  the name of each node.
+  /// @throws SpecError if a description of the hosts has been read before.
+  void set_job(std::vector<std::int32_t> node_of_rank, std::vector<std::string> hosts);
+
+  /// Returns whether a description of the hosts, of the network or of a node has been read.
+  [[nodiscard]] bool has_description() const;
+
+  /// Returns the machine.
+  ///
+  /// - The hosts are those of the list of hosts, or else those of the network, or else as many as
+  ///   `world_size` needs.
+  /// - A host has the slots of the list; or else `ranks_per_node`, one for each GPU of the node, or
+  ///   one.
+  /// - A network may describe more hosts than the job has.
+  /// @throws SpecError if a number is less than 1, if the descriptions contradict each other or the
+  /// numbers, if a host is not in the network, or if the machine has fewer slots than `world_size`.
+  [[nodiscard]] Machine machine(const MachineNumbers& numbers = {}) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nested data as it was written: JSON, and the part of YAML that configuration files use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rankmesh::detail {
+
+/// A value of a JSON or YAML text, with its line.
+struct Data {
+  enum class Kind : std::uint8_t { text, list, map };
+  Kind kind = Kind::text;
+  std::string text{};                                  ///< of a scalar, without its quotes
+  std::vector<Data> items{};                           ///< of a list
+  std::vector<std::pair<std::string, Data>> fields{};  ///< of a map, in the order of the text
+  std::int64_t line = 0;
+
+  /// Returns the value of a field, or null.
+  [[nodiscard]] const Data* find(std::string_view key) const;
+};
+
+inline constexpr int deepest_data = 64;  // levels of nesting
+inline constexpr std::string_view see_yaml = "write JSON, or YAML with maps, lists and texts only";
+
+/// Reads one value of JSON, or of YAML's flow syntax, that begins on line `line`.
+/// @throws SpecError with the place and the reason, also if more text follows.
+Data read_flow(std::string_view text, std::string_view origin, std::int64_t line);
+
+/// Reads JSON or YAML. Of YAML it reads block maps and lists, flow maps and lists, plain and quoted
+/// scalars, and comments; it refuses anchors, tags and texts of several lines.
+/// @throws SpecError with the place and the reason.
+Data read_data(std::string_view text, std::string_view origin);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/machine/read_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "detail/input.hpp"
+#include "detail/parts.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh {
+namespace {
+
+using detail::Hosts;
+using detail::Network;
+using detail::Nodes;
+using detail::NodeShape;
+
+constexpr std::int64_t most_slots = std::int64_t{1} << 40;
+
+bool contains(std::string_view text, std::string_view mark) { return text.find(mark) != text.npos; }
+
+// The content tells the format. Host files have no mark of their own.
+MachineFormat format_of(std::string_view text) {
+  using enum MachineFormat;
+  const std::vector<detail::Line> lines = detail::lines_of(text.substr(0, 1 << 16));
+  if (contains(text, "<topology")) return hwloc;
+  if (contains(text, "<system")) return nccl;
+  if (contains(text, "\"instances\"") || contains(text, "instances:")) return topograph;
+  for (const detail::Line& line : lines) {
+    const std::string_view key = line.text.substr(0, line.text.find('='));
+    if (detail::equals_ignoring_case(key, "SwitchName") ||
+        detail::equals_ignoring_case(key, "BlockName") ||
+        detail::equals_ignoring_case(key, "BlockSizes"))
+      return slurm_conf;
+    if (contains(key, "SLURM_")) return slurm_job;
+    if (line.text.starts_with("- topology:")) return slurm_yaml;
+    if (contains(line.text, "GPU0") &&
+        (contains(line.text, "GPU1") || contains(line.text, "Affinity")))
+      return nvidia_smi;
+  }
+  return hostfile;
+}
+
+template <class Part>
+void store(std::optional<Part>& to, Part part, std::string_view what, std::string_view origin) {
+  if (to)
+    throw SpecError{fmt::format("{}: this is a second description of {}", origin, what),
+                    "describe the hosts, the network and the inside of a node once each"};
+  to = std::move(part);
+}
+
+}  // namespace
+
+struct MachineReader::Parts {
+  std::optional<Hosts> hosts;
+  std::optional<Network> network;
+  std::optional<NodeShape> shape;
+  std::optional<Nodes> job;
+  std::string network_origin;
+
+  [[nodiscard]] Nodes nodes(const MachineNumbers& numbers) const;
+  [[nodiscard]] Machine by_numbers(const MachineNumbers& numbers) const;
+  [[nodiscard]] Machine by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const;
+  [[nodiscard]] std::vector<SlotDevice> devices() const;
+  void add_inner_levels(const Nodes& nodes, std::vector<MachineLevel>& levels) const;
+};
+
+MachineReader::MachineReader() : parts_{std::make_unique<Parts>()} {}
+MachineReader::~MachineReader() = default;
+MachineReader::MachineReader(MachineReader&&) noexcept = default;
+MachineReader& MachineReader::operator=(MachineReader&&) noexcept = default;
+
+void MachineReader::read(std::string_view text, std::string_view origin, MachineFormat format) {
+  if (text.size() > detail::most_machine_characters)
+    throw SpecError{fmt::format("{}: the text has more than {} characters", origin,
+                                detail::most_machine_characters),
+                    "check that this is the intended file"};
+  constexpr std::string_view hosts = "the hosts", network = "the network",
+                             shape = "the inside of a node";
+  switch (format == MachineFormat::automatic ? format_of(text) : format) {
+    case MachineFormat::automatic:
+    case MachineFormat::hostfile:
+      store(parts_->hosts, detail::read_hostfile(text, origin), hosts, origin);
+      break;
+    case MachineFormat::slurm_job:
+      store(parts_->hosts, detail::read_slurm_job(text, origin), hosts, origin);
+      break;
+    case MachineFormat::slurm_conf:
+      store(parts_->network, detail::read_slurm_conf(text, origin), network, origin);
+      parts_->network_origin = origin;
+      break;
+    case MachineFormat::slurm_yaml:
+      store(parts_->network, detail::read_slurm_yaml(text, origin), network, origin);
+      parts_->network_origin = origin;
+      break;
+    case MachineFormat::topograph:
+      store(parts_->network, detail::read_topograph(text, origin), network, origin);
+      parts_->network_origin = origin;
+      break;
+    case MachineFormat::nvidia_smi:
+      store(parts_->shape, detail::read_nvidia_smi(text, origin), shape, origin);
+      break;
+    case MachineFormat::hwloc:
+      store(parts_->shape, detail::read_hwloc(text, origin), shape, origin);
+      break;
+    case MachineFormat::nccl:
+      store(parts_->shape, detail::read_nccl(text, origin), shape, origin);
+      break;
+  }
+}
+
+void MachineReader::set_job(std::vector<std::int32_t> node_of_rank,
+                            std::vector<std::string> hosts) {
+  if (parts_->hosts)
+    throw SpecError{"the hosts are described twice: by a file, and by the running job",
+                    "leave out the list of hosts, or add --offline"};
+  Nodes nodes;
+  nodes.names = std::move(hosts);
+  for (const std::int32_t node : node_of_rank) nodes.add(node);
+  parts_->job = std::move(nodes);
+}
+
+bool MachineReader::has_description() const {
+  return parts_->hosts || parts_->network || parts_->shape;
+}
+
+Nodes MachineReader::Parts::nodes(const MachineNumbers& numbers) const {
+  if (job) return *job;
+  std::int64_t usual = shape ? static_cast<std::int64_t>(shape->gpus.size()) : 0;
+  if (numbers.ranks_per_node) usual = *numbers.ranks_per_node;
+  usual = std::max<std::int64_t>(usual, 1);
+  Nodes nodes;
+  const auto add = [&](const std::string& name, std::int64_t slots) {
+    if (static_cast<std::int64_t>(nodes.node_of_slot.size()) + slots > detail::most_listed_slots)
+      throw SpecError{fmt::format("the machine has more than {} slots", detail::most_listed_slots),
+                      "use fewer nodes, or numbers alone: --ranks-per-node, --nodes-per-leaf"};
+    const auto node = static_cast<std::int32_t>(nodes.names.size());
+    nodes.names.push_back(name);
+    for (std::int64_t s = 0; s < slots; ++s) nodes.add(node);
+  };
+  if (hosts)
+    for (const Hosts::Host& host : hosts->hosts)
+      add(host.name, host.slots > 0 ? host.slots : usual);
+  else
+    for (const Network::Host& host : network->hosts) add(host.name, usual);
+  return nodes;
+}
+
+std::vector<SlotDevice> MachineReader::Parts::devices() const {
+  std::vector<SlotDevice> result;
+  if (shape)
+    for (const NodeShape::Gpu& gpu : shape->gpus) result.push_back({gpu.device, gpu.nic});
+  return result;
+}
+
+// The NVLink domains and the sockets inside the nodes, if there are several.
+void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
+                                            std::vector<MachineLevel>& levels) const {
+  if (!shape) return;
+  const auto gpus = static_cast<std::int64_t>(shape->gpus.size());
+  const auto add = [&](std::string name, LevelKind kind, std::int32_t count, auto&& part_of) {
+    MachineLevel level{.name = std::move(name), .kind = kind};
+    for (std::size_t s = 0; s < nodes.node_of_slot.size(); ++s) {
+      const std::int32_t node = nodes.node_of_slot[s];
+      level.units.push_back(node * count + part_of(nodes.local_slots[s],
+                                                   nodes.sizes[static_cast<std::size_t>(node)]));
+    }
+    levels.push_back(std::move(level));
+  };
+  const auto gpu = [&](std::int64_t slot) -> const NodeShape::Gpu& {
+    return shape->gpus[static_cast<std::size_t>(slot % gpus)];
+  };
+  if (gpus == 0) {  // sockets share the slots of a node evenly
+    if (shape->sockets > 1)
+      add("socket", LevelKind::socket, shape->sockets, [&](std::int64_t slot, std::int64_t slots) {
+        return static_cast<std::int32_t>(slot * shape->sockets / slots);
+      });
+    return;
+  }
+  std::int32_t domains = 0;
+  for (const NodeShape::Gpu& g : shape->gpus) domains = std::max(domains, g.domain + 1);
+  const bool has_sockets = shape->has_sockets && shape->sockets > 1;
+  // A socket may have several domains, or a domain several sockets; both at once are no tree.
+  std::vector<std::int32_t> socket_of(static_cast<std::size_t>(domains), -1);
+  bool domains_in_sockets = has_sockets;
+  for (const NodeShape::Gpu& g : shape->gpus) {
+    std::int32_t& known = socket_of[static_cast<std::size_t>(g.domain)];
+    if (known >= 0 && known != g.socket) domains_in_sockets = false;
+    known = g.socket;
+  }
+  const auto add_sockets = [&] {
+    add("socket", LevelKind::socket, shape->sockets,
+        [&](std::int64_t slot, std::int64_t) { return gpu(slot).socket; });
+  };
+  if (domains_in_sockets) add_sockets();
+  if (domains > 1 && domains < gpus)
+    add("nvlink", LevelKind::domain, domains,
+        [&](std::int64_t slot, std::int64_t) { return gpu(slot).domain; });
+  if (has_sockets && domains == 1) add_sockets();
+}
+
+namespace {
+
+// Groups of slots of one size, in one level.
+MachineLevel even(std::string name, LevelKind kind, std::int64_t size) {
+  return {.name = std::move(name), .kind = kind, .size = size};
+}
+
+// Whether the units of `size` slots lie inside the nodes, or the nodes inside the units.
+void require_nesting(std::int64_t domain, std::int64_t node) {
+  if (domain % node != 0 && node % domain != 0)
+    throw SpecError{
+        fmt::format("an NVLink domain of {} ranks does not fit nodes of {} ranks", domain, node),
+        "one of both numbers must be a multiple of the other"};
+}
+
+}  // namespace
+
+Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
+  std::vector<MachineLevel> levels;
+  // The unit of each slot is that of its node.
+  const auto spread = [&](const std::vector<std::int32_t>& unit_of_node) {
+    std::vector<std::int32_t> units;
+    for (const std::int32_t node : nodes.node_of_slot)
+      units.push_back(unit_of_node[static_cast<std::size_t>(node)]);
+    return units;
+  };
+  if (network) {
+    for (MachineLevel& level : levels_of(*network, nodes.names, network_origin).levels) {
+      level.units = spread(level.units);
+      levels.push_back(std::move(level));
+    }
+  } else if (numbers.nodes_per_leaf) {
+    std::vector<std::int32_t> leaf_of_node;
+    for (std::size_t n = 0; n < nodes.names.size(); ++n)
+      leaf_of_node.push_back(
+          static_cast<std::int32_t>(static_cast<std::int64_t>(n) / *numbers.nodes_per_leaf));
+    levels.push_back({.name = "leaf", .kind = LevelKind::network, .units = spread(leaf_of_node)});
+  }
+  levels.push_back(
+      {.name = "node", .kind = LevelKind::node, .units = nodes.node_of_slot, .names = nodes.names});
+  add_inner_levels(nodes, levels);
+  if (numbers.ranks_per_domain) {
+    const std::int64_t domain = *numbers.ranks_per_domain;
+    for (const std::int64_t size : nodes.sizes) require_nesting(domain, size);
+    const auto at = std::ranges::find(levels, LevelKind::node, &MachineLevel::kind);
+    const bool is_inside = domain < nodes.sizes.front();
+    if (domain != nodes.sizes.front())
+      levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
+  }
+  Machine machine{static_cast<std::int64_t>(nodes.node_of_slot.size()), std::move(levels),
+                  devices()};
+  return numbers.world_size ? machine.first_slots(*numbers.world_size) : machine;
+}
+
+Machine MachineReader::Parts::by_numbers(const MachineNumbers& numbers) const {
+  std::int64_t per_node = shape ? static_cast<std::int64_t>(shape->gpus.size()) : 0;
+  if (numbers.ranks_per_node) per_node = *numbers.ranks_per_node;
+  if (per_node == 0)
+    throw SpecError{"the machine is not described",
+                    "give --machine FILE, or --ranks-per-node N with --nodes-per-leaf N"};
+  const std::int64_t slots = numbers.world_size.value_or(per_node);
+  if (shape && slots <= detail::most_listed_slots) {
+    Nodes nodes;
+    for (std::int64_t s = 0; s < slots; ++s) {
+      if (s % per_node == 0) nodes.names.push_back(fmt::format("node{}", s / per_node));
+      nodes.add(static_cast<std::int32_t>(s / per_node));
+    }
+    return by_nodes(nodes, numbers);
+  }
+  std::vector<MachineLevel> levels;
+  if (numbers.nodes_per_leaf)
+    levels.push_back(even("leaf", LevelKind::network, per_node * *numbers.nodes_per_leaf));
+  levels.push_back(even("node", LevelKind::node, per_node));
+  if (numbers.ranks_per_domain && *numbers.ranks_per_domain != per_node) {
+    require_nesting(*numbers.ranks_per_domain, per_node);
+    const bool is_inside = *numbers.ranks_per_domain < per_node;
+    levels.insert(is_inside ? levels.end() : levels.end() - 1,
+                  even("nvlink", LevelKind::domain, *numbers.ranks_per_domain));
+  }
+  return Machine{slots, std::move(levels), devices()};
+}
+
+Machine MachineReader::machine(const MachineNumbers& numbers) const {
+  const auto require_positive = [](std::string_view name, const std::optional<std::int64_t>& value,
+                                   std::int64_t most) {
+    if (value && (*value < 1 || *value > most))
+      throw SpecError{fmt::format("{} must be a number from 1 to {}, got {}", name, most, *value),
+                      "give the numbers of the machine"};
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  require_positive("the number of ranks per node", numbers.ranks_per_node, most);
+  require_positive("the number of ranks per NVLink domain", numbers.ranks_per_domain, most);
+  require_positive("the number of nodes per leaf", numbers.nodes_per_leaf, most);
+  require_positive("the world size", numbers.world_size, most_slots);
+  if (parts_->network && numbers.nodes_per_leaf)
+    throw SpecError{"the network between the nodes is described twice",
+                    "leave out --nodes-per-leaf, or the description of the network"};
+  if (!parts_->hosts && !parts_->network && !parts_->job) return parts_->by_numbers(numbers);
+  return parts_->by_nodes(parts_->nodes(numbers), numbers);
+}
+
+}  // namespace rankmesh

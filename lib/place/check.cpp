@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/place/check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "detail/distinct_groups.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/diff.hpp"
+#include "rankmesh/place/role.hpp"
+#include "rankmesh/place/spread.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+namespace rankmesh {
+namespace {
+
+constexpr std::array<PlacementRule, 9> rules{{
+    {"leaves-domain", Severity::warning,
+     "groups of tp or ep leave their NVLink domain or node, although they fit"},
+    {"larger-than-domain", Severity::warning,
+     "groups of tp or ep have more ranks than an NVLink domain or a node"},
+    {"shared-fault-domain", Severity::note, "all replicas of a part of the model are on one node"},
+    {"pipeline-detour", Severity::warning,
+     "neighbours in a pipeline cross a level more often than needed"},
+    {"ragged-nodes", Severity::note, "nodes host different numbers of ranks"},
+    {"nccl-uneven-nodes", Severity::error,
+     "a group has different numbers of ranks on its nodes, which hangs NCCL 2.31.2"},
+    {"shared-device", Severity::error, "two ranks are on one device"},
+    {"scattered-ranks", Severity::note, "the ranks of a node are not consecutive"},
+    {"preset-mismatch", Severity::error,
+     "groups differ from those of the mesh that the file names"},
+}};
+
+using Findings = std::vector<PlacementFinding>;
+
+void add(Findings& findings, std::string_view id, PlacementFinding finding) {
+  const auto* rule = std::ranges::find(rules, id, &PlacementRule::id);
+  finding.rule = id;
+  finding.severity = rule->severity;
+  findings.push_back(std::move(finding));
+}
+
+// "3 of 8 groups: 0-2"
+std::string groups_text(const LevelSpread& spread, std::int64_t groups) {
+  std::string ranges;
+  for (const auto& [first, last] : spread.split_groups)
+    ranges +=
+        fmt::format("{}{}", ranges.empty() ? "" : ",",
+                    first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  return fmt::format("{} of {}: {}", spread.split, groups, ranges);
+}
+
+bool is_bound_to_domain(FamilyRole role) {
+  return role == FamilyRole::tensor || role == FamilyRole::expert;
+}
+
+void check_domain(const GroupFamily& family, const Machine& machine,
+                  const std::vector<LevelSpread>& spreads, Findings& findings) {
+  const std::size_t level = machine.fast_level();
+  if (!is_bound_to_domain(role_of(family.name())) || spreads[level].split == 0) return;
+  const std::string& unit = machine.levels()[level].name;
+  const std::string groups = groups_text(spreads[level], family.group_count());
+  const std::string why = fmt::format(
+      "these groups communicate in every layer, and the network between {} is slower than the "
+      "inside of a {}",
+      plural(unit), unit);
+  if (family.group_size() > machine.largest(level))
+    add(findings, "larger-than-domain",
+        {.name = family.name(),
+         .groups = groups,
+         .what = fmt::format("the groups of '{}' have {} ranks, but a {} has {}", family.name(),
+                             family.group_size(), unit, machine.largest(level)),
+         .why = why,
+         .fix = fmt::format("use {} = {} or less, or larger domains", family.name(),
+                            machine.largest(level))});
+  else
+    add(findings, "leaves-domain",
+        {.name = family.name(),
+         .groups = groups,
+         .what = fmt::format("groups of '{}' are split over up to {} {}", family.name(),
+                             spreads[level].most_units, plural(unit)),
+         .why = why,
+         .fix = fmt::format("make '{}' vary faster in the mesh, or ask `meshinfo plan`",
+                            family.name())});
+}
+
+void check_fault_domain(const GroupFamily& family, const Machine& machine,
+                        const std::vector<LevelSpread>& spreads, Findings& findings) {
+  const std::size_t node = machine.node_level();
+  if (role_of(family.name()) != FamilyRole::data || family.group_size() < 2 ||
+      machine.unit_count(node) < 2 || spreads[node].inside == 0)
+    return;
+  add(findings, "shared-fault-domain",
+      {.name = family.name(),
+       .groups = fmt::format("{} of {}", spreads[node].inside, family.group_count()),
+       .what = fmt::format("all replicas of {} of '{}' are on one node",
+                           detail::count_text(spreads[node].inside, "group"), family.name()),
+       .why = "if this node fails, no copy of its parameters is left, and the run continues from a "
+              "checkpoint",
+       .fix = "spread the replicas over nodes, or accept it and silence the rule"});
+}
+
+// In each group, an edge between neighbours that enters another unit is counted.
+void check_pipeline(const GroupFamily& family, const Machine& machine,
+                    const std::vector<LevelSpread>& spreads, Findings& findings) {
+  if (role_of(family.name()) != FamilyRole::pipeline || family.group_size() < 3) return;
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    if (spreads[l].split == 0) continue;
+    std::int64_t first = -1;
+    std::int64_t worst = 0;
+    detail::visit_distinct_groups(family, machine, l, [&](std::int64_t g) {
+      std::int64_t last = -1;
+      std::int64_t crossings = 0;
+      std::vector<std::int64_t> units;
+      family.group(g).for_each([&](Rank rank) {
+        const std::int64_t unit = machine.unit(l, rank.value());
+        if (last >= 0 && unit != last) ++crossings;
+        last = unit;
+        units.push_back(unit);
+      });
+      std::ranges::sort(units);
+      const std::int64_t distinct = std::ranges::unique(units).begin() - units.begin();
+      if (crossings < distinct) return;
+      if (first < 0 || g < first) first = g;
+      worst = std::max(worst, crossings - distinct + 1);
+    });
+    if (first < 0) continue;
+    const std::string& unit = machine.levels()[l].name;
+    add(findings, "pipeline-detour",
+        {.name = family.name(),
+         .groups = fmt::format("the first is {}", first),
+         .what = fmt::format("the stages of '{}' return to a {} that they have left, {} too often",
+                             family.name(), unit, detail::count_text(worst, "time")),
+         .why =
+             fmt::format("each return sends activations over the network between {}", plural(unit)),
+         .fix = "put consecutive stages side by side, or ask `meshinfo plan`"});
+    return;  // the outermost level says it
+  }
+}
+
+void check_uneven(const GroupFamily& family, const Machine& machine,
+                  const std::vector<LevelSpread>& spreads, Findings& findings) {
+  const std::size_t node = machine.node_level();
+  if (spreads[node].split == 0 || family.group_size() <= spreads[node].most_units) return;
+  std::int64_t first = -1;
+  std::pair<std::int64_t, std::int64_t> example;
+  detail::visit_distinct_groups(family, machine, node, [&](std::int64_t g) {
+    std::vector<std::int64_t> units;
+    family.group(g).for_each([&](Rank rank) { units.push_back(machine.unit(node, rank.value())); });
+    std::ranges::sort(units);
+    std::int64_t least = INT64_MAX;
+    std::int64_t most = 0;
+    for (auto at = units.begin(); at != units.end();) {
+      const auto end = std::upper_bound(at, units.end(), *at);
+      least = std::min<std::int64_t>(least, end - at);
+      most = std::max<std::int64_t>(most, end - at);
+      at = end;
+    }
+    if (least == most || (first >= 0 && g > first)) return;
+    first = g;
+    example = {least, most};
+  });
+  if (first < 0) return;
+  add(findings, "nccl-uneven-nodes",
+      {.name = family.name(),
+       .groups = fmt::format("the first is {}", first),
+       .what = fmt::format("a group of '{}' has {} ranks on one node and {} on another",
+                           family.name(), example.first, example.second),
+       .why = "NCCL 2.31.2 hangs with 7 and 8 ranks per node (NVIDIA/nccl issue 2385), and uneven "
+              "nodes make its rings slower",
+       .fix = "use equally many ranks of a group on each node, or another version of NCCL"});
+}
+
+void check_nodes(const Machine& machine, Findings& findings) {
+  const std::size_t node = machine.node_level();
+  if (machine.smallest(node) != machine.largest(node))
+    add(findings, "ragged-nodes",
+        {.what = fmt::format("the nodes host {} to {} ranks", machine.smallest(node),
+                             machine.largest(node)),
+         .why = "groups of one size cannot all have the same place on their nodes",
+         .fix = "start equally many ranks on each node"});
+  if (machine.device_count() > 0 && machine.largest(node) > machine.device_count())
+    add(findings, "shared-device",
+        {.what = fmt::format("a node hosts {} ranks, but has {}", machine.largest(node),
+                             detail::count_text(machine.device_count(), "GPU")),
+         .why = "NCCL refuses two ranks on one GPU, and they share its memory",
+         .fix = "start fewer ranks on a node"});
+  const MachineLevel& nodes = machine.levels()[node];
+  if (nodes.size > 0) return;
+  std::int64_t changes = 1;
+  for (std::size_t s = 1; s < nodes.units.size(); ++s)
+    changes += nodes.units[s] != nodes.units[s - 1];
+  if (changes > machine.unit_count(node))
+    add(findings, "scattered-ranks",
+        {.what = fmt::format("the ranks of {} are not consecutive", machine.unit_name(node, 0)),
+         .why = "the mesh numbers its ranks as if each node had consecutive ones",
+         .fix = "let the launcher fill one node after the other (Open MPI: --map-by slot, Slurm: "
+                "--distribution=block)"});
+}
+
+void require_known(std::span<const std::string> silenced) {
+  std::vector<std::string> ids;
+  for (const PlacementRule& rule : rules) ids.emplace_back(rule.id);
+  for (const std::string& id : silenced)
+    if (std::ranges::find(ids, id) == ids.end())
+      throw SpecError{fmt::format("there is no rule '{:.40}' to silence", id),
+                      detail::suggest(id, ids, "the rules are")};
+}
+
+}  // namespace
+
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
+  }
+  return "?";
+}
+
+std::span<const PlacementRule> placement_rules() { return rules; }
+
+std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machine& machine,
+                                              std::span<const std::string> silenced) {
+  require_known(silenced);
+  Findings findings;
+  check_nodes(machine, findings);
+  for (const GroupFamily& family : plan.families()) {
+    const std::vector<LevelSpread> spreads = spread_of(family, machine);
+    check_domain(family, machine, spreads, findings);
+    check_fault_domain(family, machine, spreads, findings);
+    check_pipeline(family, machine, spreads, findings);
+    if (family.is_strided()) check_uneven(family, machine, spreads, findings);
+  }
+  std::erase_if(findings, [&](const PlacementFinding& finding) {
+    return std::ranges::find(silenced, finding.rule) != silenced.end();
+  });
+  std::ranges::stable_sort(findings, std::ranges::greater{}, &PlacementFinding::severity);
+  return findings;
+}
+
+std::vector<PlacementFinding> check_claim(const MeshPlan& plan, std::string_view same_as) {
+  Findings findings;
+  const MeshPlan claimed = MeshSpec::parse_string(same_as).plan(plan.world_size());
+  for (const NameDiff& name : diff(plan, claimed).names) {
+    if (name.change != NameChange::groups && name.change != NameChange::order) continue;
+    add(findings, "preset-mismatch",
+        {.name = name.name,
+         .groups = name.surviving
+                       ? fmt::format("{} of {}", name.groups_a - *name.surviving, name.groups_a)
+                       : "",
+         .what = fmt::format("the groups of '{}' differ from those of {}", name.name, same_as),
+         .why = "a program that shares checkpoints or groups with that system expects its layout",
+         .fix = fmt::format("use the mesh {}, or correct `same_as` in the mesh file", same_as)});
+  }
+  return findings;
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The formulas of volumes. Each one names its source; docs/placement.md lists them.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/place/model.hpp"
+
+namespace rankmesh {
+namespace {
+
+__extension__ using Wide = __int128;
+
+// A product of whole numbers, divided once at the end, rounded up.
+class Volume {
+ public:
+  explicit Volume(Wide value) : value_{value} {}
+  Volume& times(std::int64_t factor) {
+    value_ *= factor;
+    return *this;
+  }
+  Volume& over(std::int64_t divisor) {
+    divisor_ *= divisor;
+    return *this;
+  }
+  [[nodiscard]] std::int64_t bytes() const {
+    const Wide result = (value_ + divisor_ - 1) / divisor_;
+    constexpr Wide most = Wide{1} << 60;
+    if (result > most)
+      throw SpecError{"the model sends more bytes than can be added up", "check its figures"};
+    return static_cast<std::int64_t>(result);
+  }
+
+ private:
+  Wide value_;
+  Wide divisor_ = 1;
+};
+
+const GroupFamily* find(const MeshPlan& plan, std::string_view name) {
+  const auto found = std::ranges::find(plan.families(), name, &GroupFamily::name);
+  return found == plan.families().end() ? nullptr : &*found;
+}
+
+std::int64_t size_of(const MeshPlan& plan, std::string_view name) {
+  const GroupFamily* family = find(plan, name);
+  return family == nullptr ? 1 : family->group_size();
+}
+
+struct Estimator {
+  const MeshPlan& plan;
+  const ModelFigures& model;
+  std::int64_t t, p, c, e, tokens;  // tokens: those of a rank in one microbatch, before tp
+  std::vector<FamilyVolume> volumes{};
+
+  void add(std::string name, const Volume& volume, Pattern pattern, std::string formula,
+           std::string source) {
+    volumes.push_back(
+        {{std::move(name), volume.bytes(), pattern}, std::move(formula), std::move(source)});
+  }
+
+  // 4 all-reduces per layer, of 2 (t-1)/t each. With sequence parallelism two more all-gathers:
+  // each block gathers its input again for the backward pass. Recomputation repeats the forward
+  // pass.
+  void tensor() {
+    if (t < 2) return;
+    const std::int64_t count =
+        8 + (model.sequence_parallel ? 2 : 0) + (model.full_recomputation ? 4 : 0);
+    add("tp",
+        Volume{count}
+            .times(model.microbatches)
+            .times(model.layers)
+            .times(tokens)
+            .times(model.hidden)
+            .times(t - 1)
+            .times(model.activation_bytes)
+            .over(p)
+            .over(t),
+        Pattern::ring, fmt::format("m L' {} b (s/c) h (t-1)/t", count),
+        model.sequence_parallel || model.full_recomputation
+            ? "Narayanan et al. 2021 (2104.04473), 3.2; Korthikanti et al. 2022 (2205.05198), 4.2.2"
+            : "Narayanan et al. 2021 (2104.04473), 3.2");
+  }
+
+  void pipeline() {
+    if (p < 2) return;
+    Volume volume{model.microbatches};
+    volume.times(model.virtual_stages)
+        .times(tokens)
+        .times(model.hidden)
+        .times(model.activation_bytes);
+    if (model.sequence_parallel) volume.over(t);
+    add("pp", volume, Pattern::chain,
+        fmt::format("m v b (s/c) h{} in each direction", model.sequence_parallel ? " / t" : ""),
+        "Narayanan et al. 2021 (2104.04473), 3.2 and 4.1");
+  }
+
+  void context() {
+    if (c < 2) return;
+    const std::int64_t passes = model.full_recomputation ? 4 : 3;  // backward counts twice
+    add("cp",
+        Volume{passes}
+            .times(2 * model.microbatches)
+            .times(model.layers)
+            .times(tokens)
+            .times(model.kv_hidden)
+            .times(c - 1)
+            .times(model.activation_bytes)
+            .over(p)
+            .over(t),
+        Pattern::ring, fmt::format("{} m L' 2 b (s/c) (h_kv/t) (c-1)", passes),
+        "Llama Team 2024 (2407.21783), 3.3.2; the backward pass counts twice");
+  }
+
+  void experts() {
+    if (e < 2 || model.expert_layers == 0) return;
+    if (model.experts_per_token == 0)
+      throw SpecError{"the model has layers of experts, but no 'experts_per_token'",
+                      "write experts_per_token = 8"};
+    add("ep",
+        Volume{2}
+            .times(model.dispatch_bytes + model.combine_bytes)
+            .times(model.microbatches)
+            .times(model.expert_layers)
+            .times(tokens)
+            .times(model.experts_per_token)
+            .times(model.hidden)
+            .times(e - 1)
+            .over(p)
+            .over(t)
+            .over(e),
+        Pattern::all_to_all, "m L'_moe 2 (w_dispatch + w_combine) b s/(c t) k h (e-1)/e",
+        "DeepSeek-AI 2024 (2412.19437), 3.2.2 and 3.3.2");
+  }
+
+  // `held` parameters of the whole model are divided by `shards`.
+  void data(std::string_view name, std::int64_t held, std::int64_t shards) {
+    const std::int64_t d = size_of(plan, name);
+    if (d < 2 || held == 0) return;
+    const std::int64_t gradients = model.gradient_bytes;
+    const std::int64_t parameters = model.parameter_bytes;
+    std::int64_t bytes = 0;
+    std::string formula;
+    switch (model.optimizer) {
+      case OptimizerSharing::replicated:
+        bytes = 2 * gradients;
+        formula = "2 P w_grad (d-1)/d";
+        break;
+      case OptimizerSharing::distributed:
+        bytes = gradients + parameters;
+        formula = "P (w_grad + w_param) (d-1)/d";
+        break;
+      case OptimizerSharing::fsdp:
+        bytes = gradients + 2 * parameters;
+        formula = "P (w_grad + 2 w_param) (d-1)/d";
+        break;
+    }
+    add(std::string{name}, Volume{held}.times(bytes).times(d - 1).over(shards).over(d),
+        Pattern::ring, formula, "Rajbhandari et al. 2020 (1910.02054), 7");
+  }
+};
+
+}  // namespace
+
+std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& model) {
+  Estimator estimator{.plan = plan,
+                      .model = model,
+                      .t = size_of(plan, "tp"),
+                      .p = size_of(plan, "pp"),
+                      .c = size_of(plan, "cp"),
+                      .e = size_of(plan, "ep"),
+                      .tokens = 0};
+  if (estimator.p > model.layers)
+    throw SpecError{fmt::format("the model has {} layers, but the mesh has {} stages", model.layers,
+                                estimator.p),
+                    "use fewer stages"};
+  estimator.tokens = (model.batch * model.sequence + estimator.c - 1) / estimator.c;
+  estimator.tensor();
+  estimator.pipeline();
+  estimator.context();
+  estimator.experts();
+  const std::string_view all_data = find(plan, "dp_cp") != nullptr  ? "dp_cp"
+                                    : find(plan, "fsdp") != nullptr ? "fsdp"
+                                                                    : "dp";
+  estimator.data(all_data, model.parameters - model.expert_parameters, estimator.t * estimator.p);
+  const std::int64_t etp = size_of(plan, "etp");
+  if (find(plan, "edp") != nullptr)
+    estimator.data("edp", model.expert_parameters, etp * estimator.e * estimator.p);
+  return std::move(estimator.volumes);
+}
+
+}  // namespace rankmesh

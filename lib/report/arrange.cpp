@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/arrange.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/place/spread.hpp"
+#include "rankmesh/report/show.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+Value bytes_json(const Machine& machine, const std::vector<std::int64_t>& bytes) {
+  Value result;
+  for (std::size_t l = 0; l < bytes.size(); ++l) result[machine.levels()[l].name] = bytes[l];
+  return result;
+}
+
+std::string slots_text(const std::vector<std::int64_t>& slots) {
+  std::vector<Rank> ranks(slots.begin(), slots.end());
+  return RankSet::of(ranks).to_string();
+}
+
+void add_row(const Machine& machine, std::string which, std::string how,
+             const std::vector<std::int64_t>& bytes, Document& document) {
+  std::vector<Value> row{which};
+  for (const std::int64_t b : bytes) row.emplace_back(b);
+  row.emplace_back(how);
+  document.table.rows.push_back(std::move(row));
+  document.fields[which] = {{"how", how}, {"bytes", bytes_json(machine, bytes)}};
+}
+
+// The families whose groups the best arrangement moves into units, or out of them.
+std::string changes_text(const MeshPlan& plan, const Machine& machine,
+                         std::span<const FamilyTraffic> traffic, const Arrangements& found) {
+  std::string text;
+  for (const FamilyTraffic& t : traffic) {
+    const GroupFamily& family = plan.groups(t.name);
+    const auto before = spread_of(family, machine);
+    const auto after = spread_of(family, machine, found.best.slots);
+    for (std::size_t l = 0; l < before.size(); ++l)
+      if (before[l].inside != after[l].inside || before[l].most_units != after[l].most_units)
+        text += fmt::format(
+            "  {}: {} of {} groups lie in one {}, before {}; a group touches up to {}, before {}\n",
+            t.name, after[l].inside, family.group_count(), machine.levels()[l].name,
+            before[l].inside, after[l].most_units, before[l].most_units);
+  }
+  return text;
+}
+
+}  // namespace
+
+Document plan(const MeshPlan& mesh, const Machine& machine, std::span<const FamilyTraffic> traffic,
+              std::string_view unit, const Arrangements& found) {
+  using enum Table::Align;
+  Document document{.schema = "rankmesh.plan/1",
+                    .fields = {{"mesh", views_text(mesh)},
+                               {"world_size", mesh.world_size()},
+                               {"machine", machine.describe()},
+                               {"unit", unit},
+                               {"is_exact", found.is_exact}}};
+  std::vector<std::string> sent;
+  for (const FamilyTraffic& t : traffic) {
+    document.fields["traffic"][t.name] = {{"bytes", t.bytes}, {"pattern", to_string(t.pattern)}};
+    sent.push_back(fmt::format("{} {} ({})", t.name, t.bytes, to_string(t.pattern)));
+  }
+  document.table.columns.push_back({"", left});
+  for (const MachineLevel& level : machine.levels())
+    document.table.columns.push_back({fmt::format("between {}", plural(level.name)), right});
+  document.table.columns.push_back({"arrangement", left});
+  add_row(machine, "best", found.best.how, found.best.bytes, document);
+  if (!found.runner_up.slots.empty())
+    add_row(machine, "runner_up", found.runner_up.how, found.runner_up.bytes, document);
+  add_row(machine, "today", "rank r in slot r", found.today.bytes, document);
+  add_row(machine, "bound", "no arrangement sends less", found.bound, document);
+  document.fields["best"]["slots"] = slots_text(found.best.slots);
+
+  document.add_bold("mesh");
+  document.add(fmt::format("     {}\n", views_text(mesh)));
+  document.add_bold("machine");
+  document.add(fmt::format("  {}\n", machine.describe()));
+  document.add_bold("traffic");
+  document.add(fmt::format("  what a rank sends in one step, {}: {}\n\n",
+                           unit == "bytes" ? "in bytes" : "as relative numbers",
+                           fmt::join(sent, ", ")));
+  document.text.emplace_back(TableHere{});
+  if (found.best.bytes == found.today.bytes) {
+    document.add("\nno better arrangement than today's was found\n");
+  } else {
+    document.add(fmt::format("\n{}", changes_text(mesh, machine, traffic, found)));
+    document.add("  meshinfo emit writes the files that make a launcher use it\n");
+  }
+  if (found.is_exact) document.add("  it reaches the bound, so no arrangement is better\n");
+  return document;
+}
+
+}  // namespace rankmesh::report

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/estimate.hpp"
+
+#include <fmt/format.h>
+
+#include "rankmesh/report/show.hpp"
+
+namespace rankmesh::report {
+
+Document estimate(const MeshPlan& plan, const ModelFigures& model,
+                  std::span<const FamilyVolume> volumes, const Machine* machine) {
+  using enum Table::Align;
+  Document document{.schema = "rankmesh.estimate/1",
+                    .fields = {{"mesh", views_text(plan)},
+                               {"world_size", plan.world_size()},
+                               {"model", model.name},
+                               {"names", Value::Object{}}}};
+  if (machine != nullptr) document.fields["machine"] = machine->describe();
+  document.table.columns = {{"name", left}, {"pattern", left}, {"bytes per rank", right}};
+  if (machine != nullptr)
+    for (const MachineLevel& level : machine->levels())
+      document.table.columns.push_back({fmt::format("between {}", plural(level.name)), right});
+  document.table.columns.push_back({"formula", left});
+  document.table.columns.push_back({"source", left, Table::Forms::csv_only});
+  for (const FamilyVolume& volume : volumes) {
+    const FamilyTraffic& t = volume.traffic;
+    std::vector<Value> row{t.name, to_string(t.pattern), t.bytes};
+    Value& entry = document.fields["names"][t.name];
+    entry = {{"pattern", to_string(t.pattern)},
+             {"bytes_per_rank", t.bytes},
+             {"formula", volume.formula},
+             {"source", volume.source}};
+    if (machine != nullptr) {
+      const auto bytes = bytes_per_level(plan, *machine, {&t, 1});
+      for (std::size_t l = 0; l < bytes.size(); ++l) {
+        row.emplace_back(bytes[l]);
+        entry["between"][machine->levels()[l].name] = bytes[l];
+      }
+    }
+    row.emplace_back(volume.formula);
+    row.emplace_back(volume.source);
+    document.table.rows.push_back(std::move(row));
+  }
+  document.add_bold("mesh");
+  document.add(fmt::format("     {}\n", views_text(plan)));
+  document.add_bold("model");
+  document.add(fmt::format("    {}\n", model.name));
+  if (machine != nullptr) {
+    document.add_bold("machine");
+    document.add(fmt::format("  {}\n", machine->describe()));
+  }
+  document.add("\n");
+  document.text.emplace_back(TableHere{});
+  document.add("\n  bytes of one step; a volume is no time\n");
+  for (const FamilyVolume& volume : volumes)
+    document.add(fmt::format("  {}: {}\n", volume.traffic.name, volume.source));
+  return document;
+}
+
+}  // namespace rankmesh::report

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Each rule: a mesh that breaks it, and the same mesh fixed.
+#include "rankmesh/place/check.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/machine/read_machine.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::Machine;
+using rankmesh::MachineNumbers;
+using rankmesh::MachineReader;
+using rankmesh::MeshPlan;
+using rankmesh::MeshSpec;
+using rankmesh::PlacementFinding;
+
+namespace {
+
+Machine nodes_of(std::int64_t ranks_per_node, std::int64_t world,
+                 std::optional<std::int64_t> nodes_per_leaf = std::nullopt) {
+  return MachineReader{}.machine(
+      {.ranks_per_node = ranks_per_node, .nodes_per_leaf = nodes_per_leaf, .world_size = world});
+}
+
+std::set<std::string> rules_of(const char* mesh, const Machine& machine,
+                               const std::vector<std::string>& silenced = {}) {
+  std::set<std::string> rules;
+  const MeshPlan plan = MeshSpec::parse(mesh).plan(machine.slot_count());
+  for (const PlacementFinding& finding : check_placement(plan, machine, silenced)) {
+    rules.insert(finding.rule);
+    CHECK(!finding.what.empty());
+    CHECK(!finding.why.empty());
+    CHECK(!finding.fix.empty());
+  }
+  return rules;
+}
+
+bool breaks(const char* rule, const char* mesh, const Machine& machine) {
+  return rules_of(mesh, machine).contains(rule);
+}
+
+// A machine whose nodes are given by one number per rank.
+Machine by_ranks(std::vector<std::int32_t> nodes) {
+  MachineReader reader;
+  std::vector<std::string> hosts;
+  for (int n = 0; n <= *std::ranges::max_element(nodes); ++n)
+    hosts.push_back("host" + std::to_string(n));
+  reader.set_job(std::move(nodes), hosts);
+  return reader.machine();
+}
+
+}  // namespace
+
+TEST_CASE("leaves-domain: tp across nodes") {
+  CHECK(breaks("leaves-domain", "tp=4,dp=8", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("leaves-domain", "dp=8,tp=4", nodes_of(8, 32)));
+  CHECK(breaks("leaves-domain", "ep=8,edp=4", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("leaves-domain", "edp=4,ep=8", nodes_of(8, 32)));
+  const Machine nvl72 =
+      MachineReader{}.machine({.ranks_per_node = 4, .ranks_per_domain = 16, .world_size = 32});
+  CHECK_FALSE(breaks("leaves-domain", "dp=2,tp=16", nvl72));  // an NVLink domain of several nodes
+}
+
+TEST_CASE("larger-than-domain: more tp than GPUs of a node") {
+  CHECK(breaks("larger-than-domain", "dp=2,tp=16", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("leaves-domain", "dp=2,tp=16", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("larger-than-domain", "dp=4,tp=8", nodes_of(8, 32)));
+}
+
+TEST_CASE("shared-fault-domain: all replicas on one node") {
+  CHECK(breaks("shared-fault-domain", "pp=4,dp=8", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("shared-fault-domain", "dp=4,tp=8", nodes_of(8, 32)));
+  CHECK_FALSE(breaks("shared-fault-domain", "dp=8", nodes_of(8, 8)));  // there is one node only
+}
+
+TEST_CASE("pipeline-detour: stages that return to a node") {
+  const Machine dealt = by_ranks({0, 1, 0, 1});
+  CHECK(breaks("pipeline-detour", "pp=4", dealt));
+  CHECK_FALSE(breaks("pipeline-detour", "pp=4", by_ranks({0, 0, 1, 1})));
+  CHECK_FALSE(breaks("pipeline-detour", "pp=8,tp=8", nodes_of(8, 64, 4)));
+}
+
+TEST_CASE("ragged-nodes and nccl-uneven-nodes: 7 and 8 ranks per node") {
+  const Machine uneven = by_ranks({0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(breaks("ragged-nodes", "dp=15", uneven));
+  CHECK(breaks("nccl-uneven-nodes", "dp=15", uneven));
+  CHECK_FALSE(breaks("ragged-nodes", "dp=16", nodes_of(8, 16)));
+  CHECK_FALSE(breaks("nccl-uneven-nodes", "dp=16", nodes_of(8, 16)));
+  CHECK(breaks("nccl-uneven-nodes", "dp=2,tp=12", nodes_of(8, 24)));
+}
+
+TEST_CASE("shared-device: more ranks than GPUs") {
+  MachineReader reader;
+  reader.read("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "topo");
+  CHECK(breaks("shared-device", "dp=8", reader.machine({.ranks_per_node = 4, .world_size = 8})));
+  CHECK_FALSE(breaks("shared-device", "dp=8", reader.machine({.world_size = 8})));
+}
+
+TEST_CASE("scattered-ranks: ranks that are dealt out") {
+  CHECK(breaks("scattered-ranks", "dp=4", by_ranks({0, 1, 0, 1})));
+  CHECK_FALSE(breaks("scattered-ranks", "dp=4", by_ranks({0, 0, 1, 1})));
+  CHECK_FALSE(breaks("scattered-ranks", "dp=5", by_ranks({0, 0, 1, 1, 1})));
+}
+
+TEST_CASE("preset-mismatch: groups that are not those of the claimed mesh") {
+  const auto claims = [](const char* mesh, const char* same_as) {
+    return check_claim(MeshSpec::parse(mesh).plan(16), same_as);
+  };
+  const auto findings = claims("dp=2,pp=2,tp=4", "megatron:tp=4,pp=2");
+  REQUIRE(findings.size() >= 2);
+  CHECK(findings.front().rule == "preset-mismatch");
+  CHECK(claims("pp=2,dp=2,tp=4", "megatron:tp=4,pp=2").empty());
+}
+
+TEST_CASE("rules are silenced by their ids") {
+  const Machine machine = nodes_of(8, 32);
+  CHECK(rules_of("tp=4,dp=8", machine, {"leaves-domain"}).count("leaves-domain") == 0);
+  CHECK_THROWS_AS((void)rules_of("tp=4,dp=8", machine, {"leaves-domains"}), rankmesh::SpecError);
+  const MeshSpec spec = MeshSpec::parse_toml(
+      "mesh = \"tp=4,dp=8\"\nsame_as = \"megatron:tp=4,pp=8\"\nsilence = [\"leaves-domain\"]\n",
+      "f");
+  CHECK(spec.silenced() == std::vector<std::string>{"leaves-domain"});
+  CHECK(spec.same_as() == "megatron:tp=4,pp=8");
+  CHECK(MeshSpec::parse_toml(spec.to_toml(), "again").to_toml() == spec.to_toml());
+}
+
+TEST_CASE("errors come first, and ids are unique") {
+  const Machine uneven = by_ranks({0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
+  const auto findings = check_placement(MeshSpec::parse("dp=15").plan(), uneven);
+  CHECK(std::ranges::is_sorted(findings, std::ranges::greater{}, &PlacementFinding::severity));
+  std::set<std::string_view> ids;
+  for (const auto& rule : rankmesh::placement_rules()) CHECK(ids.insert(rule.id).second);
+}

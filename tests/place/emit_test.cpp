@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The files for launchers.
+#include "rankmesh/place/emit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/machine/read_machine.hpp"
+#include "rankmesh/place/arrange.hpp"
+#include "rankmesh/place/spread.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::emit;
+using rankmesh::EmitFormat;
+using rankmesh::Machine;
+using rankmesh::MachineReader;
+using rankmesh::MeshPlan;
+using rankmesh::MeshSpec;
+
+namespace {
+
+Machine two_hosts() {
+  MachineReader reader;
+  reader.read("a slots=2\nb slots=2\n", "hosts");
+  return reader.machine();
+}
+
+const std::vector<std::int64_t> swapped{0, 2, 1, 3};  // rank 1 in slot 2, rank 2 in slot 1
+
+}  // namespace
+
+TEST_CASE("each format says where the ranks are") {
+  const Machine machine = two_hosts();
+  const std::string rank_file =
+      "rank 0=a slot=0\nrank 1=b slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n";
+  CHECK(emit(EmitFormat::openmpi, machine, swapped) == rank_file);
+  CHECK(emit(EmitFormat::openmpi5, machine, swapped) == rank_file);
+  for (const EmitFormat format : {EmitFormat::openmpi_seq, EmitFormat::mpich, EmitFormat::slurm})
+    CHECK(emit(format, machine, swapped) == "a\nb\na\nb\n");
+  CHECK(emit(EmitFormat::cray, machine, std::vector<std::int64_t>{1, 2, 3, 0}) == "3,0,1,2\n");
+  CHECK_THROWS_AS((void)emit(EmitFormat::cuda_devices, machine, swapped), rankmesh::UsageError);
+  MachineReader reader;
+  reader.read("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "topo");
+  CHECK(emit(EmitFormat::cuda_devices, reader.machine({.world_size = 4}), swapped) ==
+        "0 CUDA_VISIBLE_DEVICES=0\n1 CUDA_VISIBLE_DEVICES=0\n2 CUDA_VISIBLE_DEVICES=1\n"
+        "3 CUDA_VISIBLE_DEVICES=1\n");
+}
+
+TEST_CASE("every format has a name and a command") {
+  for (const char* name : {"openmpi", "openmpi5", "openmpi-seq", "mpich", "slurm", "cray",
+                           "cuda-devices", "mesh-order"}) {
+    const auto format = rankmesh::emit_format(name);
+    REQUIRE(format.has_value());
+    CHECK(rankmesh::emit_usage(*format, "FILE", 4).find("FILE") != std::string::npos);
+  }
+  CHECK_FALSE(rankmesh::emit_format("openmpi6").has_value());
+}
+
+TEST_CASE("a mesh file with the emitted order has the groups of the plan in the same places") {
+  const MeshPlan plan = MeshSpec::parse("tp=4,dp=6").plan();
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 4, .world_size = 24});
+  const auto found = arrange(plan, machine, usual_traffic(plan));
+  const std::string text =
+      "mesh = \"tp=4,dp=6\"\n" + emit(EmitFormat::mesh_order, machine, found.best.slots);
+  const MeshPlan moved = MeshSpec::parse_toml(text, "moved.toml").plan();
+  for (const char* name : {"tp", "dp"}) {
+    const auto planned = spread_of(plan.groups(name), machine, found.best.slots);
+    const auto actual = spread_of(moved.groups(name), machine);
+    CHECK(planned[0].inside == actual[0].inside);
+    CHECK(planned[0].most_units == actual[0].most_units);
+  }
+  CHECK(spread_of(moved.groups("tp"), machine)[0].split == 0);
+}
+
+TEST_CASE("slots that do not exist or are taken twice are refused") {
+  const Machine machine = two_hosts();
+  CHECK_THROWS_AS((void)emit(EmitFormat::slurm, machine, std::vector<std::int64_t>{0, 0}),
+                  rankmesh::UsageError);
+  CHECK_THROWS_AS((void)emit(EmitFormat::slurm, machine, std::vector<std::int64_t>{4}),
+                  rankmesh::UsageError);
+}

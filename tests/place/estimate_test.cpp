@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The volumes of training steps.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/place/model.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
+
+using rankmesh::FamilyVolume;
+using rankmesh::MeshSpec;
+using rankmesh::ModelFigures;
+using rankmesh::OptimizerSharing;
+using rankmesh::SpecError;
+
+namespace {
+
+ModelFigures example(const std::string& name) {
+  const std::string path = std::string{RANKMESH_EXAMPLE_MODELS} + "/" + name + ".toml";
+  std::ifstream file{path};
+  return ModelFigures::parse_toml(std::string{std::istreambuf_iterator<char>{file}, {}}, path);
+}
+
+std::int64_t bytes_of(const char* mesh, const ModelFigures& model, std::string_view name) {
+  const auto volumes = estimate(MeshSpec::parse(mesh).plan(), model);
+  const auto found = std::ranges::find(
+      volumes, name, [](const FamilyVolume& volume) { return volume.traffic.name; });
+  return found == volumes.end() ? -1 : found->traffic.bytes;
+}
+
+// The figures in GB, rounded to one decimal.
+std::int64_t tenths(std::int64_t bytes) { return (bytes + 50'000'000) / 100'000'000; }
+
+}  // namespace
+
+TEST_CASE("Llama 3 405B with tp=8, pp=16, dp=128") {
+  ModelFigures model = example("llama3_405b");
+  const char* mesh = "pp=16,dp=128,tp=8";
+  // 16 microbatches, 7.875 layers per stage, 10 x 8192 x 16384 elements of 2 bytes, 7/8 of them.
+  CHECK(bytes_of(mesh, model, "tp") == 295'950'090'240);
+  model.sequence_parallel = false;
+  CHECK(bytes_of(mesh, model, "tp") == 236'760'072'192);
+  CHECK(tenths(bytes_of(mesh, model, "pp")) == 43);
+  model.full_recomputation = true;
+  CHECK(bytes_of(mesh, model, "tp") == 236'760'072'192 / 8 * 12);
+  model = example("llama3_405b");
+  CHECK(bytes_of(mesh, model, "pp") == 536'870'912);  // each direction
+  CHECK(tenths(bytes_of(mesh, model, "dp")) == 188);  // 12.6 and 6.3, less 1/128
+  model.optimizer = OptimizerSharing::replicated;
+  CHECK(tenths(bytes_of(mesh, model, "dp")) == 251);
+  model.optimizer = OptimizerSharing::fsdp;
+  CHECK(tenths(bytes_of(mesh, model, "dp")) == 251);
+}
+
+TEST_CASE("volumes vanish with groups of one rank, and gradients cross dp and cp") {
+  const ModelFigures model = example("gpt2");
+  CHECK(estimate(MeshSpec::parse("tp=1,pp=1,dp=1").plan(), model).empty());
+  CHECK(bytes_of("dp=4", model, "dp") == 2 * 4 * model.parameters * 3 / 4);
+  CHECK(bytes_of("dp=2,cp=2;dp_cp=dp*cp", model, "dp_cp") == 2 * 4 * model.parameters * 3 / 4);
+  CHECK(bytes_of("dp=2,cp=2;dp_cp=dp*cp", model, "dp") == -1);
+  // 3 passes, 8 microbatches, 48 layers, keys and values of 512 tokens, sent once.
+  CHECK(bytes_of("dp=2,cp=2", model, "cp") == 3LL * 8 * 48 * 2 * 512 * 1600 * 2);
+}
+
+TEST_CASE("experts: dispatch and combine, forward and backward") {
+  const ModelFigures model = example("deepseek_v3");
+  // Each of 4096 tokens goes to 8 experts, 63 of 64 copies leave the rank.
+  CHECK(bytes_of("pp=2,edp=1,ep=64", model, "ep") ==
+        2LL * (1 + 2) * 16 * 58 * 4096 * 8 * 7168 / 2 * 63 / 64);
+  CHECK(bytes_of("pp=2,dp=64 | pp=2,edp=2,ep=32", model, "edp") ==
+        (model.expert_parameters / 32 / 2 * 6 + 1) / 2);
+}
+
+TEST_CASE("a model file is checked") {
+  const auto refuse = [](std::string_view text, std::string_view reason) {
+    try {
+      (void)ModelFigures::parse_toml(text, "model.toml");
+      FAIL("accepted");
+    } catch (const SpecError& error) {
+      CHECK(error.message() == reason);
+    }
+  };
+  refuse("layers = 2\n", "model.toml: the model has no 'hidden'");
+  refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\noptimizer = \"x\"\n",
+         "model.toml:5: unknown optimizer 'x'");
+  refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\nexpert_parameters = 10\n",
+         "model.toml:5: the experts have more parameters than the whole model");
+  const ModelFigures small = ModelFigures::parse_toml(
+      "layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\n", "model.toml");
+  CHECK_THROWS_AS((void)estimate(MeshSpec::parse("pp=4").plan(), small), SpecError);
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/check.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "machine.hpp"
+#include "meshinfo.hpp"
+
+namespace meshinfo {
+namespace {
+
+using rankmesh::PlacementFinding;
+using rankmesh::Severity;
+
+struct CheckOptions {
+  MeshArguments mesh;
+  MachineArguments machine;
+  OutputOptions output;
+  std::string fail_on = "warning";
+};
+
+// The least severity that fails; nothing if findings never fail.
+bool fails(const std::vector<PlacementFinding>& findings, const std::string& fail_on) {
+  return std::ranges::any_of(findings, [&](const PlacementFinding& finding) {
+    for (const Severity severity : {Severity::note, Severity::warning, Severity::error})
+      if (to_string(severity) == fail_on) return finding.severity >= severity;
+    return false;
+  });
+}
+
+int check(const CheckOptions& options, Job& job) {
+  OpenMesh open = job.open(options.mesh);
+  open.close();
+  if (!job.prints()) return ok;
+  const rankmesh::MeshSpec spec = options.mesh.spec();
+  const rankmesh::Machine machine = options.machine.require(open.plan.world_size(), open.live());
+  std::vector<PlacementFinding> findings =
+      rankmesh::check_placement(open.plan, machine, spec.silenced());
+  const bool is_silenced =
+      std::ranges::find(spec.silenced(), "preset-mismatch") != spec.silenced().end();
+  if (!spec.same_as().empty() && !is_silenced) {
+    auto claim = rankmesh::check_claim(open.plan, spec.same_as());
+    findings.insert(findings.begin(), claim.begin(), claim.end());  // errors come first
+  }
+  print(rankmesh::report::check(open.plan, machine, findings, spec.silenced()), options.output);
+  return fails(findings, options.fail_on) ? check_failed : ok;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Program& program) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* command = app.add_subcommand("check", "rules for the placement of a mesh on a machine");
+  options->mesh.add_to(*command);
+  options->machine.add_to(*command);
+  options->output.add_to(*command);
+  command
+      ->add_option("--fail-on", options->fail_on,
+                   "exit with status 1 if there is such a finding or a worse one (warning)")
+      ->type_name("SEVERITY")
+      ->check(CLI::IsMember({"note", "warning", "error", "never"}));
+  command->footer(
+      "Examples:\n"
+      "  meshinfo check pp=2,dp=4,tp=8 --machine job.hosts --machine topology.conf\n"
+      "  meshinfo check pp=2,dp=4,tp=8 --ranks-per-node 8 --fail-on error");
+  command->callback([options, &program] { program.status = check(*options, program.job); });
+}
+
+}  // namespace meshinfo

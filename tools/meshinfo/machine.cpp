@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "machine.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+namespace {
+
+using rankmesh::MachineFormat;
+using rankmesh::MachineReader;
+using rankmesh::UsageError;
+
+constexpr std::array<std::pair<std::string_view, MachineFormat>, 8> formats{{
+    {"hostfile", MachineFormat::hostfile},
+    {"slurm-job", MachineFormat::slurm_job},
+    {"slurm-conf", MachineFormat::slurm_conf},
+    {"slurm-yaml", MachineFormat::slurm_yaml},
+    {"topograph", MachineFormat::topograph},
+    {"nvidia-smi", MachineFormat::nvidia_smi},
+    {"hwloc", MachineFormat::hwloc},
+    {"nccl", MachineFormat::nccl},
+}};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string text;
+  bool is_read = file.is_open();
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // for example a directory
+    is_read = false;
+  }
+  if (!is_read || file.bad())
+    throw UsageError{fmt::format("cannot read the machine '{}'", path),
+                     "give a file, FORMAT:FILE, or the word slurm in a job of Slurm"};
+  return text;
+}
+
+// The variables of the job as `env` prints them.
+std::string slurm_variables() {
+  std::string text;
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE"})
+    if (const char* value = std::getenv(name)) text += fmt::format("{}={}\n", name, value);
+  return text;
+}
+
+void read_source(const std::string& source, MachineReader& reader) {
+  if (source == "slurm") {
+    reader.read(slurm_variables(), "the environment", MachineFormat::slurm_job);
+    return;
+  }
+  for (const auto& [name, format] : formats)
+    if (source.starts_with(name) && source.substr(name.size()).starts_with(":")) {
+      const std::string path = source.substr(name.size() + 1);
+      reader.read(read_text(path), path, format);
+      return;
+    }
+  reader.read(read_text(source), source);
+}
+
+void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,
+             MachineReader& reader) {
+  std::vector<std::int32_t> nodes;
+  for (std::int64_t r = 0; r < world_size; ++r) nodes.push_back(live.placement.node(r));
+  reader.set_job(std::move(nodes), live.hosts);
+}
+
+}  // namespace
+
+void MachineArguments::add_to(CLI::App& command) {
+  command
+      .add_option("--machine", sources,
+                  "hosts, network or node: a file, FORMAT:FILE, or slurm (its variables); may be "
+                  "repeated")
+      ->type_name("FILE")
+      ->type_size(1)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  add_number(command, "--ranks-per-node", "slots of a node, if no file says it",
+             [this](std::int64_t n) { numbers.ranks_per_node = n; });
+  add_number(command, "--ranks-per-domain", "slots of an NVLink domain",
+             [this](std::int64_t n) { numbers.ranks_per_domain = n; });
+  add_number(command, "--nodes-per-leaf", "consecutive nodes that share a leaf switch",
+             [this](std::int64_t n) { numbers.nodes_per_leaf = n; });
+}
+
+bool MachineArguments::is_given() const {
+  return !sources.empty() || numbers.ranks_per_node || numbers.ranks_per_domain ||
+         numbers.nodes_per_leaf;
+}
+
+std::optional<rankmesh::Machine> MachineArguments::machine(
+    std::int64_t world_size, const rankmesh::report::LiveFacts* live) const {
+  if (!is_given()) return std::nullopt;
+  MachineReader reader;
+  for (const std::string& source : sources) read_source(source, reader);
+  rankmesh::MachineNumbers all = numbers;
+  all.world_size = world_size;
+  if (live != nullptr) set_job(*live, world_size, reader);
+  return reader.machine(all);
+}
+
+rankmesh::Machine MachineArguments::require(std::int64_t world_size,
+                                            const rankmesh::report::LiveFacts* live) const {
+  if (auto described = machine(world_size, live)) return *std::move(described);
+  if (live == nullptr)
+    throw UsageError{"no machine is given",
+                     "give --machine FILE, or --ranks-per-node N, or run the command in the job"};
+  MachineReader reader;
+  set_job(*live, world_size, reader);
+  return reader.machine({.world_size = world_size});
+}
+
+}  // namespace meshinfo

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "traffic.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace meshinfo {
+namespace {
+
+using rankmesh::FamilyTraffic;
+using rankmesh::Pattern;
+
+[[noreturn]] void refuse_volume(const std::string& text) {
+  throw rankmesh::UsageError{
+      fmt::format("'{}' is not a volume", text),
+      "write NAME=BYTES, or NAME=BYTES:PATTERN with ring, tree, all-to-all or chain"};
+}
+
+FamilyTraffic read_volume(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) refuse_volume(text);
+  FamilyTraffic result{text.substr(0, equals), 0, Pattern::ring};
+  result.pattern = rankmesh::usual_pattern(result.name);
+  const std::size_t colon = text.find(':', equals);
+  const std::string number = text.substr(equals + 1, colon - equals - 1);
+  double bytes = 0;  // 237e9 is easier to write than its digits
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bytes);
+  if (error != std::errc{} || end != number.data() + number.size() || !(bytes >= 0) || bytes > 1e17)
+    refuse_volume(text);
+  result.bytes = static_cast<std::int64_t>(bytes);
+  if (colon == std::string::npos) return result;
+  const std::string name = text.substr(colon + 1);
+  for (const Pattern pattern : {Pattern::ring, Pattern::tree, Pattern::all_to_all, Pattern::chain})
+    if (to_string(pattern) == name) {
+      result.pattern = pattern;
+      return result;
+    }
+  refuse_volume(text);
+}
+
+void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
+              const std::string& type, const std::string& description) {
+  command.add_option(option, to, description)
+      ->type_name(type)
+      ->type_size(1)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+rankmesh::ModelFigures read_model(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>{file}, {});
+  } catch (const std::ios_base::failure&) {  // for example a directory
+    file.setstate(std::ios::badbit);
+  }
+  if (!file.is_open() || file.bad())
+    throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
+                               "give a TOML file such as examples/models/llama3_405b.toml"};
+  return rankmesh::ModelFigures::parse_toml(text, path);
+}
+
+void TrafficArguments::add_to(CLI::App& command) {
+  command.add_option("--model", model, "the figures of the model, a TOML file")->type_name("FILE");
+  add_list(command, "--volume", volumes, "NAME=BYTES[:PATTERN]",
+           "what a rank sends in one step; PATTERN is ring, tree, all-to-all or chain; may be "
+           "repeated");
+  add_list(command, "--keep-in-node", kept, "NAME",
+           "a name whose groups must not be split over nodes; may be repeated");
+}
+
+std::vector<FamilyTraffic> TrafficArguments::traffic(const rankmesh::MeshPlan& plan) const {
+  if (volumes.empty() && model.empty()) return usual_traffic(plan);
+  std::vector<FamilyTraffic> result;
+  if (!model.empty())
+    for (auto& volume : estimate(plan, read_model(model))) result.push_back(volume.traffic);
+  for (const std::string& text : volumes) {  // these replace the model's
+    FamilyTraffic given = read_volume(text);
+    std::erase_if(result, [&](const FamilyTraffic& t) { return t.name == given.name; });
+    result.push_back(std::move(given));
+  }
+  return result;
+}
+
+std::string TrafficArguments::unit() const {
+  return volumes.empty() && model.empty() ? "relative" : "bytes";
+}
+
+}  // namespace meshinfo
