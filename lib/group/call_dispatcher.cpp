@@ -95,7 +95,8 @@ void CallDispatcher::breaking_group(Wait&& wait) {
 void CallDispatcher::check(const Call& call, bool on_device) const {
   if (runtime_->is_closed || !connection_->comm())
     throw ClosedError{fmt::format("{}.{} is called after close()", name_, function_of(call)),
-                      "close the mesh after its last operation"};
+                      runtime_->is_closed ? "close the mesh after its last operation"
+                                          : "close the group after its last operation"};
   if (!connection_->is_usable())
     throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_, function_of(call),
                                   connection_->why_unusable()),

@@ -48,10 +48,13 @@ void Mesh::close(GroupCoordinator& group) {
   const detail::CallLock lock{*state.runtime};
   const auto found =
       std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
+  detail::Connection& connection = detail::GroupAccess::connection(group);
+  if (found == state.dynamic.end() && connection.group.families.empty() && !connection.comm())
+    throw ClosedError{fmt::format("close of '{}': the group is already closed", group.name()),
+                      "close each group once"};
   if (found == state.dynamic.end())
     throw UsageError{fmt::format("'{}' is not a dynamic group of this mesh", group.name()),
                      "close the mesh itself to close all its groups"};
-  detail::Connection& connection = detail::GroupAccess::connection(group);
   if (state.device)
     if (const std::string graphs = state.device->living_graphs(&connection.group); !graphs.empty())
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),

@@ -45,6 +45,7 @@ GroupCoordinator* Mesh::implied_world(std::string_view name) {
            state.runtime->is_closed;  // operations of a closed mesh throw the right error
   };
   if (known != state.worlds.end() && is_open()) return known->second.get();
+  if (state.runtime->is_closed) (void)open_state("mesh[\"world\"]");  // which throws
 
   std::shared_ptr<GroupCoordinator> group;
   const auto same = std::ranges::find_if(state.connections, [&](const auto& connection) {

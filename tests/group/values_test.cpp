@@ -190,6 +190,9 @@ TEST_CASE("prefix reductions") {
   std::vector<int> values{1, k, -k};
   tp.scan(values);
   CHECK(values == std::vector{k + 1, k * (k + 1) / 2, -k * (k + 1) / 2});
+  // A container that is moved into the call is returned.
+  CHECK(tp.scan(std::vector{1, k}) == std::vector{k + 1, k * (k + 1) / 2});
+  CHECK(tp.exscan(std::vector{1, 2}, std::plus<int>{}) == std::vector{k, 2 * k});
   int count = 3;
   CHECK(tp.exscan(count) == 3 * k);
   CHECK(count == 3 * k);

@@ -12,6 +12,7 @@
 using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 
 namespace {
 
@@ -118,6 +119,7 @@ TEST_CASE("unknown names, and use after close") {
   CHECK_THROWS_AS((void)tp.native_mpi(), ClosedError);
   const std::vector<Rank> me{rank()};
   CHECK_THROWS_AS((void)mesh.new_group(me), ClosedError);
+  CHECK_THROWS_AS((void)mesh["world"], ClosedError);  // tp has the same ranks
 }
 
 TEST_CASE("a description that is invalid on all ranks throws SpecError on all ranks") {
@@ -158,8 +160,12 @@ TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
     CHECK(group->ranks().to_vector() == ranks);
     CHECK(sum_of(*group, 1) == static_cast<std::int64_t>(ranks.size()));
     mesh.close(*group);
-    CHECK_THROWS_AS(group->barrier(), ClosedError);
-    CHECK_THROWS_AS(mesh.close(*group), UsageError);
+    CHECK_CONTAINS(thrown_by<ClosedError>([&] { group->barrier(); }).hint(),
+                   "close the group after its last operation");
+    CHECK_CONTAINS(thrown_by<ClosedError>([&] { mesh.close(*group); }).message(),
+                   "close of 'odd ones': the group is already closed");
+    CHECK_CONTAINS(thrown_by<UsageError>([&] { mesh.close(mesh["tp"]); }).message(),
+                   "'tp' is not a dynamic group");
   } else {
     CHECK_THROWS_WITH_AS((void)mesh.new_group(ranks), doctest::Contains("not in the group"),
                          UsageError);

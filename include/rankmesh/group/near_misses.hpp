@@ -239,6 +239,19 @@ class NearMisses : public Scans {
       recv(Peer, int = 0) {
     return {};
   }
+  template <WritableMemory Out>
+    requires(!detail::is_borrowed<Out>)
+  RANKMESH_REFUSE("nobody can read what a temporary container receives: pass a variable")
+      detail::AnyResult recv(Out&&, Peer, int = 0, StreamRef = {}) {
+    return {};
+  }
+  using Scans::try_recv;
+  template <WritableMemory Out>
+    requires(!DeviceMemory<Out> && !detail::is_borrowed<Out>)
+  RANKMESH_REFUSE("nobody can read what a temporary container receives: pass a variable")
+      detail::AnyResult try_recv(Out&&, Peer, int = 0) {
+    return {};
+  }
 
  protected:
   using Scans::Scans;

@@ -36,7 +36,8 @@ class Scans : public ReturnedResults {
   ///            complex numbers, sum or prod.
   /// @throws UsageError if `op` is avg, or if it cannot combine complex numbers.
   template <HostValues M>
-    requires(WritableHostValues<M> && ScannableElement<std::ranges::range_value_t<M>>)
+    requires(detail::is_borrowed<M> && WritableHostValues<M> &&
+             ScannableElement<std::ranges::range_value_t<M>>)
   void scan(M&& values, ReduceOp op = ReduceOp::sum) {
     using T = std::ranges::range_value_t<M>;
     require_scannable<T>("scan", op);
@@ -44,9 +45,23 @@ class Scans : public ReturnedResults {
   }
   /// The same with a function of the program.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(WritableHostValues<M>)
+    requires(detail::is_borrowed<M> && WritableHostValues<M>)
   void scan(M&& values, F&& combine) {
     inclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+  }
+  /// The same for a container that is moved into the call, which is returned.
+  template <HostValues M>
+    requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
+             ScannableElement<std::ranges::range_value_t<M>>)
+  [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, ReduceOp op = ReduceOp::sum) {
+    scan(values, op);
+    return std::forward<M>(values);
+  }
+  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+    requires(!detail::is_borrowed<M> && WritableHostValues<M>)
+  [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, F&& combine) {
+    scan(values, combine);
+    return std::forward<M>(values);
   }
   /// The same for one value, which is changed and returned.
   template <Value T>
@@ -74,7 +89,8 @@ class Scans : public ReturnedResults {
   /// before it, gets zeros: `const auto offset = tp.exscan(count)` is where this member begins.
   /// @throws UsageError in the same cases as scan().
   template <HostValues M>
-    requires(WritableHostValues<M> && ScannableElement<std::ranges::range_value_t<M>>)
+    requires(detail::is_borrowed<M> && WritableHostValues<M> &&
+             ScannableElement<std::ranges::range_value_t<M>>)
   void exscan(M&& values, ReduceOp op = ReduceOp::sum) {
     using T = std::ranges::range_value_t<M>;
     require_scannable<T>("exscan", op);
@@ -82,9 +98,23 @@ class Scans : public ReturnedResults {
   }
   /// The same with a function. The first member gets values `T{}`.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(WritableHostValues<M>)
+    requires(detail::is_borrowed<M> && WritableHostValues<M>)
   void exscan(M&& values, F&& combine) {
     exclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+  }
+  /// The same for a container that is moved into the call, which is returned.
+  template <HostValues M>
+    requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
+             ScannableElement<std::ranges::range_value_t<M>>)
+  [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, ReduceOp op = ReduceOp::sum) {
+    exscan(values, op);
+    return std::forward<M>(values);
+  }
+  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+    requires(!detail::is_borrowed<M> && WritableHostValues<M>)
+  [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, F&& combine) {
+    exscan(values, combine);
+    return std::forward<M>(values);
   }
   /// The same for one value. The value is changed and returned.
   template <Value T>

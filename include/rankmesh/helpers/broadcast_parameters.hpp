@@ -3,12 +3,25 @@
 #pragma once
 
 #include <cstddef>
+#include <ranges>
+#include <type_traits>
 
 #include "rankmesh/helpers/buffers.hpp"
 #include "rankmesh/helpers/family_names.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+// Whether the program can still read the buffers after a call that changes them. A temporary list
+// of views of the program's memory is fine.
+template <class P>
+inline constexpr bool outlives_call = is_borrowed<P>;
+template <BufferList P>
+inline constexpr bool outlives_call<P> =
+    std::is_lvalue_reference_v<P> || std::ranges::view<std::remove_cvref_t<P>> ||
+    is_borrowed<std::ranges::range_value_t<P>>;
+}  // namespace detail
 
 /// Copies parameters to all their replicas. The values come from the rank that is the first member
 /// of its group in each of the families:
@@ -27,6 +40,8 @@ namespace rankmesh {
 template <Buffers Parameters>
 void broadcast_parameters(Mesh& mesh, Parameters&& parameters, const FamilyNames& families,
                           StreamRef stream = {}) {
+  static_assert(detail::outlives_call<Parameters>,
+                "nobody can read the parameters of a temporary container: pass a variable");
   for (GroupCoordinator* group : families.groups_of(mesh))
     for_each_buffer(parameters,
                     [&](auto& values, std::size_t) { group->broadcast(values, 0, stream); });

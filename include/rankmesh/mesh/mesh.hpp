@@ -98,6 +98,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws NotMember if no group of the family contains this rank, or if the groups of the family
   /// overlap. Overlapping groups have no coordinators.
   GroupCoordinator& operator[](std::string_view name);
+  GroupCoordinator& operator[](std::nullptr_t) = delete;  // mesh[0] would read the name at null
 
   /// Returns the coordinator of a duplicate of this rank's group in a family. A duplicate has its
   /// own communicator, so its operations can run at the same time as the operations of the original
@@ -261,7 +262,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Closes a dynamic or adopted group. Collective over the members of the group. Waits for all
   /// members, at most for the mesh's timeout.
   /// @throws UsageError if the group belongs to a family or to another mesh, or if a CUDA graph
-  /// still contains operations of the group.
+  /// still contains operations of the group; ClosedError if the group is already closed.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   void close(GroupCoordinator& group);
   /// Closes the group that new_group() or adopt() has returned.

@@ -9,6 +9,7 @@
 #include <rankmesh/rankmesh.hpp>
 
 #include <rankmesh/exchange/stage_exchange.hpp>
+#include <rankmesh/helpers/broadcast_parameters.hpp>
 
 using namespace rankmesh;
 
@@ -38,6 +39,8 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.broadcast(values, tp.ranks().index_of(Rank{0}).value());
   double loss = 1;
   tp.all_reduce(loss);
+  const auto scanned = tp.scan(std::vector<float>(4));
+  const auto offsets = tp.exscan(std::vector<int>(4), [](int a, int b) { return a + b; });
   tp.all_reduce_async(loss).wait();
   static_cast<void>(tp.all_reduce(constant.front()));
   static_cast<void>(mesh.new_group({0, 1}));
@@ -218,6 +221,26 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   // The compilers themselves say this, in one line. Operations in place return void, so that
   // functions without a result can contain `return tp.all_reduce(values);`.
   auto x = tp.all_reduce(values);
+#endif
+// case 43: receiving into a temporary container: pass a variable
+#if CASE == 43
+  tp.recv(std::vector<float>(4), prev);
+#endif
+// case 44: receiving into a temporary container if something has arrived: pass a variable
+#if CASE == 44
+  auto has_received = tp.try_recv(std::vector<float>(4), prev);
+#endif
+// case 45: parameters of a temporary container: pass a variable
+#if CASE == 45
+  rankmesh::broadcast_parameters(mesh, std::vector<float>(4), "dp");
+#endif
+// case 46: counts in place of an output: write all_gather_v\(in, out, counts\)
+#if CASE == 46
+  tp.all_gather_v(values, std::vector<int>{1, 2});
+#endif
+// case 47: the number of a group: deleted
+#if CASE == 47
+  mesh[0].barrier();
 #endif
 // case 28: an unknown form of an asynchronous operation: write reduce\(values, root, op\)
 #if CASE == 28

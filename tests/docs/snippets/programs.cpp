@@ -42,6 +42,17 @@ TEST_CASE("programs: a receive that is cancelled") {
   mesh.close();
 }
 
+TEST_CASE("programs: dynamic groups") {
+  NEEDS_RANKS(2);
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  if (rankmesh_test::rank() < 2) {
+    double loss = 1;
+    // snippet: new_group
+    CHECK(loss == 2);
+  }
+  mesh.close();
+}
+
 TEST_CASE("programs: rankmesh::run") {
   SKIP_UNLESS(rankmesh_test::size() == 4, "needs 4 ranks");
   char name[] = "program";

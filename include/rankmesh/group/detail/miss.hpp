@@ -160,9 +160,8 @@ consteval Miss miss_of() {
     if ((Streamlike<A> || ...) && !Streamlike<At<last, A...>>) return Miss::stream_early;
   }
   if (PeerName<Third> && std::is_same_v<Plain<Fourth>, Axis>) return Miss::axis_late;
-  if (CountsOrBlocks<Second> && Memory<Third> && called >= Called::all_gather_v &&
-      called <= Called::all_to_all_v)
-    return Miss::blocks_early;
+  constexpr bool has_counts = called >= Called::all_gather_v && called <= Called::all_to_all_v;
+  if (has_counts && CountsOrBlocks<Second> && Memory<Third>) return Miss::blocks_early;
   if (called == Called::send_recv && PeerName<Second> && Memory<Third>) return Miss::peer_early;
   if constexpr (sizeof...(A) > 0) {
     constexpr bool combines = sizeof...(A) > 1 &&
@@ -172,6 +171,7 @@ consteval Miss miss_of() {
       return Miss::function_on_device;
     constexpr Miss values = miss_of_values<called, First>(buffers);
     if (values != Miss::usage) return values;
+    if (has_counts && CountsOrBlocks<Second>) return Miss::usage;  // there is no output
     constexpr Miss both = miss_of_buffers<First, Second>();
     if (both != Miss::usage) return both;
     if (DeviceMemory<First> && !Memory<Second> && has_output(called)) return Miss::no_output;
