@@ -366,8 +366,10 @@ TEST_CASE("sizes that no memory can hold throw on every rank, and the group stay
     CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, sizes}),
                          doctest::Contains("the tensors have 2^63 bytes or more together"),
                          UsageError);
+#if !defined(__SANITIZE_ADDRESS__)  // it ends a process that asks for so much
   CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, {std::int64_t{1} << 58}}),
                        doctest::Contains("there is too little memory on rank"), UsageError);
+#endif
   CHECK(dp.all_reduce(1) == size());
   mesh.close();
 }
