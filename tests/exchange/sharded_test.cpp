@@ -18,6 +18,10 @@ using exchange::ShardedBuffer;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
+// AddressSanitizer ends a process that asks for more memory than there is. The tests themselves are
+// compiled without it, so only the linker knows whether it is there.
+extern "C" __attribute__((weak)) void __asan_init();
+
 namespace {
 
 const std::vector<std::int64_t> tensor_sizes{5, 3, 0, 40, 1, 7, 2, 2};
@@ -366,10 +370,9 @@ TEST_CASE("sizes that no memory can hold throw on every rank, and the group stay
     CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, sizes}),
                          doctest::Contains("the tensors have 2^63 bytes or more together"),
                          UsageError);
-#if !defined(__SANITIZE_ADDRESS__)  // it ends a process that asks for so much
-  CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, {std::int64_t{1} << 58}}),
-                       doctest::Contains("there is too little memory on rank"), UsageError);
-#endif
+  if (__asan_init == nullptr)
+    CHECK_THROWS_WITH_AS((ShardedBuffer<float>{dp, {std::int64_t{1} << 58}}),
+                         doctest::Contains("there is too little memory on rank"), UsageError);
   CHECK(dp.all_reduce(1) == size());
   mesh.close();
 }
