@@ -162,10 +162,8 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
     shared.why_no_levels = "a node has no shared memory";
     return;
   }
-  shared.levels.emplace(
-      HierarchicalTransport::Place{.shape = std::move(shape),
-                                   .is_oversubscribed = node_.comm.view().size() > node_.cores,
-                                   .members = {group.ranks, control_->names, group.names}});
+  shared.levels.emplace(HierarchicalTransport::Place{
+      .shape = std::move(shape), .members = {group.ranks, control_->names, group.names}});
   if (here.size() == 1) return;
   GroupDescription members = group;
   members.ranks = RankSet::of(here);

@@ -19,11 +19,13 @@ namespace rankmesh {
 namespace {
 
 // How often a member looks before it gives its core away, and how often it gives its core away
-// before it waits through the Waiter, which reads clocks.
-constexpr int spins_with_own_core = 2000;
-constexpr int spins_on_shared_core = 8;
-constexpr int most_yields = 200;
-// How often an unfinished call is polled between two looks for the text of another node.
+// before it waits through the Waiter, which reads clocks. A message takes much longer than giving a
+// core away to nobody, so a member does so soon: a carrier may need the core.
+constexpr int spins = 16;
+constexpr int most_yields = 2000;
+// An unfinished call looks for the text of another node once it has been polled as often as this,
+// and then at every so-manieth poll: a look takes as long as a message.
+constexpr int polls_before_notes = 2500;
 constexpr int polls_per_note = 64;
 // A step in shared memory carries at least one element of each block.
 constexpr std::size_t largest_row = 4096;
@@ -88,8 +90,7 @@ HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Place p
       inside_{std::move(place.inside)},
       setting_{std::make_shared<levels::Setting>(
           levels::Setting{std::move(place.shape), comm, inside_.get(), limits})},
-      counter_{counter},
-      spins_{place.is_oversubscribed ? spins_on_shared_core : spins_with_own_core} {}
+      counter_{counter} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
   if (levels::scheme_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
@@ -125,7 +126,7 @@ void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   std::unique_ptr<Pending> pending = start(call);
   const auto poll = [&] { return failure_ != nullptr || pending->test(); };
   bool is_over = poll();
-  for (int i = 0; i < spins_ && !is_over; ++i) {
+  for (int i = 0; i < spins && !is_over; ++i) {
     shm::pause();
     is_over = poll();
   }
@@ -142,10 +143,12 @@ void HierarchicalTransport::advance() {
   try {
     while (!queue_.empty() && step(*queue_.front())) {
       queue_.front()->is_complete = true;
+      polls_ = 0;
       queue_.front()->execution.reset();
       queue_.pop_front();
     }
-    if (!queue_.empty() && ++polls_ % polls_per_note == 0) receive_note();
+    if (!queue_.empty() && ++polls_ > polls_before_notes && polls_ % polls_per_note == 0)
+      receive_note();
   } catch (const levels::Counterparts::Difference& difference) {
     refuse(difference);
   } catch (const MismatchError& error) {

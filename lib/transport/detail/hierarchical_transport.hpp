@@ -34,7 +34,6 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   struct Place {
     levels::Shape shape;
     std::unique_ptr<ShmTransport> inside;  ///< Null if this member is alone on its node.
-    bool is_oversubscribed = false;        ///< The node has more ranks than cores.
     detail::GroupMembers members;
   };
   /// What counts the collective calls of the group. One pointer is not null; the object must
@@ -83,7 +82,6 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   std::unique_ptr<ShmTransport> inside_;
   std::shared_ptr<levels::Setting> setting_;
   Counter counter_;
-  int spins_;
   std::deque<std::shared_ptr<Issued>> queue_;
   std::exception_ptr failure_;  // why the group has ended early
   bool has_thrown_ = false;     // on this rank

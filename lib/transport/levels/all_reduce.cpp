@@ -9,10 +9,12 @@ namespace {
 
 // Up to this size of a share, each carrier gets the partial results of all nodes and reduces them
 // itself, which takes one round. Above it, it reduces a part and passes it on, which takes two
-// rounds but sends fewer bytes.
+// rounds but sends fewer bytes, unless there are two nodes.
 constexpr std::size_t one_round_bytes = 16 << 10;
 
-bool takes_one_round(const Piece& piece) { return piece.bytes(piece.share) <= one_round_bytes; }
+bool takes_one_round(const Piece& piece) {
+  return piece.shape->node_count() == 2 || piece.bytes(piece.share) <= one_round_bytes;
+}
 
 // The part of a share that the carrier on a node reduces. Parts consist of whole cache lines.
 Piece::Range part_of(const Piece& piece, int node, std::int64_t count) {
