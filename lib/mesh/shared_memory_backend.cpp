@@ -68,14 +68,14 @@ void SharedMemoryBackend::create_segment() {
   }
 }
 
-// The nodes tell each other whether they have shared memory: all members of a group must choose the
-// same transports.
+// The nodes tell each other whether they have shared memory, and how many cores: all members of a
+// group must choose the same transports, and the same carriers.
 void SharedMemoryBackend::agree_on_levels() {
   struct Answers {
     int own = 0, all = 0;
   };
   MpiMemory<Answers> answers;
-  answers->own = node_.comm.view().size() == 1 || segment_.data() != nullptr ? 1 : 0;
+  answers->own = node_.comm.view().size() == 1 || segment_.data() != nullptr ? node_.cores : 0;
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Iallreduce(&answers->own, &answers->all, 1, MPI_INT, MPI_MIN,
                             control_->comm().native(), &request),
@@ -83,7 +83,7 @@ void SharedMemoryBackend::agree_on_levels() {
   answers.wait(request, control_->monitor,
                WaitPoint::of_all(control_->comm().size(), "the creation of the shared memory"),
                control_->deadline());
-  all_nodes_share_memory_ = answers->all != 0;
+  least_cores_ = answers->all;
 }
 
 WaitPoint SharedMemoryBackend::wait_point(const std::string& activity) const {
@@ -158,10 +158,11 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
     shared.why_no_levels = "each of its members is alone on its node";
     return;
   }
-  if (!all_nodes_share_memory_) {
+  if (least_cores_ == 0) {
     shared.why_no_levels = "a node has no shared memory";
     return;
   }
+  shape.carriers = std::min(shape.carriers, least_cores_);
   shared.levels.emplace(HierarchicalTransport::Place{
       .shape = std::move(shape), .members = {group.ranks, control_->names, group.names}});
   if (here.size() == 1) return;

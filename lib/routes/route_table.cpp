@@ -65,13 +65,20 @@ bool RouteRule::fits(const RouteScope& scope) const {
 
 const RouteTable& RouteTable::defaults() {
   // The sizes at which shared memory was faster than Open MPI, with its default and its best
-  // settings, with and without one core per rank (docs/performance.md).
+  // settings, with and without one core per rank, and those at which two levels were faster than
+  // one (docs/performance.md).
   static const RouteTable table = parse(
       "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
       "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
       "*.reduce_scatter:host:one_node=shm; *.all_to_all:host:0-16K:one_node=shm; "
       "*.reduce:host:0-8K:one_node=shm; *.gather:host:0-16K:one_node=shm; "
       "*.scatter:host:0-16K:one_node=shm; "
+      "*.barrier:host:many_nodes=hierarchical; *.broadcast:host:many_nodes=hierarchical; "
+      "*.all_reduce:host:many_nodes=hierarchical; *.all_gather:host:many_nodes=hierarchical; "
+      "*.reduce_scatter:host:many_nodes=hierarchical; "
+      "*.reduce:host:ranks(5-inf):many_nodes=hierarchical; "
+      "*.gather:host:2K-256K:many_nodes=hierarchical; "
+      "*.scatter:host:2K-256K:many_nodes=hierarchical; "
       "*.*:host=mpi; *.*:device=nccl",
       RouteSource::builtin, "default");
   return table;

@@ -86,7 +86,8 @@ class SharedMemoryBackend {
   std::shared_ptr<ControlPlane> control_;
   SharedSegment segment_;
   std::string why_not_;
-  bool all_nodes_share_memory_ = false;  // with several nodes
+  // With several nodes: the least number of cores of a node, or 0 if a node has no shared memory.
+  int least_cores_ = 0;
   std::size_t slot_bytes_ = 0;
   std::vector<Allocation> allocations_;
 };

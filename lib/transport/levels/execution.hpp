@@ -17,10 +17,10 @@ namespace rankmesh::levels {
 /// The sizes at which a group changes its ways. All members have the same.
 struct Limits {
   /// Up to this size of a call, one member of each node carries the message; above it, as many as
-  /// the smallest node has.
-  std::int64_t one_carrier_bytes = 8 << 10;
+  /// Shape::carriers says.
+  std::int64_t one_carrier_bytes = 16 << 10;
   /// The size of a piece.
-  std::int64_t piece_bytes = 256 << 10;
+  std::int64_t piece_bytes = 1 << 20;
 };
 
 /// What the calls of a group have in common. They are carried out one after the other.

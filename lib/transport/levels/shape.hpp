@@ -20,7 +20,9 @@ struct Shape {
   std::vector<std::vector<int>> nodes;  ///< the members of each node
   std::vector<Place> places;            ///< of each member
   int self;
-  int carriers;  ///< the least number of members on a node: as many can share a message
+  /// As many members of a node can share a message: the least number of members on a node. The
+  /// owner may lower it to the least number of cores.
+  int carriers;
 
   [[nodiscard]] int size() const { return static_cast<int>(places.size()); }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
