@@ -107,6 +107,10 @@ std::string HierarchicalTransport::why_not(const Call& call) const {
 }
 
 std::unique_ptr<Pending> HierarchicalTransport::start(const Call& call) {
+  return std::make_unique<Operation>(*this, issue(call));
+}
+
+std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(const Call& call) {
   mpi::require_not_finalised();
   auto issued = std::make_shared<Issued>();
   issued->call = call;
@@ -117,24 +121,23 @@ std::unique_ptr<Pending> HierarchicalTransport::start(const Call& call) {
     counter_.mpi->set_calls(issued->number);
   queue_.push_back(issued);
   advance();
-  return std::make_unique<Operation>(*this, std::move(issued));
+  return issued;
 }
 
 void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   const std::uint64_t number = counter_.calls() + 1;
   detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
-  std::unique_ptr<Pending> pending = start(call);
-  const auto poll = [&] { return failure_ != nullptr || pending->test(); };
-  bool is_over = poll();
-  for (int i = 0; i < spins && !is_over; ++i) {
-    shm::pause();
-    is_over = poll();
+  std::shared_ptr<Issued> issued = issue(call);
+  for (int i = 0; i < spins + most_yields && !issued->is_complete && failure_ == nullptr; ++i) {
+    if (i < spins)
+      shm::pause();
+    else
+      sched_yield();
+    advance();
   }
-  for (int i = 0; i < most_yields && !is_over; ++i) {
-    sched_yield();
-    is_over = poll();
-  }
-  if (!is_over || failure_ != nullptr) waiter.finish(call, number, std::move(pending));
+  // A failure is thrown inside the Waiter, which then breaks the group.
+  if (!issued->is_complete)
+    waiter.finish(call, number, std::make_unique<Operation>(*this, std::move(issued)));
   recorded.end();
 }
 

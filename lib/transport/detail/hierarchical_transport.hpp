@@ -71,6 +71,7 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   class Operation;
   struct Issued;
   struct Note;
+  [[nodiscard]] std::shared_ptr<Issued> issue(const Call& call);
   bool step(Issued& issued);
   void refuse(const levels::Counterparts::Difference& difference);
   void tell_other_nodes(std::string_view text) const;
