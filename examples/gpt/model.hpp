@@ -70,6 +70,13 @@ class Model {
     return dx;
   }
 
+  /// The whole model on one rank: returns the scores of all tokens of the vocabulary, as the next
+  /// token of each token.
+  Values scores(const Tokens& tokens) {
+    const Values x = forward(0, embed(tokens));
+    return vocabulary_.logits(embedding_->weights(0), normalise(x, config_.width));
+  }
+
   /// Runs the layers of a chunk.
   Values forward(std::int64_t chunk, Values x) {
     for (std::int64_t p = first_part(chunk); p < first_part(chunk + 1); ++p) {
@@ -110,7 +117,8 @@ class Model {
     return norm;
   }
 
-  /// Calls use(store) for the stores of this rank.
+  /// Calls use(store) for the stores of this rank. The last stage has a copy of the vocabulary of
+  /// the first one.
   template <class Use>
   void for_each_store(Use&& use) {
     use(*layers_);

@@ -15,7 +15,7 @@
 /// collective over the group.
 class Replicas {
  public:
-  Replicas() = default;
+  explicit Replicas(Group& group) : group_{group} {}
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
   virtual ~Replicas() = default;
@@ -38,12 +38,18 @@ class Replicas {
   virtual State state(std::int64_t t) = 0;
   virtual void load(std::int64_t t, const State& state) = 0;
 
+  /// Returns whether this rank is the first one of those that have these tensors.
+  [[nodiscard]] bool is_first() const { return group_.is_first(); }
+
  protected:
   static double squares_of(In values) {
     double sum = 0;
     for (const Real v : values) sum += v * v;
     return sum;
   }
+
+ private:
+  Group& group_;
 };
 
 /// Plain data parallelism: each member keeps everything. Gradients are added up in buckets, while
@@ -51,7 +57,7 @@ class Replicas {
 class Copies : public Replicas {
  public:
   Copies(Group& group, const std::vector<std::int64_t>& sizes)
-      : group_{group}, bucket_{group, {.bytes = 64 << 10, .op = ReduceOp::sum}} {
+      : Replicas{group}, bucket_{group, {.bytes = 64 << 10, .op = ReduceOp::sum}} {
     for (const std::int64_t size : sizes) {
       states_.push_back({Values(size), Values(size), Values(size)});
       gradients_.emplace_back(size);
@@ -67,7 +73,7 @@ class Copies : public Replicas {
   double squares() override {
     bucket_.wait();
     double sum = 0;
-    if (group_.is_first())  // the others have the same
+    if (is_first())  // the others have the same
       for (const Values& gradient : gradients_) sum += squares_of(gradient);
     return sum;
   }
@@ -82,7 +88,6 @@ class Copies : public Replicas {
   void load(std::int64_t t, const State& state) override { states_[t] = state; }
 
  private:
-  Group& group_;
   Bucket bucket_;
   std::vector<State> states_;
   std::vector<Values> gradients_;
@@ -94,7 +99,8 @@ class Copies : public Replicas {
 class Shards : public Replicas {
  public:
   Shards(Group& group, const std::vector<std::int64_t>& sizes, std::int64_t stage)
-      : w_{group, sizes, {.bytes = 64 << 10, .keep_whole = stage < 3}},
+      : Replicas{group},
+        w_{group, sizes, {.bytes = 64 << 10, .keep_whole = stage < 3}},
         g_{w_.like({.keep_whole = stage < 2, .op = ReduceOp::sum})},
         m_{w_.like()},
         v_{w_.like()} {}

@@ -74,6 +74,34 @@ class Store {
     replicas_[static_cast<int>(kind)]->load(part, state);
   }
 
+  /// Sets all elements of all parts; see above.
+  template <class Value>
+  void load(Value&& value) {
+    for (std::size_t part = 0; part < parts_.size(); ++part)
+      for (int kind = 0; kind < kinds; ++kind)
+        if (replicas_[kind]) load(part, static_cast<Kind>(kind), value);
+  }
+  /// Calls use(p, s, elements) for each parameter p on the first of the ranks that have its
+  /// elements. `s` is 0 for the weights, 1 and 2 for the means of AdamW. Collective over the groups
+  /// of the parameters.
+  template <class Use>
+  void save(Use&& use) {
+    for (std::size_t part = 0; part < parts_.size(); ++part)
+      for (int kind = 0; kind < kinds; ++kind) {
+        if (!replicas_[kind]) continue;
+        const Replicas::State state = replicas_[kind]->state(part);
+        if (!replicas_[kind]->is_first()) continue;
+        for (int s = 0; s < 3; ++s) {
+          In rest = state[s];
+          for (const Parameter& p : parts_[part]) {
+            if (p.kind != static_cast<Kind>(kind)) continue;
+            use(p, s, rest.first(p.size()));
+            rest = rest.subspan(p.size());
+          }
+        }
+      }
+  }
+
  private:
   // Cuts the tensors of a part into its parameters.
   template <class Span, class Tensor>

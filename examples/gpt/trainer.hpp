@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "checkpoint.hpp"
 #include "pipeline.hpp"
 
 class Trainer {
@@ -32,6 +33,16 @@ class Trainer {
     return loss;
   }
 
+  /// Writes a checkpoint. Collective over the mesh.
+  void save(const std::string& path) {
+    Checkpoint{config_, steps_, model_.size()}.write(path, model_, groups_);
+  }
+  /// Continues from a checkpoint, which any mesh has written. Local.
+  void load(const std::string& path) {
+    steps_ = Checkpoint{config_, 0, model_.size()}.read(path, model_);
+  }
+
+  /// Returns the number of steps that the model has been trained.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   /// Returns the norm of the gradients of the last step, before they were clipped.
   [[nodiscard]] double norm() const { return norm_; }
