@@ -66,8 +66,9 @@ Losses train(const Options& options, const Losses& alone) {
       if (prints && is_shown)
         progress.print(step, losses.of_steps.back(),
                        alone.of_steps.empty() ? 0 : alone.of_steps[step - 1], trainer.norm());
+      if (!options.checkpoint.empty() && (step % options.every == 0 || step == config.steps))
+        trainer.save(options.checkpoint);
     }
-    if (!options.checkpoint.empty()) trainer.save(options.checkpoint);
   }
   mesh.close();
   return losses;

@@ -13,7 +13,7 @@ struct Options {
   std::string layout = "dp=auto";  ///< the first argument
   Config config;
   std::string text = "/usr/share/common-licenses";  ///< a file, or a folder of files
-  std::int64_t every = 10;                          ///< steps between two lines
+  std::int64_t every = 10;                          ///< steps between two lines and checkpoints
   std::int64_t compare = 0;                         ///< 1: with one process
   std::string checkpoint;  ///< Training continues from this file if it exists, and writes it.
   std::string curve;       ///< a picture of the losses
