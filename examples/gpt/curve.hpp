@@ -38,6 +38,9 @@ inline void draw_losses(const std::string& path, const std::vector<double>& loss
       svg << x(step) << ',' << y(values[step]) << ' ';
     svg << "'/>\n";
   };
+  if (!one_process.empty())
+    svg << "<text x='" << width - margin
+        << "' y='20' text-anchor='end'>thin: this job, wide: one process</text>\n";
   curve(one_process, "stroke='#f4b183' stroke-width='6'");
   curve(losses, "stroke='#1f4e79' stroke-width='1.5'");
   svg << "</svg>\n";

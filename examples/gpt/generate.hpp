@@ -8,7 +8,8 @@
 
 #include "trainer.hpp"
 
-/// Reads a checkpoint on this rank alone, and continues a text by `count` bytes.
+/// Reads a checkpoint on this rank alone, and continues a text by `count` bytes. Bytes that
+/// are not ASCII are returned as `?`.
 inline std::string generate(Config config, const std::string& text_of_training,
                             const std::string& checkpoint, std::string text, std::int64_t count) {
   config.batch = config.microbatch = config.chunks = 1;
@@ -38,5 +39,7 @@ inline std::string generate(Config config, const std::string& text_of_training,
     }
   }
   mesh.close();
+  for (char& byte : text)  // terminals take some bytes as commands
+    if (byte != '\n' && (byte < ' ' || byte > '~')) byte = '?';
   return text;
 }

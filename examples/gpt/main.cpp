@@ -31,6 +31,8 @@ Losses train_alone(const Options& options) {
   config.zero = 0;
   Mesh mesh{MPI_COMM_SELF, complete("dp=1")};
   Losses losses;
+  std::printf("one process trains first, to compare with it\n");
+  std::fflush(stdout);
   {
     Groups groups{mesh};
     Trainer trainer{config, groups, options.text};

@@ -28,6 +28,7 @@ struct Options {
       "  the output      --every --compare 1 --curve FILE.svg\n"
       "  a checkpoint    --checkpoint FILE --generate BYTES --prompt TEXT";
 
+  Options() = default;
   Options(int argc, char** argv) {
     const std::map<std::string_view, std::int64_t*> numbers{{"--layers", &config.layers},
                                                             {"--width", &config.width},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// meshes [LAYOUT] [--NAME VALUE]... (the options of examples/gpt; the layout is ignored): trains
-// examples/gpt on the named meshes, up to the first one that has more ranks than the job, and
-// compares the losses of all steps with those of one process. From 50 steps on, the loss must fall
+// meshes [LAYOUT] [--NAME VALUE]... (the options of examples/gpt): trains examples/gpt on the named
+// meshes, or on those with this layout, up to the first one that has more ranks than the job. The
+// losses of all steps are compared with those of one process. From 50 steps on, the loss must fall
 // by a third.
 #include <cstdio>
 #include <map>
@@ -20,7 +20,7 @@ struct Named {
   std::int64_t chunks = 1, zero = 0, experts = 0;
 };
 
-constexpr Named meshes[] = {
+const std::vector<Named> all_meshes{
     {"tensor", 2, "tp=2"},
     {"three of tensor", 3, "tp=3"},
     {"data", 2, "dp=2"},
@@ -69,7 +69,7 @@ bool is_right(const Named& mesh, MPI_Comm ranks, Config config, const std::strin
 
 // The meshes that train at the same time, one after the other on the ranks of the job. Returns the
 // number of meshes from `first` on that fit.
-int that_fit(int first, int size) {
+int that_fit(const std::vector<Named>& meshes, int first, int size) {
   int ranks = 0, count = 0;
   while (first + count < std::ssize(meshes) && ranks + meshes[first + count].ranks <= size)
     ranks += meshes[first + count++].ranks;
@@ -80,6 +80,9 @@ int run(const Options& options) {
   int rank = 0, size = 0, failures = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<Named> meshes;
+  for (const Named& mesh : all_meshes)
+    if (options.layout == Options{}.layout || options.layout == mesh.layout) meshes.push_back(mesh);
   std::map<std::int64_t, std::vector<double>> alone;  // by the number of experts
   for (const std::int64_t experts : {0, 2, 4}) {
     Config config = options.config;
@@ -94,7 +97,7 @@ int run(const Options& options) {
               static_cast<int>(experts) / 2 % size, MPI_COMM_WORLD);
   if (rank == 0)
     std::printf("%-26s ranks  %-26s  first and last loss  difference\n", "mesh", "layout");
-  for (int first = 0, count = 0; (count = that_fit(first, size)) > 0; first += count) {
+  for (int first = 0, count = 0; (count = that_fit(meshes, first, size)) > 0; first += count) {
     int mine = first, begin = 0;
     while (mine < first + count && rank >= begin + meshes[mine].ranks)
       begin += meshes[mine++].ranks;
