@@ -12,10 +12,13 @@
 using rankmesh::Mesh;
 using rankmesh::ReduceOp;
 using rankmesh::Slice;
+using rankmesh::Work;
 using rankmesh::exchange::Bucket;
 using rankmesh::exchange::ExpertDispatcher;
 using rankmesh::exchange::ExpertMap;
 using rankmesh::exchange::ExpertRoute;
+/// A message that is being sent, and its values.
+using Message = rankmesh::OwningWork<Values>;
 /// A set of ranks that communicate, such as the members of tp.
 using Group = rankmesh::GroupCoordinator;
 using ShardedBuffer = rankmesh::exchange::ShardedBuffer<Real>;

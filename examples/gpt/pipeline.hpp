@@ -76,5 +76,5 @@ class Pipeline {
   Model& model_;
   std::int64_t last_chunk_, width_;
   std::vector<Pass> passes_;
-  std::deque<rankmesh::OwningWork<Values>> sent_;  // messages that may still be read
+  std::deque<Message> sent_;  // messages that may still be read
 };

@@ -20,7 +20,7 @@ void for_each_block(Group& cp, Values block, Use&& use) {
   Values arriving(block.size());
   for (std::int64_t step = 0; step < members; ++step) {
     const bool is_last = step + 1 == members;
-    rankmesh::Work transfer;
+    Work transfer;
     if (!is_last) transfer = cp.send_recv_async(block, arriving, rankmesh::next, rankmesh::prev);
     use((self - step + members) % members, In{block});
     transfer.wait();
