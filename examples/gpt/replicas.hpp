@@ -11,8 +11,8 @@
 #include "adamw.hpp"
 #include "groups.hpp"
 
-/// Tensors with their gradients and the state of the optimizer. All functions except squares() are
-/// collective over the group.
+/// Tensors with their gradients and the state of the optimizer. All functions are collective over
+/// the group.
 class Replicas {
  public:
   explicit Replicas(Group& group) : group_{group} {}
