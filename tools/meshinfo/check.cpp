@@ -54,6 +54,7 @@ void add_check(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("check", "rules for the placement of a mesh on a machine");
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   command
       ->add_option("--fail-on", options->fail_on,
