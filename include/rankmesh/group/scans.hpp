@@ -85,8 +85,9 @@ class Scans : public ReturnedResults {
     return copy;
   }
 
-  /// Combines the values of the members before this one, in place. The first member, which has none
-  /// before it, gets zeros: `const auto offset = tp.exscan(count)` is where this member begins.
+  /// Combines the values of the members before this one, in place. The first member has no member
+  /// before it, and gets zeros. For example, `const auto offset = tp.exscan(count)` gives the
+  /// position at which this member's elements begin.
   /// @throws UsageError in the same cases as scan().
   template <HostValues M>
     requires(detail::is_borrowed<M> && WritableHostValues<M> &&
@@ -154,7 +155,7 @@ class Scans : public ReturnedResults {
     const bool is_ordered = op == ReduceOp::min || op == ReduceOp::max;
     if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered)) refuse_scan(operation, op);
   }
-  // Returns the function of an operation.
+  // Returns the function that combines two values as the operation does.
   template <class T>
   static auto combining(ReduceOp op) {
     return [op](const T& left, const T& right) -> T {

@@ -14,9 +14,9 @@
 
 namespace rankmesh {
 
-/// Describes how the members divide one axis of a row-major array. Member k has the indices of its
-/// part along this axis, and all indices along the others. The shape is the shape of the whole
-/// array. Use Axis if all parts have the same length.
+/// Describes how the members divide one axis of a row-major array. Member k has those elements
+/// whose index along this axis is in part k. The shape is the shape of the whole array. Use Axis if
+/// all parts have the same length.
 class RANKMESH_API SlicedAxis {
  public:
   /// Divides the axis into parts of the given lengths.
@@ -52,7 +52,7 @@ class RANKMESH_API SlicedAxis {
   [[nodiscard]] bool is_contiguous() const { return rows_ <= 1; }
   /// Throws UsageError unless a buffer of `units` units has the elements of the whole array.
   void require_elements(std::int64_t units, std::size_t units_per_element) const;
-  /// Throws UsageError because the array is in device memory.
+  /// Throws the UsageError for an array in device memory.
   [[noreturn]] static void refuse_device();
   /// Copies the blocks of all members from the whole array to `blocks`, where they follow each
   /// other.

@@ -12,7 +12,7 @@
 
 namespace rankmesh {
 
-/// One value: a number, a struct, an enumeration, `bool` or a complex number, but no array.
+/// One value: a number, a struct, an enumeration, `bool` or a complex number, but not an array.
 template <class T>
 concept Value = MovableElement<std::remove_cvref_t<T>> && !Memory<T> &&
                 !std::same_as<std::remove_cvref_t<T>, Peer> &&

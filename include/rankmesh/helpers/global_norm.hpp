@@ -34,9 +34,9 @@ class RANKMESH_API GlobalNorm {
 
   /// Adds values that this rank holds. Local.
   /// @param values  One host buffer, or a list of host buffers, of floating-point numbers.
-  /// @param replicated_over  Families whose members all hold these values. Of the members over
-  ///                         which result() sums, they count on the first one only. So a family
-  ///                         over which the model is not divided changes nothing.
+  /// @param replicated_over Families whose members all hold these values. result() then counts the
+  ///                         values of only one of these members. Families over which the model is
+  ///                         not divided have no effect.
   /// @throws UnknownName if a family does not exist.
   template <Buffers Values>
   void add(const Values& values, const FamilyNames& replicated_over = {}) {

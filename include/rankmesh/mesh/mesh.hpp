@@ -32,7 +32,7 @@ namespace detail {
 struct MeshState;
 }
 
-/// Says what calls on an NCCL communicator of the program do (see Mesh::adopt()).
+/// Whether NCCL calls on a communicator of the program block (see Mesh::adopt()).
 enum class NcclCalls : std::uint8_t {
   block,           ///< They return when NCCL has carried them out. This is the default of NCCL.
   return_at_once,  ///< The communicator was created with `blocking = 0`.
@@ -46,7 +46,7 @@ enum class NcclCalls : std::uint8_t {
 /// An open mesh communicates only on communicators that it creates itself. While a mesh is opened,
 /// ranks that wait long for others exchange messages with the tags 32765 to 32767 on the program's
 /// communicator, so the program must not use these tags there. The constructor receives all of
-/// them; only if it throws may some of them be left.
+/// these messages before it returns. If it throws, some of them may remain unreceived.
 ///
 /// Cost of the construction for P ranks:
 /// - one reduction of 40 bytes
@@ -73,7 +73,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   ///
   /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
-  /// Opens a mesh from a description that was read before. The same rules hold.
+  /// Opens a mesh from a description that the program has already parsed. The rules of the
+  /// constructor above apply.
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
   Mesh(std::string_view mesh, MeshOptions options = {}) = delete;  // Mesh{MPI_COMM_WORLD, "tp=8"}
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the

@@ -27,9 +27,9 @@ namespace rankmesh {
 /// hash, it sorts the operations of a communicator by size and function, and operations may share a
 /// kernel. Only messages between two ranks keep the order of the calls. So an operation must not
 /// use the result of another one: a call throws UsageError if its memory overlaps the memory of an
-/// earlier call of the batch, and one of the two calls writes it. On host memory, dp comes last
-/// among families of equal priority, and pp comes immediately before dp (`encoder.dp` is treated as
-/// dp).
+/// earlier call of the batch, and one of the two calls writes it. On host memory, families of equal
+/// priority are issued in the order of the plan, except that pp and then dp come last (`encoder.dp`
+/// is treated as dp).
 ///
 /// An operation runs after all work that is on its stream when end() is called, even if the work
 /// was added after the operation. The buffers must stay valid until the operations are complete. Do

@@ -39,8 +39,8 @@ struct PlacementFinding {
   std::string fix;       ///< what to do
 };
 
-/// Applies all rules that need no more than a plan and a machine. The result is sorted by severity,
-/// errors first. Takes about as long as spread_of() for every family.
+/// Applies all rules that need only a plan and a machine. The result is sorted by severity, errors
+/// first. The time is about that of calling spread_of() for every family.
 /// @param silenced  the ids of rules that are not applied.
 /// @throws SpecError if there is no rule with a silenced id; UsageError if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(

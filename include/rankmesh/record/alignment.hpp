@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Refines the clocks of nodes by what the records say.
+// Corrects the clocks of the nodes with the help of the records.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a job did between two readings of their records.
+// Computes what the ranks of a job did between two readings of their records.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct FamilyActivity {
   std::int64_t ranks = 0;  ///< How many ranks have a group of this family.
   double calls = 0;        ///< The calls that these ranks made.
   double bytes = 0;        ///< The bytes of the largest buffer of each call, added up.
-  /// Whether a record lost calls because its rank made more than 4,096 between the readings. Then
-  /// `calls` and `bytes` assume that the lost calls were like those that are left.
+  /// True if a record lost calls because its rank made more than 4,096 calls between the readings.
+  /// `calls` and `bytes` then assume that the lost calls were like the calls that are left.
   bool is_extrapolated = false;
   Time waited = 0;    ///< The time that the ranks were inside blocking calls, added up.
   Time observed = 0;  ///< The time that the records cover, added up over the ranks.
@@ -87,8 +87,8 @@ struct JobActivity {
 /// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does
 /// not wait, so they do not prove that it waited. A collective whose last member is not known
 /// counts as undecided if a member waited. Collectives in which nobody waited do not count at all.
-/// Therefore the figures say which rank is last where this costs time. They do not say how often a
-/// rank is last in all calls.
+/// Therefore the figures show which rank is last in those collectives in which other ranks had to
+/// wait. They do not show how often a rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
 [[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,

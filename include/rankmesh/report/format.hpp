@@ -22,8 +22,8 @@ enum class Format : std::uint8_t { text, json, csv, long_csv };
 /// How the text form of a report looks.
 struct TextStyle {
   bool colour = false;  ///< true if the text may contain ANSI escape codes
-  /// The columns of the terminal. No line is wider, unless a single word is. Texts are continued on
-  /// further lines, lists of ranks are shortened, and a table with too many columns is divided.
+  /// The number of columns of the terminal. No line is wider, unless a single word is wider. Texts
+  /// are wrapped, lists of ranks are shortened, and a table that is too wide is divided.
   std::size_t width = SIZE_MAX;
 };
 

@@ -61,7 +61,7 @@ struct RankFacts {
   std::int64_t process_id = 0;  ///< The number of the process.
   std::string mpi_library;      ///< The text of MPI_Get_library_version(); empty without MPI.
   std::vector<LibraryFacts> libraries;  ///< The libraries that the process has loaded.
-  /// The environment variables that doctor examines; the others are not read.
+  /// The environment variables that doctor examines. Other variables are not read.
   std::map<std::string, std::string> variables;
   LimitFacts limits;  ///< The limits of the process.
   /// The size and the free bytes of /dev/shm; -1 if it does not exist.
@@ -88,7 +88,7 @@ struct RankFacts {
 /// @throws DataError if the text is not such an object.
 [[nodiscard]] RANKMESH_API RankFacts rank_facts_from_json(std::string_view text);
 
-/// Returns whether doctor examines an environment variable. The others stay private.
+/// Returns whether doctor examines an environment variable. Doctor does not read other variables.
 [[nodiscard]] RANKMESH_API bool is_examined_variable(std::string_view name);
 
 }  // namespace rankmesh::report

@@ -22,8 +22,8 @@ namespace rankmesh::report {
 /// show the nodes, and JSON has an entry for each rank.
 /// @param width  of the terminal, in columns. A grid that is wider is divided: its columns continue
 /// below it, if this leaves the text below 50 lines.
-/// @param machine  the machine on which the mesh lies, or null. With it, the table says for each
-/// level how many groups lie inside one unit, how many units the group touches that touches most,
+/// @param machine the machine on which the mesh lies, or null. If it is given, the table says for
+/// each level how many groups lie inside one unit, over how many units a group is spread at most,
 /// and which groups are split. The cost is that of spread_of() for each name.
 /// @throws UsageError if a rank has no slot on the machine.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live,

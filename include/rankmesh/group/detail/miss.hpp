@@ -45,7 +45,7 @@ constexpr bool is_reduction(Called called) {
          called == Called::reduce_scatter || called == Called::reduce_scatter_v ||
          called == Called::scan || called == Called::exscan;
 }
-/// Returns whether the first argument is written.
+/// Returns whether the operation writes to its first argument.
 constexpr bool writes_first(Called called, std::size_t buffers) {
   return called == Called::broadcast || called == Called::recv || called == Called::scan ||
          called == Called::exscan ||
