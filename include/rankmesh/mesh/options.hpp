@@ -39,15 +39,15 @@ struct MeshOptions {
   /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
   /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
-  /// Compares every call before it is carried out: also collectives of groups that span nodes or
-  /// were adopted, messages between two members, and calls on device memory. Without this option,
-  /// only collectives on host memory of groups inside one node are compared. docs/faults.md says
-  /// what is found and at which cost. If `check` is empty, the environment variable
-  /// `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
+  /// If true, every call is compared before it is carried out, including collectives of groups that
+  /// span nodes or were adopted, messages between two members, and calls on device memory. Without
+  /// this option, only collectives on host memory of groups inside one node are compared.
+  /// docs/faults.md says which mistakes are found, and what the comparison costs. If `check` is
+  /// empty, the environment variable `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
   std::optional<bool> check{};
-  /// The length of a wait that is reported to the log: once, and again at doubled intervals. If
-  /// `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets it. The default
-  /// is 30 s.
+  /// The length of a wait after which it is reported to the log. The report is repeated at doubled
+  /// intervals. If `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets
+  /// it. The default is 30 s.
   std::optional<Deadline::Duration> stall{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
   /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh

@@ -20,8 +20,8 @@ namespace rankmesh::report {
 /// O(names x ranks) with live facts.
 /// @param live  the facts of the running job, or null. With these facts, the grid and the table
 /// show the nodes, and JSON has an entry for each rank.
-/// @param width  of the terminal, in columns. A grid that is wider is divided: its columns continue
-/// below it, if this leaves the text below 50 lines.
+/// @param width the width of the terminal, in columns. If the grid is wider, its remaining columns
+/// are printed below it, unless the text would then have 50 lines or more.
 /// @param machine the machine on which the mesh lies, or null. If it is given, the table says for
 /// each level how many groups lie inside one unit, over how many units a group is spread at most,
 /// and which groups are split. The cost is that of spread_of() for each name.
