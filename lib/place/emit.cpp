@@ -36,7 +36,9 @@ std::vector<std::int64_t> ranks_of(const Machine& machine, std::span<const std::
     const std::int64_t slot = slots[r];
     if (slot < 0 || slot >= machine.slot_count() || ranks[static_cast<std::size_t>(slot)] >= 0)
       throw UsageError{
-          fmt::format("rank {} cannot have slot {}: it does not exist or is taken", r, slot),
+          fmt::format(
+              "rank {} cannot have slot {}: this slot does not exist, or another rank has it", r,
+              slot),
           "give each rank a slot of its own"};
     ranks[static_cast<std::size_t>(slot)] = static_cast<std::int64_t>(r);
   }
