@@ -144,7 +144,7 @@ Arrangements arrange(const MeshPlan& plan, const Machine& machine,
   if (plan.world_size() > most_ranks)
     throw UsageError{fmt::format("a mesh of {} ranks is too large to be arranged; the limit is {}",
                                  plan.world_size(), most_ranks),
-                     "arrange a smaller mesh of the same form"};
+                     "plan a smaller mesh with the same dimensions"};
   const Machine used = machine.first_slots(plan.world_size());
   const Objective objective{plan, used, traffic, options.kept_in_nodes};
   const LevelBytes bound = objective.bound();

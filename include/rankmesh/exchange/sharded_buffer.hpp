@@ -88,7 +88,7 @@ class ShardedBuffer {
                 DataTypeOf<T>::value,
                 kind,
                 options} {}
-  /// The same constructor for a list of sizes in braces.
+  /// Does the same for a list of sizes in braces.
   ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}

@@ -84,13 +84,13 @@ class RANKMESH_API StageExchange {
   /// moves.
   /// @throws the exceptions of all operations; see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
-  /// The same with a list of moves.
+  /// Does the same for a list of moves in braces.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
   /// Starts the moves. Then waits for the moves on host memory, at most for the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
-  /// The same with a list of moves.
+  /// Does the same for a list of moves in braces.
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }

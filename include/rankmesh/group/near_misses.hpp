@@ -33,7 +33,7 @@ struct AnyResult {
 /// In a requires-expression, these calls count as valid.
 class NearMisses : public Scans {
  public:
-  /// @cond  The overloads that refuse calls are no operations.
+  /// @cond  These overloads only refuse calls.
 // clang-format off
 #define RANKMESH_CALLED broadcast
 #define RANKMESH_USAGE "write broadcast(values, root)"

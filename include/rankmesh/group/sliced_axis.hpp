@@ -26,19 +26,19 @@ class RANKMESH_API SlicedAxis {
   /// @throws UsageError if the shape does not have this axis, if a length is negative, or if the
   /// lengths do not add up to the length of the axis.
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const Blocks& lengths);
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const Blocks& lengths)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, lengths} {}
   /// Divides the axis evenly over a number of members; see Slice.
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, std::int64_t members);
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, std::int64_t members)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, members} {}
   /// Divides the axis evenly over the members of a group.
   template <GroupLike G>
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{shape, axis, group.size()} {}
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   template <GroupLike G>
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, group.size()} {}

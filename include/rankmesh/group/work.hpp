@@ -63,8 +63,8 @@ class RANKMESH_API Work {
   /// has reached it, blocks until the message has arrived. In both cases the operation is complete
   /// afterwards. Local; does not involve the sender.
   /// @return Whether the receive was cancelled. If not, the buffer holds the message.
-  /// @throws UsageError if the operation is no receive on host memory: other members take part in a
-  /// collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
+  /// @throws UsageError if the operation is not a receive on host memory: other members take part
+  /// in a collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
   /// operation continues.
   /// @throws the exception with which the operation failed.
   bool cancel();

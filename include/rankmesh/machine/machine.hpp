@@ -16,7 +16,7 @@ namespace rankmesh {
 
 /// The meaning of a level of a machine.
 enum class LevelKind : std::uint8_t {
-  network,  ///< nodes behind one switch, or in one rack or block
+  network,  ///< nodes below one switch, or in one rack or block
   domain,   ///< GPUs that NVLink or a similar network connects
   node,     ///< a host
   socket,   ///< the GPUs or cores of one processor socket or NUMA node

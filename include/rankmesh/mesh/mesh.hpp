@@ -141,7 +141,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// throws MismatchError opens no communicator.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   void open(std::span<const std::string_view> names);
-  /// The same with a list of names.
+  /// Does the same for a list of names in braces.
   void open(std::initializer_list<std::string_view> names) {
     open(std::span{names.begin(), names.size()});
   }
@@ -212,7 +212,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
                                                  std::span<const std::string_view> names) {
     return {reinterpret_cast<T*>(allocate_on_device(count, sizeof(T), names)), count};
   }
-  /// The same with a list of names.
+  /// Does the same for a list of names in braces.
   template <Element T, MemoryKind Kind = MemoryKind::host>
   [[nodiscard]] auto allocate_symmetric(std::size_t count,
                                         std::initializer_list<std::string_view> names) {
@@ -232,7 +232,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// the mesh.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
-  /// The same with a list of ranks.
+  /// Does the same for a list of ranks in braces.
   std::shared_ptr<GroupCoordinator> new_group(std::initializer_list<Rank> ranks,
                                               std::string name = {}) {
     return new_group(std::span{ranks.begin(), ranks.size()}, std::move(name));
@@ -255,7 +255,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @return One element per list. The element is null if the list does not contain this rank.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::span<const std::vector<Rank>> groups);
-  /// The same with a list of groups.
+  /// Does the same for a list of groups in braces.
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::initializer_list<std::vector<Rank>> groups) {
     return new_groups(std::span{groups.begin(), groups.size()});

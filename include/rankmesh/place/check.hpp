@@ -42,7 +42,7 @@ struct PlacementFinding {
 /// Applies all rules that need only a plan and a machine. The result is sorted by severity, errors
 /// first. The time is about that of calling spread_of() for every family.
 /// @param silenced  the ids of rules that are not applied.
-/// @throws SpecError if there is no rule with a silenced id; UsageError if a rank has no slot.
+/// @throws SpecError if a silenced id is not the id of a rule; UsageError if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
     const MeshPlan& plan, const Machine& machine, std::span<const std::string> silenced = {});
 

@@ -23,7 +23,7 @@ enum class EmitFormat : std::uint8_t {
   slurm,         ///< one host per rank: SLURM_HOSTFILE=FILE srun --distribution=arbitrary
   cray,          ///< MPICH_RANK_ORDER for MPICH_RANK_REORDER_METHOD=3
   cuda_devices,  ///< CUDA_VISIBLE_DEVICES of each rank, for a script that starts the ranks
-  mesh_order,    ///< the line `rank_order` of a mesh file, for a launcher that stays as it is
+  mesh_order,    ///< the line `rank_order` of a mesh file; the launcher needs no change
 };
 
 /// Returns the format with this name, for example `openmpi-seq`, or nothing if there is none.

@@ -58,8 +58,8 @@ struct FamilyTraffic {
 /// Returns the bytes that leave the units of each level in one step, outermost level first, summed
 /// over all ranks. Takes O(ranks x families x levels) time.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
-/// @throws UnknownName if there is no family of a name; UsageError if a rank has no slot, or if the
-/// sum could exceed 2^62.
+/// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, or
+/// if the sum could exceed 2^62.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic,
     std::span<const std::int64_t> slots = {});

@@ -33,8 +33,8 @@ struct Observation {
   Process process = Process::unknown;  ///< What the system says about the process.
   /// Whether the process exists on this machine, so that its counter and its clock go on.
   bool is_alive_here = false;
-  /// The time on the monotonic clock of the process minus the time on that of the caller. It is not
-  /// 0 if they are in different time namespaces.
+  /// The time on the monotonic clock of the process, minus the time on the caller's monotonic
+  /// clock. It is not 0 if they are in different time namespaces.
   std::int64_t clock_shift = 0;
 };
 

@@ -48,7 +48,7 @@ constexpr Carrier program_carrier(std::size_t index) {
 /// A group of the rank, which its calls refer to.
 struct Group {
   std::uint64_t identity = 0;      ///< The same on all members, and unique in the mesh.
-  std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family() is an index.
+  std::vector<std::string> names;  ///< The names of its coordinators; see CallDescriptor::family().
   std::int64_t size = 0;           ///< The number of members.
   /// The members in group order, as ranks of the mesh. Empty if the list was too long to record.
   RankSet ranks;

@@ -34,7 +34,7 @@ struct FamilyActivity {
   Time waited = 0;    ///< The time that the ranks were inside blocking calls, added up.
   Time observed = 0;  ///< The time that the records cover, added up over the ranks.
 
-  std::map<std::size_t, Lateness> last;  ///< By the index of the record.
+  std::map<std::size_t, Lateness> last;  ///< The key is the index of the record.
   std::int64_t decided = 0;              ///< Collectives whose last member is known.
   std::int64_t undecided = 0;  ///< Collectives in which members waited for one of several.
 
@@ -62,7 +62,7 @@ struct FamilyActivity {
 
 /// What a job did between two readings of its records.
 struct JobActivity {
-  double seconds = 0;                    ///< From the first to the second reading, averaged.
+  double seconds = 0;                    ///< The mean time between the two readings.
   std::vector<FamilyActivity> families;  ///< In the order of their names.
 };
 

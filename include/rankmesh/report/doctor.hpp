@@ -27,7 +27,7 @@ enum class Severity : std::uint8_t {
 struct Finding {
   std::string id;                         ///< The id of the rule.
   Severity severity = Severity::warning;  ///< How serious the finding is.
-  std::vector<std::int64_t> ranks;  ///< In ascending order. Empty: the finding concerns the job.
+  std::vector<std::int64_t> ranks;  ///< In ascending order. Empty if it concerns the whole job.
   std::string what;                 ///< What is wrong.
   std::string why;                  ///< Why it matters.
   std::string fix;                  ///< How to fix it.

@@ -40,11 +40,11 @@ struct LiveFacts {
   /// The durations of the phases of NCCL's bootstrap, in seconds. Each duration is the maximum over
   /// all ranks.
   struct Phases {
-    double unique_ids = 0;  ///< For creating the unique IDs.
-    double broadcasts = 0;  ///< For broadcasting them.
-    double barriers = 0;    ///< In the barriers of the groups.
-    double inits = 0;       ///< In the inits of NCCL.
-    double splits = 0;      ///< In the splits of NCCL.
+    double unique_ids = 0;  ///< The time to create the unique IDs.
+    double broadcasts = 0;  ///< The time to broadcast the unique IDs.
+    double barriers = 0;    ///< The time in the barriers of the groups.
+    double inits = 0;       ///< The time in the initialisations of NCCL.
+    double splits = 0;      ///< The time in the splits of NCCL.
   };
   std::optional<Phases> phases{};  ///< not set if the mesh has no devices
   /// The costs of opening the communicators of one family. Each figure is the maximum over all

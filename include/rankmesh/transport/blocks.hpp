@@ -40,7 +40,7 @@ class Blocks {
       total += count;
     }
   }
-  /// The same with a list of counts.
+  /// Does the same for a list of counts in braces.
   Blocks(std::initializer_list<std::int64_t> counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at the given displacements.
   /// @param counts, displacements  One count and one displacement per member, in elements.

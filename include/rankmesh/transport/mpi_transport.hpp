@@ -29,7 +29,7 @@ class RecordedCall;
 /// reduce_scatter.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
-  /// The greatest count that is passed to MPI as it is.
+  /// The greatest count that is passed to MPI unchanged.
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
   /// Creates a transport on a communicator, which must outlive the transport. Local.

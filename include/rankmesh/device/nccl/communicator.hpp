@@ -87,7 +87,7 @@ class RANKMESH_API Communicator {
   void wait_until_ready(const Deadline& deadline) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
-  /// drops the operations of both without an error.
+  /// drops the operations of both communicators without an error.
   void require_whole() const;
 
   /// Begins to finalise the communicator: NCCL completes the operations in progress. Collective
