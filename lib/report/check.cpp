@@ -46,7 +46,8 @@ Document check(const MeshPlan& plan, const Machine& machine,
                                 : fmt::format("\n{}\n", rankmesh::detail::count_text(
                                                             findings.size(), "finding")));
   if (!silenced.empty())
-    document.add(fmt::format("silenced by the mesh file: {}\n", fmt::join(silenced, ", ")));
+    document.add(
+        fmt::format("the mesh file silences these rules: {}\n", fmt::join(silenced, ", ")));
   return document;
 }
 

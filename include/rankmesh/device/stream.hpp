@@ -10,9 +10,9 @@
 
 namespace rankmesh::device {
 
-/// Holds a CUDA stream. Move-only. The destructor destroys a stream that create() has made, and
-/// leaves a stream that was passed to adopt() as it is. The destructor does not wait for the work
-/// on the stream.
+/// Holds a CUDA stream. Move-only. The destructor destroys a stream that create() has created,
+/// but not a stream that was passed to adopt(). The destructor does not wait for the work on
+/// the stream.
 class RANKMESH_API Stream {
  public:
   Stream() = default;

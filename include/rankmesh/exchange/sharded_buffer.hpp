@@ -108,9 +108,9 @@ class ShardedBuffer {
                   "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
   }
   /// Creates another buffer with the same tensors and buckets, for example for the gradients or
-  /// for a state of the optimizer, which may have another element type. The new buffer uses the
-  /// same stream; `options.bytes` and `options.stream` are ignored. Collective over the group,
-  /// like the constructor.
+  /// for a state of the optimizer. The new buffer may have another element type. It uses the same
+  /// stream; `options.bytes` and `options.stream` are ignored. Collective over the group, like
+  /// the constructor.
   template <Element U = T>
   [[nodiscard]] ShardedBuffer<U, kind> like(ShardedBufferOptions options = {}) const {
     return ShardedBuffer<U, kind>{detail::ShardedMemory{memory_, DataTypeOf<U>::value, options}};

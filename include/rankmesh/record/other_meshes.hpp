@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adds to records what their processes wait for in other meshes of the same program.
+// Completes the records of one mesh with the waits of the same processes in other meshes.
 #pragma once
 
 #include <vector>

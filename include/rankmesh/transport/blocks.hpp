@@ -55,7 +55,8 @@ class Blocks {
     for (std::int64_t k = 0; k < members; ++k) counts.push_back(Slice::of(n, members, k).size());
     return Blocks{counts};
   }
-  /// Returns such blocks, one for each member of a group: `Blocks::even(n, mesh["dp"])`.
+  /// Returns blocks whose sizes differ by at most 1, one for each member of a group:
+  /// `Blocks::even(n, mesh["dp"])`.
   template <GroupLike G>
   static Blocks even(std::int64_t n, const G& group) {
     return even(n, group.size());
