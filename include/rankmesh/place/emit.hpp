@@ -22,6 +22,7 @@ enum class EmitFormat : std::uint8_t {
   mpich,         ///< one host per rank: mpiexec -f FILE
   slurm,         ///< one host per rank: SLURM_HOSTFILE=FILE srun --distribution=arbitrary
   cray,          ///< MPICH_RANK_ORDER for MPICH_RANK_REORDER_METHOD=3
+  torchrun,      ///< the command of each host, for launchers that start one command per host
   cuda_devices,  ///< CUDA_VISIBLE_DEVICES of each rank, for a script that starts the ranks
   mesh_order,    ///< the line `rank_order` of a mesh file; the launcher needs no change
 };
@@ -36,8 +37,8 @@ enum class EmitFormat : std::uint8_t {
 /// rank in its slot. With `mesh_order`, the launcher starts the processes as before, and each
 /// process takes the place in the mesh that is assigned to its slot.
 /// @param slots  the slot of each rank (Arrangement::slots).
-/// @throws UsageError if a slot is repeated or does not exist, or if the format lists GPUs and the
-/// machine has none.
+/// @throws UsageError if a slot is repeated or does not exist, if the format lists GPUs and the
+/// machine has none, or if the format is `torchrun` and the ranks of a node are not consecutive.
 [[nodiscard]] RANKMESH_API std::string emit(EmitFormat format, const Machine& machine,
                                             std::span<const std::int64_t> slots);
 
