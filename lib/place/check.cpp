@@ -33,7 +33,8 @@ constexpr std::array<PlacementRule, 11> rules{{
     {"shared-device", Severity::error, "two ranks are on one device"},
     {"scattered-ranks", Severity::note, "the ranks of a node are not consecutive"},
     {"order-not-launchers", Severity::note,
-     "the mesh orders its ranks in another way than the launcher, and returns to nodes"},
+     "the mesh orders its ranks differently than the launcher, and returns to nodes that it has "
+     "left"},
     {"node-loss-fatal", Severity::warning,
      "a node has the only copies of a part of the model (with --any-node-lost)"},
     {"preset-mismatch", Severity::error,
@@ -228,7 +229,7 @@ void check_order(const MeshPlan& plan, const Machine& machine, Findings& finding
     add(findings, "order-not-launchers",
         {.what = fmt::format("the mesh lists its ranks in an order that enters {} {}",
                              detail::count_text(nodes, "node"), detail::count_text(visits, "time")),
-         .why = "neighbours in the mesh are on different nodes, unless the order is made for them",
+         .why = "ranks that are neighbours in the mesh may be on different nodes",
          .fix = "leave out `rank_order`, or let `meshinfo emit mesh-order` write it"});
     return;  // the other views have the same order
   }

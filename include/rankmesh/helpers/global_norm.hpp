@@ -22,8 +22,8 @@ namespace rankmesh {
 ///     const double length = norm.result();
 ///
 /// The mesh must outlive the norm. Families over which all gradients are equal, such as dp after
-/// the gradients were averaged, are not named at all. The squares are summed in double. The result
-/// is the same on all ranks that take part. A value that is infinite or NaN makes the result
+/// the gradients were averaged, are not named. The squares are summed in double. The result is
+/// the same on all ranks that take part. A value that is infinite or NaN makes the result
 /// infinite or NaN.
 class RANKMESH_API GlobalNorm {
  public:

@@ -69,10 +69,10 @@ struct MeshOptions {
   /// Allows several ranks to use the same device.
   bool share_devices = false;
   /// The process that takes each rank of the mesh, by its rank in the communicator of the program:
-  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a mesh
-  /// uses a better arrangement without another launch. The ranks of the mesh then differ from those
-  /// of the communicator; Mesh::rank() returns the rank of this process in the mesh. If `reorder`
-  /// is empty, the ranks are the same.
+  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a program
+  /// can use a better arrangement without a new launch. The ranks of the mesh then differ from the
+  /// ranks of the communicator; Mesh::rank() returns the rank of this process in the mesh. If
+  /// `reorder` is empty, the ranks are the same.
   std::vector<std::int64_t> reorder{};
   /// The options of families, by the name of the family. They replace the options of the same
   /// family in a mesh file.

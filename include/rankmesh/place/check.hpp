@@ -46,8 +46,8 @@ struct PlacementFinding {
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
     const MeshPlan& plan, const Machine& machine, std::span<const std::string> silenced = {});
 
-/// Applies the rule `node-loss-fatal`: does every part of the model have copies on two nodes? See
-/// shrink() for what a part is. Takes O(ranks x dimensions) time.
+/// Applies the rule `node-loss-fatal`, which reports parts of the model whose copies are all on one
+/// node. See shrink() for the meaning of a part. Takes O(ranks x dimensions) time.
 /// @throws UsageError if a view leaves ranks out, or if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
                                                                          const Machine& machine);
