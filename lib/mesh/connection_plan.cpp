@@ -33,6 +33,7 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
   group.ranks = ranks;
   group.timeout = timeout;
   group.nodes = placement.nodes_of(ranks);
+  group.has_own_cores = placement.has_own_cores(ranks).value_or(true);
   groups.push_back(std::move(group));
   return groups.size() - 1;
 }

@@ -19,6 +19,7 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/spec/routes.hpp"
@@ -157,6 +158,19 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                         std::move(context));
 }
 
+// Warns on rank 0 if the rules were measured on another machine.
+void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes,
+                           const Placement& placement) {
+  if (control.rank() != Rank{0}) return;
+  const std::string here = routes_machine(placement.cores(placement.node(control.rank())).value());
+  for (const RouteMachine& machine : routes.machines())
+    if (machine.text != here)
+      control.log(LogLevel::warning,
+                  fmt::format("{}: the routes were measured on another machine ({}) than this one "
+                              "({}): measure them here with meshinfo tune",
+                              machine.origin, machine.text, here));
+}
+
 // Gives the mesh a number that differs from those of other meshes.
 void agree_on_key(ControlPlane& control) {
   std::random_device random;
@@ -290,6 +304,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                       local.settings.watchdog.value_or(true));
   auto shared =
       std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
+
+  warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
   std::vector<mpi::Communicator> owned = make_communicators(plan, control->comm());

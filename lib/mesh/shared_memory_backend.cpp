@@ -88,7 +88,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
     if (rank == control_->rank()) place.self = static_cast<int>(place.locals.size());
     place.locals.push_back(placement_.local_rank(rank));
   }
-  place.is_oversubscribed = node_.comm.view().size() > node_.cores;
+  place.is_oversubscribed = !group.has_own_cores;
   place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
