@@ -50,11 +50,12 @@ enum class NcclCalls : std::uint8_t {
 ///
 /// Cost of the construction for P ranks:
 /// - one reduction of 40 bytes
+/// - three all-gathers of at most 200 bytes per rank, and 8 P bytes per rank for the placement
 /// - one duplicate of the communicator
-/// - one discovery of the nodes, and 8 P bytes per rank for the placement
-/// - one MPI_Comm_split for each family that needs a communicator; a split transfers O(P) bytes per
-///   rank
-/// - one communicator for each distinct group of this rank
+/// - one communicator for each distinct group of this rank, which only the members of the group
+///   create
+///
+/// On several nodes, another all-gather and a few messages compare the clocks.
 ///
 /// Thread safety: only one thread at a time may call the mesh; a call from a second thread throws
 /// UsageError. Move-only.
