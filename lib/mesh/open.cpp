@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/open_board.hpp"
 #include "detail/open_record.hpp"

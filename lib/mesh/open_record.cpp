@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
-#include "detail/node_segments.hpp"
+#include "detail/node_members.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -99,11 +99,8 @@ void relate_clocks(ControlPlane& control, const Placement& placement) {
       }
     else if (placement.local_rank(control.rank()) == 0)
       difference = ask_rank_0(comm);
-    const auto lowest =
-        static_cast<std::size_t>(ranks_of_node(placement, control.rank()).front().value());
-    difference = gather(
-        control.all(), difference,
-        WaitPoint::of_all(control.comm().size(), "the comparison of the nodes' clocks"))[lowest];
+    difference = NodeMembers{control, placement}.from_first(difference,
+                                                            "the comparison of the nodes' clocks");
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
 }
