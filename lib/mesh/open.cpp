@@ -167,10 +167,10 @@ void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes
   const std::string here = routes_machine(placement.cores(placement.node(control.rank())).value());
   for (const RouteMachine& machine : routes.machines())
     if (machine.text != here)
-      control.log(LogLevel::warning,
-                  fmt::format("{}: the routes were measured on another machine ({}) than this one "
-                              "({}): measure them here with meshinfo tune",
-                              machine.origin, machine.text, here));
+      control.context()->log->report(
+          fmt::format("{}: the routes were measured on another machine ({}) than this one ({}): "
+                      "measure them here with meshinfo tune",
+                      machine.origin, machine.text, here));
 }
 
 // Creates the communicators of this rank's groups; groups of one rank have none. Only the members
