@@ -24,7 +24,7 @@ extern "C" int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MP
                           MPI_Request* request) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  broadcasts += rank == root && count > static_cast<int>(sizeof(ncclUniqueId))
+  broadcasts += rank == root && count == static_cast<int>(sizeof(ncclUniqueId) + sizeof(int))
                     ? 1
                     : 0;  // an ID and its status
   return PMPI_Ibcast(data, count, type, root, comm, request);
