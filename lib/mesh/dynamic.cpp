@@ -22,6 +22,7 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
   group.names = {name};
   group.name = std::move(name);
   group.nodes = state.placement.nodes_of(ranks);
+  group.has_own_cores = state.placement.has_own_cores(ranks).value_or(true);
   group.ranks = std::move(ranks);
   group.timeout = state.control->timeout;
   return group;

@@ -62,6 +62,9 @@ struct RouteScope {
   /// The number of nodes that host ranks of the group. The number is known only in a running job;
   /// otherwise this value is empty.
   std::optional<std::int32_t> nodes{};
+  /// Whether every rank on the nodes of the group has a core of its own. This is known only in a
+  /// running job; otherwise this value is empty.
+  std::optional<bool> own_cores{};
 };
 
 /// One rule, which consists of conditions and a transport. The rule matches a call if all its
@@ -78,6 +81,9 @@ struct RANKMESH_API RouteRule {
   /// If true, the rule is for groups inside one node; if false, for groups on several nodes. If it
   /// is not set, the rule is for both.
   std::optional<bool> one_node{};
+  /// If true, the rule is for groups whose ranks have cores of their own on their nodes; if false,
+  /// for all other groups. If it is not set, the rule is for both.
+  std::optional<bool> own_cores{};
   /// If true, the rule is for calls that are captured in a CUDA graph; if false, for all other
   /// calls. If it is not set, the rule is for both.
   std::optional<bool> capture{};
@@ -89,9 +95,14 @@ struct RANKMESH_API RouteRule {
 
   /// Returns the rule as text, for example `tp.all_reduce:host:0-32K=shm`.
   [[nodiscard]] std::string to_string() const;
-  /// Returns whether the rule's conditions on the family, the number of ranks and the nodes hold
-  /// for a group. If the number of nodes is not known, every condition on the nodes holds.
+  /// Returns whether the rule's conditions on the family, the number of ranks, the nodes and the
+  /// cores hold for a group. If the nodes or the cores are not known, every condition on them
+  /// holds.
   [[nodiscard]] bool fits(const RouteScope& scope) const;
+  /// Returns whether fits() is certain: the scope has the facts that the rule's conditions test.
+  [[nodiscard]] bool is_certain(const RouteScope& scope) const {
+    return (!one_node || scope.nodes) && (!own_cores || scope.own_cores);
+  }
 };
 
 /// The properties of a call that the conditions of rules can test, except the properties of its
@@ -117,6 +128,13 @@ struct RouteSegment {
   std::vector<std::size_t> rules;
 };
 
+/// The machine on which the rules of a text were measured: what follows `# machine: ` in a comment
+/// line of the text. `meshinfo tune` writes this line.
+struct RouteMachine {
+  std::string text;    ///< For example `4 cores, Open MPI v4.1.4, rankmesh 1.0.0`.
+  std::string origin;  ///< The place of the line, for example `tuned.routes:2`.
+};
+
 /// An ordered list of rules. A call uses the first matching rule whose transport can carry the
 /// call. The table is plain data. Its functions are local and do not call MPI.
 ///
@@ -129,6 +147,7 @@ struct RouteSegment {
 ///                | int | float | half | fp8          element type
 ///                | ranks '(' least [ '-' most ] ')'  group size, both ends included
 ///                | one_node | many_nodes             nodes of the members
+///                | own_cores | shared_cores          whether the ranks there have a core each
 ///                | eager | capture                   device calls outside and inside a CUDA graph
 ///     transport := mpi | shm | nccl | a name in MeshOptions::transports
 ///
@@ -158,6 +177,9 @@ class RANKMESH_API RouteTable {
   void append(const RouteTable& later);
   /// Returns the rules in order.
   [[nodiscard]] const std::vector<RouteRule>& rules() const { return rules_; }
+  /// Returns the machines that the texts of the rules name, in order. to_string() does not print
+  /// them.
+  [[nodiscard]] const std::vector<RouteMachine>& machines() const { return machines_; }
   /// Returns whether there are no rules.
   [[nodiscard]] bool empty() const { return rules_.empty(); }
   /// Returns the rules as text in canonical form. parse() returns the same rules when it reads this
@@ -177,6 +199,7 @@ class RANKMESH_API RouteTable {
 
  private:
   std::vector<RouteRule> rules_;
+  std::vector<RouteMachine> machines_;
 };
 
 /// Returns whether a transport carries every call on its kind of memory, wherever the members of

@@ -83,10 +83,11 @@ class RANKMESH_API WaitMonitor {
   /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);
-  /// Waits until all ranks of the communicator have reached this point, and receives the messages
-  /// that their monitors have already sent to this rank, so that none is left for the program on a
-  /// shared communicator. Collective over the communicator: one reduction of 4 bytes, and an
-  /// exchange of 4 bytes between all ranks if there are any messages.
+  /// Returns whether this monitor has sent messages. Local.
+  [[nodiscard]] bool has_sent() const;
+  /// Receives the messages that the other monitors have already sent to this rank, so that none is
+  /// left for the program on a shared communicator. Collective over the communicator: an exchange
+  /// of 4 bytes between all ranks. It is only needed if has_sent() is true on a rank.
   /// @throws TimeoutError or PeerError under the same conditions as wait().
   void receive_leftovers(const WaitPoint& point, const Deadline& deadline);
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh, so that their
