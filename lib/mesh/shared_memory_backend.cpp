@@ -29,53 +29,55 @@ std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
   return count;
 }
 
-std::vector<Rank> ranks_of_node(const Placement& placement, std::int32_t node) {
-  std::vector<Rank> ranks;
-  for (std::int64_t r = 0; r < placement.world_size(); ++r)
-    if (placement.node(r) == node) ranks.emplace_back(r);
-  return ranks;
+// The memory of all groups of a node.
+struct Size {
+  std::size_t slot = largest_slot;
+  std::size_t bytes = 0;
+};
+
+// Slots are smaller where many ranks in many groups would need more than the largest segment.
+Size size_of(const MeshPlan& plan, std::size_t ranks) {
+  const std::size_t areas = groups_before(plan, plan.families().size()) * ranks;
+  Size size;
+  while (size.slot > smallest_slot && areas * shm::Area::size(size.slot) > largest_segment)
+    size.slot /= 2;
+  size.bytes = areas * shm::Area::size(size.slot);
+  return size;
 }
 
 }  // namespace
 
+SegmentRequest SharedMemoryBackend::request(const MeshPlan& plan, const Placement& placement,
+                                            Rank self) {
+  const std::size_t ranks = ranks_of_node(placement, self).size();
+  return {"the creation of the node's shared memory", ranks == 1 ? 0 : size_of(plan, ranks).bytes};
+}
+
 SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                                         mpi::Node node, std::shared_ptr<ControlPlane> control)
+                                         NodeSegment segment, std::shared_ptr<ControlPlane> control)
     : plan_{std::move(plan)},
       placement_{std::move(placement)},
-      node_{std::move(node)},
-      control_{std::move(control)} {
-  create_segment();
+      ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
+      control_{std::move(control)},
+      segment_{std::move(segment.segment)},
+      slot_bytes_{size_of(*plan_, ranks_on_node_).slot} {
+  if (segment.error) {
+    why_not_ = segment.error->message();  // the same on all ranks of the node
+    control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
+  } else if (!segment_) {
+    why_not_ = "no other rank is on this node";
+  }
   if (placement_.node_count() > 1) agree_on_levels();
 }
 
-void SharedMemoryBackend::create_segment() {
-  const auto members = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t groups = groups_before(*plan_, plan_->families().size());
-  if (members == 1 || groups == 0) {
-    why_not_ = "no other rank is on this node";
-    return;
-  }
-  const auto total = [&](std::size_t slot) { return groups * members * shm::Area::size(slot); };
-  slot_bytes_ = largest_slot;
-  while (slot_bytes_ > smallest_slot && total(slot_bytes_) > largest_segment) slot_bytes_ /= 2;
-  try {
-    segment_ =
-        SharedSegment{node_.comm.view(), total(slot_bytes_), control_->monitor,
-                      wait_point("the creation of the node's shared memory"), control_->deadline()};
-  } catch (const SharedMemoryError& error) {
-    why_not_ = error.message();  // the same on all ranks of the node
-    control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
-  }
-}
-
-// The nodes tell each other whether they have shared memory, and how many cores: all members of a
-// group must choose the same transports, and the same carriers.
+// The nodes tell each other whether they have shared memory: all members of a group must choose the
+// same transports.
 void SharedMemoryBackend::agree_on_levels() {
   struct Answers {
     int own = 0, all = 0;
   };
   MpiMemory<Answers> answers;
-  answers->own = node_.comm.view().size() == 1 || segment_.data() != nullptr ? node_.cores : 0;
+  answers->own = ranks_on_node_ == 1 || why_not_.empty() ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Iallreduce(&answers->own, &answers->all, 1, MPI_INT, MPI_MIN,
                             control_->comm().native(), &request),
@@ -83,12 +85,7 @@ void SharedMemoryBackend::agree_on_levels() {
   answers.wait(request, control_->monitor,
                WaitPoint::of_all(control_->comm().size(), "the creation of the shared memory"),
                control_->deadline());
-  least_cores_ = answers->all;
-}
-
-WaitPoint SharedMemoryBackend::wait_point(const std::string& activity) const {
-  const auto ranks = ranks_of_node(placement_, placement_.node(control_->rank()));
-  return WaitPoint::of(RankSet::of(ranks), activity, activity);
+  all_nodes_share_memory_ = answers->all != 0;
 }
 
 // Groups of the plan are numbered in the order in which the plan creates them.
@@ -114,7 +111,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
     if (rank == control_->rank()) place.self = static_cast<int>(place.locals.size());
     place.locals.push_back(placement_.local_rank(rank));
   }
-  place.is_oversubscribed = node_.comm.view().size() > node_.cores;
+  place.is_oversubscribed = !group.has_own_cores;
   place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
@@ -122,8 +119,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t first = number_of(group) * ranks_on_node;
+  const std::size_t first = number_of(group) * ranks_on_node_;
   ShmTransport::Place place = members_of(group);
   place.slot_bytes = slot_bytes_;
   for (const std::int32_t local : place.locals)
@@ -158,11 +154,13 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
     shared.why_no_levels = "each of its members is alone on its node";
     return;
   }
-  if (least_cores_ == 0) {
+  if (!all_nodes_share_memory_) {
     shared.why_no_levels = "a node has no shared memory";
     return;
   }
-  shape.carriers = std::min(shape.carriers, least_cores_);
+  for (const Rank rank : group.ranks)
+    shape.carriers =
+        std::min(shape.carriers, placement_.cores(placement_.node(rank)).value_or(shape.carriers));
   shared.levels.emplace(HierarchicalTransport::Place{
       .shape = std::move(shape), .members = {group.ranks, control_->names, group.names}});
   if (here.size() == 1) return;
@@ -213,17 +211,15 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
   window->local_rank = placement_.local_rank(control_->rank());
-  std::string failure;  // allocation may fail on one node only
-  SharedSegment segment;
-  try {
-    segment = SharedSegment{
-        node_.comm.view(), window->stride * static_cast<std::size_t>(node_.comm.view().size()),
-        control_->monitor, wait_point("the creation of symmetric memory"), control_->deadline()};
-  } catch (const SharedMemoryError& error) {
-    if (placement_.node_count() == 1) throw;
-    failure = error.message();
-  }
-  if (placement_.node_count() > 1) all.verify("the creation of symmetric memory", failure);
+  NodeSegment created = std::move(
+      make_node_segments(*control_, placement_,
+                         {{"the creation of symmetric memory", window->stride * ranks_on_node_}})
+          .front());
+  SharedSegment& segment = created.segment;
+  // Allocation may fail on one node only.
+  if (placement_.node_count() > 1)
+    all.verify("the creation of symmetric memory", created.error ? created.error->message() : "");
+  if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)
     if (group->ranks.size() > 1 && why_not(*group).empty())
@@ -235,11 +231,6 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
 void SharedMemoryBackend::close_windows() noexcept {
   for (Allocation& allocation : allocations_) allocation.window->is_open = false;
   allocations_.clear();
-}
-
-void SharedMemoryBackend::close() {
-  segment_ = {};
-  node_.comm.free();
 }
 
 }  // namespace rankmesh::detail
