@@ -159,7 +159,7 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
   if (!set.contains(rank()))
     throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
-                     "call it on the members of the group only"};
+                     "call new_group only on members of the group"};
   return open_dynamic(state, std::move(set), std::move(name));
 }
 

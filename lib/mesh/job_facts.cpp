@@ -87,7 +87,8 @@ Heading heading_of(const std::vector<RankFacts>& facts) {
 
 }  // namespace
 
-JobFacts gather_facts(const Participants& participants, const Agreement::Summary& devices) {
+JobFacts gather_facts(const Participants& participants, const Agreement::Summary& devices,
+                      const std::vector<std::int64_t>& reorder) {
   struct Exchange {
     RankFacts mine;
     std::vector<RankFacts> all;  // on rank 0
@@ -116,7 +117,11 @@ JobFacts gather_facts(const Participants& participants, const Agreement::Summary
   if (is_first) {
     const Heading heading = heading_of(exchange->all);
     std::memcpy(exchange->result.data(), &heading, sizeof heading);
-    std::memcpy(body, nodes_of(exchange->all).data(), size * sizeof(NodeOfRank));
+    std::vector<RankFacts> in_mesh;
+    for (const std::int64_t rank : reorder)
+      in_mesh.push_back(exchange->all[static_cast<std::size_t>(rank)]);
+    const std::vector<NodeOfRank> nodes = nodes_of(reorder.empty() ? exchange->all : in_mesh);
+    std::memcpy(body, nodes.data(), size * sizeof(NodeOfRank));
   }
   mpi::check(MPI_Ibcast(exchange->result.data(), static_cast<int>(exchange->result.size()),
                         MPI_BYTE, 0, comm, &request),

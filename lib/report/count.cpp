@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/picture.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -104,10 +105,18 @@ Document count(const MeshPlan& plan, const PlanCounts& counts) {
   document.add(fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
                            range(counts.groups_per_rank)));
   if (counts.overlapping_groups > 0)
-    document.add(fmt::format("  {} groups are of overlapping names, which have no communicators\n",
-                             number(counts.overlapping_groups)));
+    document.add(
+        fmt::format("  {} groups belong to overlapping families, which have no communicators\n",
+                    number(counts.overlapping_groups)));
   document.add("\n");
   document.text.emplace_back(TableHere{});
+  document.picture = detail::picture_of(plan, nullptr);
+  document.picture->notes.push_back(fmt::format(
+      "{} with {}, of which {} are distinct; {} is in {} groups, and has {} communicators",
+      rankmesh::detail::count_text(counts.names, "name"),
+      rankmesh::detail::count_text(counts.groups, "group"), number(counts.distinct_groups),
+      whose(counts.groups_per_rank), range(counts.groups_per_rank),
+      range(counts.communicators_per_rank)));
   return document;
 }
 

@@ -297,7 +297,8 @@ class Reader {
       refuse(rule.position,
              fmt::format("rules for {} cannot depend on the size",
                          rankmesh::to_string(*rule.operation)),
-             "remove the sizes: both ends must take the same route, whatever size each expects");
+             "remove the sizes: both ends must use the same transport, even if they expect "
+             "different sizes");
     if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
       refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
@@ -310,7 +311,7 @@ class Reader {
     const RouteRule& last = rules_.back();
     if (const RouteRule* const other = detail::rule_that_hides_last(rules_))
       refuse(last.position, fmt::format("the rule '{}' can never match", last.to_string()),
-             fmt::format("move it in front of '{}', which already takes its calls",
+             fmt::format("move the rule before the rule '{}', which already matches all its calls",
                          other->to_string()));
   }
 

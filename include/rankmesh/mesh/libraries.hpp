@@ -33,7 +33,7 @@ RANKMESH_API std::string routes_machine(std::int32_t cores);
 struct DeviceInfo {
   std::string uuid;         ///< 32 hexadecimal digits. Each MIG instance has its own.
   std::string name;         ///< The name of the model.
-  std::string bus_id;       ///< On the PCI bus.
+  std::string bus_id;       ///< The address of the device on the PCI bus.
   std::int64_t memory = 0;  ///< In bytes.
   bool has_ecc = false;     ///< Whether error correction is switched on.
 };

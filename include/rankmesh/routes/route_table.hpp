@@ -36,10 +36,10 @@ constexpr TypeClass class_of(DataType type) {
 
 /// A range of sizes in bytes, where begin <= size < end.
 struct ByteRange {
-  /// The end of a range without an end.
+  /// The value of `end` for a range that has no upper limit.
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
   std::int64_t begin = 0;       ///< The first size of the range.
-  std::int64_t end = infinite;  ///< The first size behind the range.
+  std::int64_t end = infinite;  ///< The first size after the range.
   /// Returns whether all fields are equal.
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
@@ -70,18 +70,22 @@ struct RouteScope {
 /// One rule, which consists of conditions and a transport. The rule matches a call if all its
 /// conditions hold. A condition that is not set always holds.
 struct RANKMESH_API RouteRule {
-  std::string name;                      ///< name of the family; empty means `*`
-  std::optional<Operation> operation{};  ///< not set means `*`
-  std::optional<MemoryKind> kind{};      ///< The kind of memory; empty: any.
-  std::optional<ByteRange> bytes{};      ///< The sizes; empty: any.
-  std::optional<TypeClass> type{};       ///< The class of element types; empty: any.
+  std::string name;                      ///< The name of the family. Empty: any family (`*`).
+  std::optional<Operation> operation{};  ///< The operation. Not set: any operation (`*`).
+  std::optional<MemoryKind> kind{};      ///< The kind of memory. Not set: any kind.
+  std::optional<ByteRange> bytes{};      ///< The range of sizes. Not set: any size.
+  std::optional<TypeClass> type{};       ///< The class of types. Not set: any type.
   std::int64_t least_ranks = 2;          ///< The least number of ranks of a group.
   /// The greatest number of ranks of a group.
   std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max();
-  std::optional<bool> one_node{};  ///< Whether the group must be inside one node; empty: either.
-  /// Whether the ranks on the nodes of the group must have cores of their own; empty: either.
+  /// If true, the rule is for groups inside one node; if false, for groups on several nodes. If it
+  /// is not set, the rule is for both.
+  std::optional<bool> one_node{};
+  /// If true, the rule is for groups on whose nodes each rank has a core of its own; if false, for
+  /// groups whose ranks share cores. If it is not set, the rule is for both.
   std::optional<bool> own_cores{};
-  /// Whether the call must be captured in a CUDA graph; empty: either.
+  /// If true, the rule is for calls that are captured in a CUDA graph; if false, for all other
+  /// calls. If it is not set, the rule is for both.
   std::optional<bool> capture{};
   std::string transport;  ///< The name of the transport.
 
@@ -162,7 +166,8 @@ class RANKMESH_API RouteTable {
   /// @throws SpecError if the file cannot be read, or if parse() rejects the text.
   static RouteTable read(std::string_view text_or_path, RouteSource source, std::string_view origin,
                          const std::vector<std::string>& transports = {});
-  /// Returns why a transport of a program cannot have this name; empty if it can.
+  /// Returns the reason why a transport of a program cannot have this name, or an empty text if
+  /// it can.
   [[nodiscard]] static std::string why_no_name(std::string_view transport);
   /// Returns the default rules. For every call on host or device memory, at least one default rule
   /// matches.

@@ -69,10 +69,10 @@ class RANKMESH_API SharedSegment {
   /// Takes the mapping of a file that all members have opened. Local.
   explicit SharedSegment(detail::SegmentFile& file);
   ~SharedSegment() { unmap(); }
-  /// Takes over the segment of `other`, which then has none.
+  /// Takes over the segment of `other`, which is then empty.
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
-  /// Releases the segment, and takes over that of `other`.
+  /// Releases this object's segment, and takes over the segment of `other`.
   SharedSegment& operator=(SharedSegment&& other) noexcept {
     if (this != &other) {
       unmap();
