@@ -115,13 +115,12 @@ JobFacts gather_facts(const Participants& participants, const Agreement::Summary
   exchange->result.resize(sizeof(Heading) + size * sizeof(NodeOfRank));
   std::byte* const body = exchange->result.data() + sizeof(Heading);
   if (is_first) {
-    const Heading heading = heading_of(exchange->all);
+    std::vector<RankFacts> all = exchange->all;
+    for (std::size_t k = 0; k < reorder.size(); ++k)
+      all[k] = exchange->all[static_cast<std::size_t>(reorder[k])];
+    const Heading heading = heading_of(all);
     std::memcpy(exchange->result.data(), &heading, sizeof heading);
-    std::vector<RankFacts> in_mesh;
-    for (const std::int64_t rank : reorder)
-      in_mesh.push_back(exchange->all[static_cast<std::size_t>(rank)]);
-    const std::vector<NodeOfRank> nodes = nodes_of(reorder.empty() ? exchange->all : in_mesh);
-    std::memcpy(body, nodes.data(), size * sizeof(NodeOfRank));
+    std::memcpy(body, nodes_of(all).data(), size * sizeof(NodeOfRank));
   }
   mpi::check(MPI_Ibcast(exchange->result.data(), static_cast<int>(exchange->result.size()),
                         MPI_BYTE, 0, comm, &request),

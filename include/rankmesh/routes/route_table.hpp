@@ -81,8 +81,8 @@ struct RANKMESH_API RouteRule {
   /// If true, the rule is for groups inside one node; if false, for groups on several nodes. If it
   /// is not set, the rule is for both.
   std::optional<bool> one_node{};
-  /// If true, the rule is for groups on whose nodes each rank has a core of its own; if false, for
-  /// groups whose ranks share cores. If it is not set, the rule is for both.
+  /// If true, the rule is for groups whose ranks have cores of their own on their nodes; if false,
+  /// for all other groups. If it is not set, the rule is for both.
   std::optional<bool> own_cores{};
   /// If true, the rule is for calls that are captured in a CUDA graph; if false, for all other
   /// calls. If it is not set, the rule is for both.

@@ -23,8 +23,7 @@ struct JobFacts {
 /// bytes per rank, and one MPI_Ibcast of 8 bytes per rank.
 /// @param participants  The program's communicator.
 /// @param devices       What this rank has to say about devices.
-/// @param reorder       The rank of the program's communicator that becomes each rank of the mesh;
-///                      empty if the ranks stay. The facts are about the ranks of the mesh.
+/// @param reorder       See MeshOptions::reorder. The facts are in the order of the mesh's ranks.
 /// @throws TimeoutError if ranks are missing; the error names them.
 JobFacts gather_facts(const Participants& participants, const Agreement::Summary& devices,
                       const std::vector<std::int64_t>& reorder);
