@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands for examples/gpt/library.hpp in gpt_speed.cpp: the same calls of MPI itself, on the
+// Stands for examples/gpt/library.hpp in gpt_training.cpp: the same calls of MPI itself, on the
 // communicators of the same groups. rankmesh opens them, and carries no call of the steps.
 #pragma once
 
