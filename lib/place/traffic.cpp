@@ -118,7 +118,7 @@ void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traff
   if (family.coverage(ranks_) == Coverage::overlapping)
     throw UsageError{
         fmt::format("the groups of '{}' overlap, so their traffic is not known", family.name()),
-        "give the traffic of other families"};
+        "give the traffic of families whose groups do not overlap"};
   Family f{traffic.pattern, traffic.bytes, is_kept, {}, {0}, {}};
   f.group_of.resize(static_cast<std::size_t>(ranks_), -1);
   for (std::int64_t g = 0; g < family.group_count(); ++g) {

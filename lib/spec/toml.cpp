@@ -181,7 +181,7 @@ class MeshFileReader {
   void add_options(const std::string& name, const detail::TomlReader::Entry& entry) {
     if (std::ranges::find(spec_.options_, name, &MeshSpec::Options::name) != spec_.options_.end())
       root_.refuse(entry.line, fmt::format("duplicate options of '{:.40}'", name),
-                   "write the options of a name once");
+                   "write the options of a name in one table only");
     spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
   }
 

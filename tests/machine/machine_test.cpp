@@ -84,7 +84,7 @@ TEST_CASE("bad descriptions are refused with their line and the reason") {
   using enum MachineFormat;
   CHECK(refusal("a slots=4\nb slots=x\n") ==
         "file:2: the number of slots must be a number from 1 to 4194304, got 'x'");
-  CHECK(refusal("a\n\nb turbo=1\n") == "file:3: unknown option 'turbo' behind a host");
+  CHECK(refusal("a\n\nb turbo=1\n") == "file:3: unknown option 'turbo' after a host");
   CHECK(refusal("# nothing\n") == "file: the host file names no host");
   CHECK(refusal("n[1-3\n") == "file:1: a bracket of a list of names is not closed");
   CHECK(refusal("n[3-1]\n").starts_with("file:1: a number in brackets must be a number from 3"));

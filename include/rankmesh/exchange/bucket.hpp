@@ -50,9 +50,9 @@ struct BucketOptions {
 /// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes. A change of the type, of
 /// the kind of memory or between the two forms of add() also begins a new collective. In the first
 /// round, each collective is preceded by a blocking all_reduce of 16 bytes. Buffers are copied into
-/// the memory of the collective, and the results are copied back. A buffer that is alone in its
-/// collective is not copied; reduce_scatter must copy it too if it cannot be divided evenly. The
-/// memory of the collectives is reused in the next round.
+/// the memory of the collective, and the results are copied back. If a collective has a single
+/// buffer, the buffer is not copied, unless a reduce_scatter cannot divide it evenly. The memory of
+/// the collectives is reused in the next round.
 ///
 /// On host memory, the operations make progress in Mesh::progress() (see Work). On device memory,
 /// the copies run on `BucketOptions::stream`, and the collective runs on the group's own stream.
@@ -75,7 +75,7 @@ class RANKMESH_API Bucket {
   /// Gives up the buffers that were added since the last wait(), and logs a warning if there are
   /// any: they may not hold the results. Local.
   ~Bucket();
-  /// The other bucket cannot be used afterwards.
+  /// Takes over the contents of another bucket, which cannot be used afterwards.
   Bucket(Bucket&&) noexcept;
 
   /// Adds a buffer. After wait(), the buffer holds the result. Until then, the memory must stay

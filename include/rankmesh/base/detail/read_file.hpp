@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads a file whole.
+// Reads a whole file.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace rankmesh::detail {
 
 /// Returns the bytes of a file, or nothing if it cannot be read, for example because it is a
-/// directory. The caller's error says what the file is for.
+/// directory. The caller throws an error that says what the file is for.
 RANKMESH_API std::optional<std::string> read_file(const std::string& path);
 
 }  // namespace rankmesh::detail

@@ -7,7 +7,7 @@ namespace rankmesh {
 class GroupCoordinator;
 
 namespace detail {
-/// Stands for the group that is missing. It is never called: a static_assert has failed before.
+/// Replaces the missing group in functions that do not compile. It is never called.
 GroupCoordinator& no_group();
 /// False, but only known where a template is instantiated.
 template <class>
