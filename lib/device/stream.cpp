@@ -43,7 +43,7 @@ void Stream::wait(const Deadline& deadline) const {
   if (!poll_until([&] { return query(); }, deadline))
     throw TimeoutError{
         fmt::format("the work on a stream did not end within {} s", deadline.seconds()),
-        "a kernel or a collective on it waits: check what the other members do",
+        "a kernel or a collective has not ended: check which calls the other members make",
         {}};
 }
 
@@ -59,7 +59,7 @@ void drain(const Deadline& deadline) {
   if (result.wait_for(deadline.left()) != std::future_status::ready)
     throw TimeoutError{
         fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
-        "a kernel or a collective on it waits: check what the other members do",
+        "a kernel or a collective has not ended: check which calls the other members make",
         {}};
   check(result.get(), "cudaDeviceSynchronize");
 }

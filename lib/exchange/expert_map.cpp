@@ -27,7 +27,7 @@ ExpertMap::ExpertMap(std::vector<std::int32_t> physical_to_logical, std::int64_t
   if (experts < 1 || ranks < 1 || experts > std::numeric_limits<std::int32_t>::max())
     throw UsageError{
         fmt::format("an expert map cannot have {} experts on {} ranks", experts, ranks),
-        "use at least one of each, and at most 2^31-1 experts"};
+        "use at least one expert and one rank, and at most 2^31-1 experts"};
   if (logical_.size() % static_cast<std::size_t>(ranks) != 0)
     throw UsageError{fmt::format("{} slots of an expert map cannot be divided by {} ranks",
                                  logical_.size(), ranks),

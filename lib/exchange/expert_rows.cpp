@@ -59,7 +59,7 @@ std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
     refuse(group,
            fmt::format("{} has {} elements for {} rows, {} has {} for {}", a.name, a.buffer.count,
                        a.rows, b.name, b.buffer.count, b.rows),
-           "give both the same number of elements per row");
+           "give both arrays the same number of elements per row");
   if (overlap(a.buffer, b.buffer))
     refuse(group, fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
   const DataType type = a.buffer.type;

@@ -82,7 +82,7 @@ Step Lockstep::agree(const StepProposal& proposal) {
         "use 0 or more tokens and modes from 0 to 255; a rank that is done must stay done");
   if (record[n + 2] != -record[n + 3])
     throw_different_proposals(proposal,
-                              "call agree() once per step on every rank, also on idle ranks");
+                              "call agree() once per step on every rank, including idle ranks");
   if (record[n + 4] != -record[n + 5]) throw_different_options();
   was_done_ = proposal.is_done;
   Step step;

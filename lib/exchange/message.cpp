@@ -42,10 +42,11 @@ FirstPart first_part_of(std::span<const std::byte> message, Kind kind) {
 
 [[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from,
                          std::string_view problem) {
-  throw DataError{fmt::format("{}: rank {} sent bytes that are not a message of rankmesh: {}",
-                              group.name(), group.ranks().at(from.value()).value(), problem),
-                  "call the matching functions in the same order at both ends; use another tag for "
-                  "plain send and recv"};
+  throw DataError{
+      fmt::format("{}: rank {} sent bytes that are not a message of rankmesh: {}", group.name(),
+                  group.ranks().at(from.value()).value(), problem),
+      "call the matching functions in the same order at both ends; use a different tag for "
+      "plain send and recv"};
 }
 
 // Returns the header after validating it: the bytes may come from any other function.

@@ -123,7 +123,7 @@ void ShardedMemory::changed() {
   State& s = state();
   if (std::ranges::find(s.buckets, Whole::local, &ShardBucket::contents) != s.buckets.end())
     s.refuse("changed() is called while local() uses the memory of a bucket",
-             "call reduce() for all tensors before, or use another ShardedBuffer");
+             "call reduce() for all tensors first, or use another ShardedBuffer");
   for (ShardBucket& bucket : s.buckets) {
     s.finish(bucket);
     bucket.before.clear();
@@ -141,7 +141,7 @@ Buffer ShardedMemory::gather(std::int64_t tensor) {
   s.move_to(static_cast<std::int64_t>(s.bucket_of[static_cast<std::size_t>(tensor)]));
   if (bucket.contents == Whole::local)
     s.refuse(fmt::format("tensor {} cannot be gathered: local() uses its memory", tensor),
-             "call reduce() for all tensors of the bucket before, or use another ShardedBuffer");
+             "call reduce() for all tensors of the bucket first, or use another ShardedBuffer");
   if (bucket.contents == Whole::reducing) s.finish(bucket);
   if (bucket.contents == Whole::gathered) s.require_unchanged(bucket);
   if (bucket.contents == Whole::nothing) {

@@ -29,7 +29,8 @@ StageExchange::StageExchange(GroupCoordinator& stages, StageExchangeOptions opti
   if (options.tag < 0 || options.tag > highest_tag)
     throw UsageError{
         fmt::format("the tag of a stage exchange is {}", options.tag),
-        fmt::format("use a tag from 0 to {}; the exchange uses it and the next one", highest_tag)};
+        fmt::format("use a tag from 0 to {}; the exchange uses this tag and the next one",
+                    highest_tag)};
 }
 
 bool StageExchange::leaves_pipeline(const StageMove& move) const {

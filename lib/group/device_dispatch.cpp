@@ -23,7 +23,7 @@ DeviceTransport& CallDispatcher::device(std::string_view operation) const {
     throw NoDeviceError{
         fmt::format("{}.{} on device memory: the group was adopted without an NCCL communicator",
                     name_, operation),
-        "give adopt() the ncclComm_t too, or use host memory"};
+        "also pass an ncclComm_t to adopt(), or use host memory"};
   throw NoDeviceError{
       fmt::format("{}.{} on device memory: its NCCL communicator is not open", name_, operation),
       fmt::format("open it with mesh.open({{\"{}\"}}), or remove the option 'lazy'", name_)};
@@ -61,9 +61,10 @@ void CallDispatcher::run_on_device(const Call& call) {
     return follow(std::move(recorded), call.stream);
   }
   if (call.rows != 1 && size_ > 1)
-    throw UsageError{fmt::format("{}.{} along an axis other than the first inside an NcclGroup",
-                                 name_, to_string(call.operation)),
-                     "issue it outside the NcclGroup: it consists of a collective and a copy"};
+    throw UsageError{
+        fmt::format("{}.{} along an axis other than the first inside an NcclGroup", name_,
+                    to_string(call.operation)),
+        "issue the call outside the NcclGroup: it consists of a collective and a copy"};
   device.validate(call);
   runtime_->batch.reserve_memory(call, *this);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});

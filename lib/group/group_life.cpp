@@ -24,7 +24,7 @@ void GroupLife::require(std::string_view object) const {
 
 void GroupLife::refuse_moved(std::string_view object) {
   throw UsageError{fmt::format("this {} was moved to another one", object),
-                   "use the object that it was moved to"};
+                   "use the object to which its contents were moved"};
 }
 
 }  // namespace rankmesh::detail

@@ -43,7 +43,7 @@ void CallDispatcher::run_on_program_device(const Call& call, Transport& transpor
   if (runtime_->batch.is_open())
     throw UsageError{fmt::format("{}.{} inside an NcclGroup, but the transport '{}' carries it",
                                  name_, to_string(call.operation), transport.name()),
-                     "issue it outside the NcclGroup"};
+                     "issue the call outside the NcclGroup"};
   finish(start_comparison(call));
   const std::uint64_t number =
       is_point_to_point(call.operation) ? 0 : connection_->next_device_call();
@@ -58,7 +58,7 @@ void CallDispatcher::start_on_program_device(const Call& call, Transport& transp
   if (runtime_->batch.is_open())
     throw UsageError{
         fmt::format("{}.{}_async inside an NcclGroup", name_, to_string(call.operation)),
-        "issue it outside the NcclGroup"};
+        "issue the call outside the NcclGroup"};
   finish(start_comparison(call));
   const std::uint64_t number =
       is_point_to_point(call.operation) ? 0 : connection_->next_device_call();

@@ -34,7 +34,8 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 
 Router::Router(const RouteTable& routes, const HostTransports& transports,
                const GroupDescription& group, std::string_view family)
-    : size_{group.ranks.size()}, scope_{std::string{family}, size_, group.nodes} {
+    : size_{group.ranks.size()},
+      scope_{std::string{family}, size_, group.nodes, group.has_own_cores} {
   if (size_ == 1) {  // one rank only copies, so no rule applies
     Transport* local = transports.list.front().get();
     choices_.push_back({{endless, local, local}});

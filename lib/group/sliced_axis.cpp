@@ -86,7 +86,7 @@ void SlicedAxis::require_elements(std::int64_t units, std::size_t units_per_elem
 
 void SlicedAxis::refuse_device() {
   throw UsageError{"an array in device memory is divided along an axis other than the first",
-                   "divide it along the first axis, or copy it to the host"};
+                   "divide the array along the first axis, or copy the array to the host"};
 }
 
 void SlicedAxis::split(const std::byte* whole, std::byte* blocks,

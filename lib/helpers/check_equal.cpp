@@ -156,12 +156,12 @@ class Comparison {
             fmt::format("{}: {}", name_of(k), std::string_view{one.data(), one.size()}));
     if (!reference.is_right)
       return fmt::format(
-          "{}; compared with {}: no values are those of most members, so nobody knows "
-          "which are right",
+          "{}; compared with {}: there is no majority, so it is not known which "
+          "values are right",
           joined(std::move(outliers)), name_of(source));
-    return fmt::format("{}; right are the values of {} of {} members, the first of which is {}",
-                       joined(std::move(outliers)), reference.agreeing, members.size(),
-                       name_of(source));
+    return fmt::format(
+        "{}; the values of {} of {} members are right; the first of these members is {}",
+        joined(std::move(outliers)), reference.agreeing, members.size(), name_of(source));
   }
 
   static std::string joined(std::vector<std::string> texts) {

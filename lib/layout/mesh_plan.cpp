@@ -161,7 +161,7 @@ Coordinate MeshPlan::coordinate(Rank rank, std::string_view dimension) const {
   }
   if (known)
     throw NotMember{fmt::format("rank {} has no coordinate along '{}'", rank.value(), dimension),
-                    "this part of the mesh covers some of the ranks only: choose one of them"};
+                    "this part of the mesh contains only some of the ranks: choose one of these"};
   throw UnknownName{fmt::format("the mesh has no dimension '{:.40}'", dimension),
                     detail::suggest(dimension, dimensions_of(views_), "the dimensions are")};
 }

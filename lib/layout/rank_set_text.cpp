@@ -63,7 +63,7 @@ class ItemReader {
       at_ = at;
       if (last < first)
         refuse(fmt::format("the range from {} to {} falls", first, last),
-               "list falling ranks one by one: 3,2,1");
+               "list descending ranks one by one: 3,2,1");
       refuse(fmt::format("steps of {} from {} do not reach {}", step, first, last),
              "end the range at a rank that the steps reach");
     }

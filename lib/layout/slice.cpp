@@ -13,7 +13,7 @@ Slice Slice::of(std::int64_t n, std::int64_t members, std::int64_t k) {
   if (n < 0) throw UsageError{fmt::format("a slice of {} elements", n), "pass 0 elements or more"};
   if (members < 1 || k < 0 || k >= members)
     throw UsageError{fmt::format("a slice for member {} of {}", k, members),
-                     "members are numbered from 0 to their number - 1"};
+                     "members are numbered from 0 to the number of members - 1"};
   const auto begin = [&](std::int64_t member) {
     return member * (n / members) + std::min(member, n % members);
   };

@@ -25,11 +25,12 @@ StageLayers StageLayers::even(std::int64_t layers, std::int64_t stages, std::int
   if (layers % stages != 0)
     throw UsageError{
         fmt::format("{} layers cannot be divided by {} pipeline stages", layers, stages),
-        "use another number of stages, or give the layers of each stage"};
+        "use a different number of stages, or give the number of layers of each stage"};
   if (layers / stages % chunks != 0)
-    throw UsageError{fmt::format("the {} layers of a stage cannot be divided by {} chunks",
-                                 layers / stages, chunks),
-                     "use another number of chunks, or give the layers of each chunk"};
+    throw UsageError{
+        fmt::format("the {} layers of a stage cannot be divided by {} chunks", layers / stages,
+                    chunks),
+        "use a different number of chunks, or give the number of layers of each chunk"};
   StageLayers result;
   result.stages_ = stages;
   result.chunks_ = chunks;
@@ -63,7 +64,7 @@ StageLayers::Run StageLayers::run(Coordinate stage, std::int64_t chunk) const {
     throw UsageError{
         fmt::format("stage {}, chunk {} is out of range: the pipeline has {} stages of {} chunks",
                     stage.value(), chunk, stages_, chunks_),
-        "both are numbered from 0"};
+        "stages and chunks are numbered from 0"};
   const std::int64_t run = chunk * stages_ + stage.value();
   if (ends_.empty()) return {run * each_, each_};
   const auto index = static_cast<std::size_t>(run);

@@ -38,7 +38,7 @@ Layout concatenate(std::span<const Layout> parts, Rank through) {
     const auto coordinates = part.coordinates(through);
     if (!coordinates)
       throw NotMember{fmt::format("rank {} is not in every part", through.value()),
-                      "slice all parts through one rank, and pass that rank"};
+                      "slice all parts through the same rank, and pass this rank"};
     if (part.ranks().table() != parts.front().ranks().table())
       throw UsageError{"the parts do not come from one mesh: their tables of ranks differ",
                        "slice all parts from the same layout"};

@@ -23,13 +23,12 @@ std::int64_t slots_in(std::string_view options, std::string_view origin, std::in
       value = words[++w].substr(1);
     if (value.empty() && w + 1 < words.size() && words[w].ends_with('=')) value = words[++w];
     if (value.empty())
-      refuse(origin, line, fmt::format("'{:.40}' behind a host has no value", key), hostfile_hint);
+      refuse(origin, line, fmt::format("'{:.40}' after a host has no value", key), hostfile_hint);
     if (key == "slots" || key == "cpu" || key == "count")
       slots = number_in(value, "the number of slots", 1, most_listed_slots, origin, line);
     else if (key != "max_slots" && key != "max-slots" && key != "user" && key != "ifname" &&
              key != "binding" && key != "map" && key != "port")
-      refuse(origin, line, fmt::format("unknown option '{:.40}' behind a host", key),
-             hostfile_hint);
+      refuse(origin, line, fmt::format("unknown option '{:.40}' after a host", key), hostfile_hint);
   }
   return slots;
 }
@@ -49,7 +48,7 @@ Hosts read_hostfile(std::string_view text, std::string_view origin) {
     if (const std::size_t at = name.find('@'); at != name.npos) name.remove_prefix(at + 1);
     std::int64_t slots = slots_in(options, origin, line.number);
     if (const std::size_t colon = name.rfind(':'); colon != name.npos) {
-      slots = number_in(name.substr(colon + 1), "the number behind a host", 1, most_listed_slots,
+      slots = number_in(name.substr(colon + 1), "the number after a host", 1, most_listed_slots,
                         origin, line.number);
       name = name.substr(0, colon);
     }

@@ -29,7 +29,7 @@ void NetworkBuilder::put_switch(std::int32_t child, std::int32_t parent, std::in
            fmt::format("the switch '{:.40}' is below two switches, '{:.40}' and '{:.40}'",
                        below.name, network_.switches[static_cast<std::size_t>(below.parent)].name,
                        network_.switches[static_cast<std::size_t>(parent)].name),
-           "the network must be a tree: name each switch below one other");
+           "the network must be a tree: list each switch below one other switch");
   below.parent = parent;
 }
 

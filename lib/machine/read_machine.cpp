@@ -215,7 +215,7 @@ void require_nesting(std::int64_t domain, std::int64_t node) {
   if (domain % node != 0 && node % domain != 0)
     throw SpecError{
         fmt::format("an NVLink domain of {} ranks does not fit nodes of {} ranks", domain, node),
-        "one of both numbers must be a multiple of the other"};
+        "one of the two numbers must be a multiple of the other"};
 }
 
 }  // namespace

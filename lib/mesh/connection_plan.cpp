@@ -33,15 +33,17 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
   group.ranks = ranks;
   group.timeout = timeout;
   group.nodes = placement.nodes_of(ranks);
+  group.has_own_cores = placement.has_own_cores(ranks).value_or(true);
   groups.push_back(std::move(group));
   return groups.size() - 1;
 }
 
-void ConnectionPlan::add_split(const std::optional<GroupIndex>& place,
-                               std::optional<std::size_t> group) {
-  splits.push_back(group ? Split{static_cast<int>(place->group),
-                                 static_cast<int>(place->rank_in_group.value()), group}
-                         : Split{});
+// Counts the creations of the plan, also those that this rank takes no part in, so that the tags
+// are the same on all ranks.
+void ConnectionPlan::add_creation(std::optional<std::size_t> group) {
+  constexpr int tags = 1 << 14;  // in the range that every MPI supports
+  last_tag_ = (last_tag_ + 1) % tags;
+  if (group) creations.push_back({last_tag_, *group});
 }
 
 void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
@@ -70,7 +72,7 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
       groups[*group].leader = plan.leader(f, place->group);
       if (options.timeout) groups[*group].timeout = Deadline::Duration{*options.timeout};
     }
-    add_split(place, is_served ? std::nullopt : group);
+    add_creation(is_served ? std::nullopt : group);
   }
   if (place) {
     if (!group)
@@ -105,7 +107,7 @@ void ConnectionPlan::add_duplicates(const MeshPlan& plan, std::size_t f,
     }
     if (place) coordinators.push_back({name, *duplicate});
     if (plan.has_communicators(f))
-      add_split(place, place && groups[*duplicate].ranks.size() > 1 ? duplicate : std::nullopt);
+      add_creation(place && groups[*duplicate].ranks.size() > 1 ? duplicate : std::nullopt);
   }
 }
 

@@ -51,9 +51,9 @@ std::string mode_in_words() {
   return !forced ? "not set" : *forced ? "1" : "0";
 }
 
-// Adds the facts that must be the same on all ranks: whether there are devices, and the libraries.
-void agree_on_devices(const MeshOptions& options, const Participants& all,
-                      const LocalDevices& local) {
+// Returns the facts that must be the same on all ranks: whether there are devices, and the
+// libraries.
+Agreement agreement_on(const MeshOptions& options, const LocalDevices& local) {
   Agreement agreement;
   // Ranks without devices may have different reasons, so the reason is not part of the hash.
   const std::string kind = local.library == nullptr ? "none" : "visible";
@@ -68,7 +68,7 @@ void agree_on_devices(const MeshOptions& options, const Participants& all,
   if (local.cuda.devices > 0 && local.library == nullptr &&
       environment_variable("RANKMESH_NCCL_LIBRARY"))
     agreement.fail(local.why_not);
-  all.verify("the choice of devices", agreement);
+  return agreement;
 }
 
 // The first version of NCCL that can use several MIG instances of one GPU in a communicator.
@@ -124,8 +124,9 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
   if (library.version() >= 22600 && !is_set("NCCL_LAUNCH_ORDER_IMPLICIT"))
     control.log(LogLevel::info,
                 "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
-                "reach the device in one order on all ranks. Set to 1 before NCCL is loaded "
-                "(mpi::NcclLaunchOrder::implicit does it), it makes that the order of the calls.");
+                "reach the device in the same order on all ranks. If the variable is 1 before NCCL "
+                "is loaded (mpi::NcclLaunchOrder::implicit sets it), NCCL launches the kernels in "
+                "the order of the calls.");
   if (nccl::forced_blocking() == false && library.version() >= 22300)
     control.log(
         LogLevel::warning,
@@ -141,13 +142,9 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
                 "for each other");
 }
 
-}  // namespace
-
-DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Placement& placement,
-                                          std::shared_ptr<ControlPlane> control) {
-  if (options.devices == DeviceUse::off) return {nullptr, "MeshOptions::devices is off"};
-  const LocalDevices local;
-  agree_on_devices(options, control->all(), local);
+DeviceBackendOrReason open_backend(const MeshOptions& options, const LocalDevices& local,
+                                   const Placement& placement,
+                                   std::shared_ptr<ControlPlane> control) {
   if (local.has_broken_driver())
     control->log(LogLevel::warning, fmt::format("the mesh uses no devices on rank {}: {}",
                                                 control->rank().value(), local.why_not));
@@ -159,6 +156,20 @@ DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Plac
   return {std::make_unique<NcclBackend>(*local.library, std::move(chosen.claim),
                                         std::move(chosen.compute_capabilities), std::move(control)),
           ""};
+}
+
+}  // namespace
+
+DeviceProbe probe_devices(const MeshOptions& options) {
+  if (options.devices == DeviceUse::off)
+    return {{}, [](const Placement&, const std::shared_ptr<ControlPlane>&) {
+              return DeviceBackendOrReason{nullptr, "MeshOptions::devices is off"};
+            }};
+  const LocalDevices local;
+  return {agreement_on(options, local),
+          [options, local](const Placement& placement, std::shared_ptr<ControlPlane> control) {
+            return open_backend(options, local, placement, std::move(control));
+          }};
 }
 
 }  // namespace rankmesh::detail

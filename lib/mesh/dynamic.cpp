@@ -22,6 +22,7 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
   group.names = {name};
   group.name = std::move(name);
   group.nodes = state.placement.nodes_of(ranks);
+  group.has_own_cores = state.placement.has_own_cores(ranks).value_or(true);
   group.ranks = std::move(ranks);
   group.timeout = state.control->timeout;
   return group;
@@ -158,7 +159,7 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
   if (!set.contains(rank()))
     throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
-                     "call it on the members of the group only"};
+                     "call new_group only on members of the group"};
   return open_dynamic(state, std::move(set), std::move(name));
 }
 

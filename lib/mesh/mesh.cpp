@@ -62,7 +62,7 @@ Mesh& Mesh::operator=(Mesh&&) noexcept = default;
 
 detail::MeshState& Mesh::state() const {
   if (state_ == nullptr)
-    throw ClosedError{"a moved-from mesh is used", "use the mesh that it was moved to"};
+    throw ClosedError{"a moved-from mesh is used", "use the object to which the mesh was moved"};
   return *state_;
 }
 
@@ -82,7 +82,7 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
   const GroupFamily& family = plan().groups(name);  // throws for an unknown name
   if (family.coverage(size()) == Coverage::overlapping)
     throw NotMember{fmt::format("the groups of '{}' overlap and have no coordinators", name),
-                    "make the groups that you need with new_groups"};
+                    "create the groups that you need with new_groups"};
   throw NotMember{fmt::format("rank {} ({}) is in no group of '{}'", rank().value(),
                               plan().describe(rank()), name),
                   fmt::format("its first group is {}", family.group(0).to_string(60))};
@@ -93,8 +93,7 @@ GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {
   if (std::ranges::find(options.duplicates, key) == options.duplicates.end())
     throw UnknownName{fmt::format("'{}' has no duplicate communicator '{}'", name, key),
                       fmt::format("list the key in the options of '{}': GroupOptions::duplicates, "
-                                  "or duplicates = [\"{}\"] in "
-                                  "its table of a spec file",
+                                  "or duplicates = [\"{}\"] in its table of a mesh file",
                                   name, key)};
   const auto found = state().named.find(detail::duplicate_name(name, key));
   return found != state().named.end() ? *found->second : (*this)[name];  // which throws NotMember

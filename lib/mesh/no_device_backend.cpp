@@ -9,9 +9,10 @@ constexpr const char* reason = "this rankmesh was built without the headers of C
 
 }  // namespace
 
-DeviceBackendOrReason open_device_backend(const MeshOptions&, const Placement&,
-                                          std::shared_ptr<ControlPlane>) {
-  return {nullptr, reason};
+DeviceProbe probe_devices(const MeshOptions&) {
+  return {{}, [](const Placement&, const std::shared_ptr<ControlPlane>&) {
+            return DeviceBackendOrReason{nullptr, reason};
+          }};
 }
 
 std::vector<LibraryInfo> device_libraries() {

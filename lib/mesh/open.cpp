@@ -5,13 +5,13 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <random>
 #include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/open_board.hpp"
 #include "detail/open_record.hpp"
@@ -19,13 +19,12 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "rankmesh/transport/local_transport.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/version.hpp"
-#include "rankmesh/wait/monitored_barrier.hpp"
 #include "transport/detail/checked_transport.hpp"
 #include "transport/detail/compared_transport.hpp"
 
@@ -39,6 +38,7 @@ struct LocalPlan {
   Deadline::Duration timeout{600};
   Deadline::Duration stall{30};
   Settings settings;
+  DeviceProbe devices;
   std::exception_ptr failure;
   std::string message;
 };
@@ -105,6 +105,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     require_permutation(options.reorder, ranks);
     for (const auto& one : transports_of_every_mesh()) options.transports.insert(one);
     check_transports(options);
+    local.devices = probe_devices(options);
     const MeshSpec spec = parse();
     MeshPlan plan = plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
@@ -165,11 +166,13 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
   return mpi::split(world, 0, static_cast<int>(own - reorder.begin()));
 }
 
-// Verifies that all ranks pass the same mesh, and duplicates the program's communicator. rankmesh
-// has no communicator yet, so the ranks exchange their messages on the program's.
+// Verifies that all ranks pass the same mesh, gathers their facts, and duplicates the program's
+// communicator. rankmesh has no communicator yet, so the ranks exchange their messages on the
+// program's.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
-                                           const MeshOptions& options) {
+                                           const MeshOptions& options,
+                                           std::optional<JobFacts>& facts) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
   const RankNames names_in_world = options.reorder.empty() ? names : RankNames{};
   WaitContext context{.board = {},
@@ -189,29 +192,37 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
   // The functions of MPI that create communicators block for ever if a rank is missing. So all
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
-  monitor.receive_leftovers(
-      WaitPoint::of_all(world.size(), "the creation of the control communicator"),
-      Deadline{local.timeout});
-  return std::make_shared<ControlPlane>(communicator_of_mesh(world, options.reorder), names,
-                                        local.timeout, std::move(context));
+  facts = gather_facts({world, &monitor, local.timeout}, local.devices.agreement.summary(),
+                       options.reorder);
+  auto control = std::make_shared<ControlPlane>(communicator_of_mesh(world, options.reorder), names,
+                                                local.timeout, std::move(context));
+  control->key_of_mesh = facts->key_of_mesh;
+  return control;
 }
 
-// Gives the mesh a number that differs from those of other meshes.
-void agree_on_key(ControlPlane& control) {
-  std::random_device random;
-  std::uint64_t key = std::uint64_t{random()} << 32 | random();
-  mpi::check(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, control.comm().native()), "MPI_Bcast");
-  control.key_of_mesh = key;
+// Warns on rank 0 if the rules were measured on another machine.
+void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes,
+                           const Placement& placement) {
+  if (control.rank() != Rank{0}) return;
+  const std::string here = routes_machine(placement.cores(placement.node(control.rank())).value());
+  for (const RouteMachine& machine : routes.machines())
+    if (machine.text != here)
+      control.context()->log->report(
+          fmt::format("{}: the routes were measured on another machine ({}) than this one ({}): "
+                      "measure them here with meshinfo tune",
+                      machine.origin, machine.text, here));
 }
 
-// Runs the splits of the plan. Returns the communicators of this rank's groups; groups
-// of one rank have none.
+// Creates the communicators of this rank's groups; groups of one rank have none. Only the members
+// of a group take part, and all ranks create their groups in the order of the plan.
 std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
                                                   const mpi::CommunicatorView& world) {
   std::vector<mpi::Communicator> comms(plan.groups.size());
-  for (const ConnectionPlan::Split& split : plan.splits) {
-    auto comm = mpi::split(world, split.colour.value_or(MPI_UNDEFINED), split.key);
-    if (split.group) comms[*split.group] = std::move(comm);
+  for (const auto& [tag, group] : plan.creations) {
+    std::vector<int> members;
+    for (const Rank rank : plan.groups[group].ranks)
+      members.push_back(static_cast<int>(rank.value()));
+    comms[group] = mpi::create_group(world, members, tag);
   }
   return comms;
 }
@@ -225,10 +236,10 @@ struct OpenDevices {
 };
 
 OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections,
-                         const std::vector<mpi::CommunicatorView>& comms,
-                         const MeshOptions& options, const Placement& placement,
-                         const std::shared_ptr<ControlPlane>& control) {
-  auto [backend, why_not] = open_device_backend(options, placement, control);
+                         const std::vector<mpi::CommunicatorView>& comms, const DeviceProbe& probe,
+                         const JobFacts& facts, const std::shared_ptr<ControlPlane>& control) {
+  if (!facts.agree_on_devices) control->all().verify("the choice of devices", probe.agreement);
+  auto [backend, why_not] = probe.open(facts.placement, control);
   OpenDevices devices{std::move(backend), std::move(why_not), {}, {}};
   devices.transports.resize(comms.size());
   devices.has_split.resize(plan.families().size());
@@ -314,28 +325,28 @@ namespace {
 // Opens the parts of a mesh on its control communicator. Collective over the mesh; blocks.
 std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                       const std::string& description,
-                                      const std::shared_ptr<ControlPlane>& control) {
-  monitored_barrier(
-      control->comm(), control->monitor,
-      WaitPoint::of_all(control->comm().size(), "the creation of the groups' communicators"),
-      control->deadline());
-  agree_on_key(*control);
+                                      const std::shared_ptr<ControlPlane>& control,
+                                      JobFacts facts) {
+  const Placement& placement = facts.placement;
   control->open_record(detail::open_record(*control, *local.plan, description, local.settings,
                                            names_of_transports(options)));
-  mpi::Node node;
-  Placement placement = mpi::discover_nodes(control->comm(), &node);
-  relate_clocks(*control, placement, node);
-  control->open_board(detail::open_board(placement, node, *control),
+  relate_clocks(*control, placement);
+  std::vector<NodeSegment> segments =
+      make_node_segments(*control, placement,
+                         {board_request(placement, control->rank()),
+                          SharedMemoryBackend::request(*local.plan, placement, control->rank())});
+  control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
                       local.settings.watchdog.value_or(true));
   auto shared =
-      std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
+      std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(segments[1]), control);
+  warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
   std::vector<mpi::Communicator> owned = make_communicators(plan, control->comm());
   std::vector<mpi::CommunicatorView> comms;
   for (const mpi::Communicator& c : owned)
     comms.push_back(c ? c.view() : mpi::CommunicatorView{MPI_COMM_SELF});
-  OpenDevices devices = open_devices(*local.plan, plan, comms, options, placement, control);
+  OpenDevices devices = open_devices(*local.plan, plan, comms, local.devices, facts, control);
   const auto runtime =
       make_runtime(control, placement, options, devices, std::move(*local.routes), local.settings);
 
@@ -369,7 +380,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       .plan = local.plan,
       .options = std::move(options),
       .control = control,
-      .placement = std::move(placement),
+      .placement = std::move(facts.placement),
       .shared = std::move(shared),
       .device = std::move(devices.backend),
       .runtime = runtime,
@@ -386,10 +397,12 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::function<MeshSpec()>& parse) {
   const mpi::CommunicatorView world{comm};
   LocalPlan local = plan_locally(world.size(), options, parse);
-  const auto control = make_control(world, local, description, options);
+  std::optional<JobFacts> facts;
+  const auto control = make_control(world, local, description, options, facts);
   warn_of_launcher(*control);
   try {
-    return make_state(std::move(local), std::move(options), description, control);
+    return make_state(std::move(local), std::move(options), description, control,
+                      std::move(*facts));
   } catch (const MismatchError&) {
     throw;  // every rank throws it
   } catch (const TimeoutError&) {

@@ -8,35 +8,25 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/transport/shared_segment.hpp"
-
 namespace rankmesh::detail {
 
-std::shared_ptr<NodeBoard> open_board(const Placement& placement, const mpi::Node& node,
+SegmentRequest board_request(const Placement& placement, Rank self) {
+  const std::size_t ranks = ranks_of_node(placement, self).size();
+  return {"the creation of the node's board", ranks == 1 ? 0 : NodeBoard::bytes(ranks)};
+}
+
+std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment segment,
                                       ControlPlane& control) {
-  std::vector<Rank> ranks;
-  std::vector<int> members;
-  for (std::int64_t r = 0; r < placement.world_size(); ++r)
-    if (placement.node(r) == placement.node(control.rank())) {
-      ranks.emplace_back(r);
-      members.push_back(static_cast<int>(r));
-    }
-  if (ranks.size() > 1) {
-    try {
-      const std::string activity = "the creation of the node's board";
-      int descriptor = -1;
-      auto segment = std::make_shared<SharedSegment>(
-          node.comm.view(), NodeBoard::bytes(ranks.size()), control.monitor,
-          WaitPoint::of(members, activity, activity), control.deadline(),
-          SharedSegment::Backing::automatic, &descriptor);
-      std::byte* const memory = segment->data();
-      return std::make_shared<NodeBoard>(memory, std::move(segment), descriptor, std::move(ranks),
-                                         control.rank(), control.recorder());
-    } catch (const SharedMemoryError& error) {
-      control.log(LogLevel::warning,
-                  fmt::format("the ranks of this node cannot see what the others wait for: {}",
-                              error.message()));
-    }
+  if (segment.error)
+    control.log(LogLevel::warning,
+                fmt::format("the ranks of this node cannot see what the others wait for: {}",
+                            segment.error->message()));
+  if (segment.segment) {
+    auto owner = std::make_shared<SharedSegment>(std::move(segment.segment));
+    std::byte* const memory = owner->data();
+    return std::make_shared<NodeBoard>(
+        memory, std::move(owner), std::exchange(segment.descriptor, -1),
+        ranks_of_node(placement, control.rank()), control.rank(), control.recorder());
   }
   // new with an alignment, because slots begin at cache lines.
   constexpr std::align_val_t alignment{4096};

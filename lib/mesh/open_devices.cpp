@@ -172,7 +172,7 @@ void Mesh::open(std::span<const std::string_view> names) {
   if (std::ranges::find(members, static_cast<int>(rank().value())) == members.end())
     throw NotMember{fmt::format("open of {} is called on rank {}, which is in none of the groups",
                                 text, rank().value()),
-                    "call it on the members of the groups only"};
+                    "call open only on members of the groups"};
   // The participants compare their arguments on a communicator of exactly these ranks.
   detail::ControlPlane& control = *state.control;
   Participants participants = control.all();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
+#include "detail/node_members.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -86,7 +87,7 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
   }
 }
 
-void relate_clocks(const ControlPlane& control, const Placement& placement, const mpi::Node& node) {
+void relate_clocks(ControlPlane& control, const Placement& placement) {
   const std::shared_ptr<Recorder>& recorder = control.recorder();
   const std::int32_t own_node = placement.node(control.rank());
   ClockDifference difference;
@@ -98,9 +99,8 @@ void relate_clocks(const ControlPlane& control, const Placement& placement, cons
       }
     else if (placement.local_rank(control.rank()) == 0)
       difference = ask_rank_0(comm);
-    std::int64_t values[2] = {difference.offset, difference.error};
-    mpi::check(MPI_Bcast(values, 2, MPI_INT64_T, 0, node.comm.view().native()), "MPI_Bcast");
-    difference = {values[0], values[1]};
+    difference = NodeMembers{control, placement}.from_first(difference,
+                                                            "the comparison of the nodes' clocks");
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
 }

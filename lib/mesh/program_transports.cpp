@@ -63,7 +63,7 @@ void check_transports(const MeshOptions& options) {
   if (options.transports.size() > record::most_program_transports)
     throw UsageError{fmt::format("MeshOptions::transports has {} transports, but the limit is {}",
                                  options.transports.size(), record::most_program_transports),
-                     "leave out those that no rule names"};
+                     "leave out the transports that no rule uses"};
   for (const auto& [name, factory] : options.transports) {
     if (const std::string why = RouteTable::why_no_name(name); !why.empty())
       throw UsageError{fmt::format("MeshOptions::transports: {}", why), "choose another name"};

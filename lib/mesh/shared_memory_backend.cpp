@@ -26,43 +26,44 @@ std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
   return count;
 }
 
-std::vector<Rank> ranks_of_node(const Placement& placement, std::int32_t node) {
-  std::vector<Rank> ranks;
-  for (std::int64_t r = 0; r < placement.world_size(); ++r)
-    if (placement.node(r) == node) ranks.emplace_back(r);
-  return ranks;
+// The memory of all groups of a node.
+struct Size {
+  std::size_t slot = largest_slot;
+  std::size_t bytes = 0;
+};
+
+// Slots are smaller where many ranks in many groups would need more than the largest segment.
+Size size_of(const MeshPlan& plan, std::size_t ranks) {
+  const std::size_t areas = groups_before(plan, plan.families().size()) * ranks;
+  Size size;
+  while (size.slot > smallest_slot && areas * shm::Area::size(size.slot) > largest_segment)
+    size.slot /= 2;
+  size.bytes = areas * shm::Area::size(size.slot);
+  return size;
 }
 
 }  // namespace
 
-SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                                         mpi::Node node, std::shared_ptr<ControlPlane> control)
-    : plan_{std::move(plan)},
-      placement_{std::move(placement)},
-      node_{std::move(node)},
-      control_{std::move(control)} {
-  const auto members = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t groups = groups_before(*plan_, plan_->families().size());
-  if (members == 1 || groups == 0) {
-    why_not_ = "no other rank is on this node";
-    return;
-  }
-  const auto total = [&](std::size_t slot) { return groups * members * shm::Area::size(slot); };
-  slot_bytes_ = largest_slot;
-  while (slot_bytes_ > smallest_slot && total(slot_bytes_) > largest_segment) slot_bytes_ /= 2;
-  try {
-    segment_ =
-        SharedSegment{node_.comm.view(), total(slot_bytes_), control_->monitor,
-                      wait_point("the creation of the node's shared memory"), control_->deadline()};
-  } catch (const SharedMemoryError& error) {
-    why_not_ = error.message();  // the same on all ranks of the node
-    control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
-  }
+SegmentRequest SharedMemoryBackend::request(const MeshPlan& plan, const Placement& placement,
+                                            Rank self) {
+  const std::size_t ranks = ranks_of_node(placement, self).size();
+  return {"the creation of the node's shared memory", ranks == 1 ? 0 : size_of(plan, ranks).bytes};
 }
 
-WaitPoint SharedMemoryBackend::wait_point(const std::string& activity) const {
-  const auto ranks = ranks_of_node(placement_, placement_.node(control_->rank()));
-  return WaitPoint::of(RankSet::of(ranks), activity, activity);
+SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
+                                         NodeSegment segment, std::shared_ptr<ControlPlane> control)
+    : plan_{std::move(plan)},
+      placement_{std::move(placement)},
+      ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
+      control_{std::move(control)},
+      segment_{std::move(segment.segment)},
+      slot_bytes_{size_of(*plan_, ranks_on_node_).slot} {
+  if (segment.error) {
+    why_not_ = segment.error->message();  // the same on all ranks of the node
+    control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
+  } else if (!segment_) {
+    why_not_ = "no other rank is on this node";
+  }
 }
 
 // Groups of the plan are numbered in the order in which the plan creates them.
@@ -88,7 +89,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
     if (rank == control_->rank()) place.self = static_cast<int>(place.locals.size());
     place.locals.push_back(placement_.local_rank(rank));
   }
-  place.is_oversubscribed = node_.comm.view().size() > node_.cores;
+  place.is_oversubscribed = !group.has_own_cores;
   place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
@@ -96,8 +97,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t first = number_of(group) * ranks_on_node;
+  const std::size_t first = number_of(group) * ranks_on_node_;
   ShmTransport::Place place = members_of(group);
   place.slot_bytes = slot_bytes_;
   for (const std::int32_t local : place.locals)
@@ -156,17 +156,15 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
   window->local_rank = placement_.local_rank(control_->rank());
-  std::string failure;  // allocation may fail on one node only
-  SharedSegment segment;
-  try {
-    segment = SharedSegment{
-        node_.comm.view(), window->stride * static_cast<std::size_t>(node_.comm.view().size()),
-        control_->monitor, wait_point("the creation of symmetric memory"), control_->deadline()};
-  } catch (const SharedMemoryError& error) {
-    if (placement_.node_count() == 1) throw;
-    failure = error.message();
-  }
-  if (placement_.node_count() > 1) all.verify("the creation of symmetric memory", failure);
+  NodeSegment created = std::move(
+      make_node_segments(*control_, placement_,
+                         {{"the creation of symmetric memory", window->stride * ranks_on_node_}})
+          .front());
+  SharedSegment& segment = created.segment;
+  // Allocation may fail on one node only.
+  if (placement_.node_count() > 1)
+    all.verify("the creation of symmetric memory", created.error ? created.error->message() : "");
+  if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)
     if (group->ranks.size() > 1 && why_not(*group).empty())
@@ -178,11 +176,6 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
 void SharedMemoryBackend::close_windows() noexcept {
   for (Allocation& allocation : allocations_) allocation.window->is_open = false;
   allocations_.clear();
-}
-
-void SharedMemoryBackend::close() {
-  segment_ = {};
-  node_.comm.free();
 }
 
 }  // namespace rankmesh::detail

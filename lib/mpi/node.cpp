@@ -34,18 +34,27 @@ Placement discover_nodes(const CommunicatorView& comm, Node* own) {
       "MPI_Comm_split_type");
   Communicator node{native};
   // Ranks keep their order, so member 0 has the lowest rank of the node.
-  std::int32_t lowest = comm.rank();
-  check(MPI_Bcast(&lowest, 1, MPI_INT32_T, 0, node.view().native()), "MPI_Bcast");
-  if (own != nullptr) {
-    own->cores = count_cores(node.view());
+  struct Facts {
+    std::int32_t lowest = 0;
+    std::int32_t cores = 0;
+  };
+  Facts mine{.lowest = comm.rank()};
+  check(MPI_Bcast(&mine.lowest, 1, MPI_INT32_T, 0, node.view().native()), "MPI_Bcast");
+  mine.cores = count_cores(node.view());
+  if (own != nullptr)
     own->comm = std::move(node);
-  } else {
+  else
     node.free();
-  }
-  std::vector<std::int32_t> lowest_of(static_cast<std::size_t>(comm.size()));
-  check(MPI_Allgather(&lowest, 1, MPI_INT32_T, lowest_of.data(), 1, MPI_INT32_T, comm.native()),
+  std::vector<Facts> facts(static_cast<std::size_t>(comm.size()));
+  check(MPI_Allgather(&mine, 2, MPI_INT32_T, facts.data(), 2, MPI_INT32_T, comm.native()),
         "MPI_Allgather");
-  return Placement{lowest_of};
+  std::vector<std::int32_t> lowest;
+  std::vector<std::int32_t> cores;
+  for (const Facts& one : facts) {
+    lowest.push_back(one.lowest);
+    cores.push_back(one.cores);
+  }
+  return Placement{lowest, cores};
 }
 
 }  // namespace rankmesh::mpi

@@ -170,9 +170,9 @@ Arrangements arrange(const MeshPlan& plan, const Machine& machine,
                      std::span<const FamilyTraffic> traffic, const ArrangeOptions& options) {
   constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
   if (plan.world_size() > most_ranks)
-    throw UsageError{fmt::format("a mesh of {} ranks is too large to be arranged, the limit is {}",
+    throw UsageError{fmt::format("a mesh of {} ranks is too large to be arranged; the limit is {}",
                                  plan.world_size(), most_ranks),
-                     "arrange a smaller mesh of the same form"};
+                     "plan a smaller mesh with the same dimensions"};
   const Machine used = machine.first_slots(plan.world_size());
   const Objective objective{plan, used, traffic, options.kept_in_nodes};
   const LevelBytes bound = objective.bound();

@@ -33,7 +33,8 @@ constexpr std::array<PlacementRule, 11> rules{{
     {"shared-device", Severity::error, "two ranks are on one device"},
     {"scattered-ranks", Severity::note, "the ranks of a node are not consecutive"},
     {"order-not-launchers", Severity::note,
-     "the mesh orders its ranks in another way than the launcher, and returns to nodes"},
+     "the mesh orders its ranks differently than the launcher, and returns to nodes that it has "
+     "left"},
     {"node-loss-fatal", Severity::warning,
      "a node has the only copies of a part of the model (with --any-node-lost)"},
     {"preset-mismatch", Severity::error,
@@ -106,7 +107,7 @@ void check_fault_domain(const GroupFamily& family, const Machine& machine,
                            detail::count_text(spreads[node].inside, "group"), family.name()),
        .why = "if this node fails, no copy of its parameters is left, and the run continues from a "
               "checkpoint",
-       .fix = "spread the replicas over nodes, or accept it and silence the rule"});
+       .fix = "spread the replicas over several nodes, or accept the risk and silence the rule"});
 }
 
 // In each group, an edge between neighbours that enters another unit is counted.
@@ -177,7 +178,8 @@ void check_uneven(const GroupFamily& family, const Machine& machine,
                            family.name(), example.first, example.second),
        .why = "NCCL 2.31.2 hangs with 7 and 8 ranks per node (NVIDIA/nccl issue 2385), and uneven "
               "nodes make its rings slower",
-       .fix = "use equally many ranks of a group on each node, or another version of NCCL"});
+       .fix = "place the same number of ranks of a group on each node, or use another version of "
+              "NCCL"});
 }
 
 void check_nodes(const Machine& machine, Findings& findings) {
@@ -186,8 +188,8 @@ void check_nodes(const Machine& machine, Findings& findings) {
     add(findings, "ragged-nodes",
         {.what = fmt::format("the nodes host {} to {} ranks", machine.smallest(node),
                              machine.largest(node)),
-         .why = "groups of one size cannot all have the same place on their nodes",
-         .fix = "start equally many ranks on each node"});
+         .why = "groups of the same size cannot all be placed on the nodes in the same way",
+         .fix = "start the same number of ranks on each node"});
   if (machine.device_count() > 0 && machine.largest(node) > machine.device_count())
     add(findings, "shared-device",
         {.what = fmt::format("a node hosts {} ranks, but has {}", machine.largest(node),
@@ -202,7 +204,7 @@ void check_nodes(const Machine& machine, Findings& findings) {
   if (changes > machine.unit_count(node))
     add(findings, "scattered-ranks",
         {.what = fmt::format("the ranks of {} are not consecutive", machine.unit_name(node, 0)),
-         .why = "the mesh numbers its ranks as if each node had consecutive ones",
+         .why = "the mesh assumes that each node hosts consecutive ranks",
          .fix = "let the launcher fill one node after the other (Open MPI: --map-by slot, Slurm: "
                 "--distribution=block)"});
 }
@@ -227,7 +229,7 @@ void check_order(const MeshPlan& plan, const Machine& machine, Findings& finding
     add(findings, "order-not-launchers",
         {.what = fmt::format("the mesh lists its ranks in an order that enters {} {}",
                              detail::count_text(nodes, "node"), detail::count_text(visits, "time")),
-         .why = "neighbours in the mesh are on different nodes, unless the order is made for them",
+         .why = "ranks that are neighbours in the mesh may be on different nodes",
          .fix = "leave out `rank_order`, or let `meshinfo emit mesh-order` write it"});
     return;  // the other views have the same order
   }

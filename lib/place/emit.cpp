@@ -37,7 +37,9 @@ std::vector<std::int64_t> ranks_of(const Machine& machine, std::span<const std::
     const std::int64_t slot = slots[r];
     if (slot < 0 || slot >= machine.slot_count() || ranks[static_cast<std::size_t>(slot)] >= 0)
       throw UsageError{
-          fmt::format("rank {} cannot have slot {}: it does not exist or is taken", r, slot),
+          fmt::format(
+              "rank {} cannot have slot {}: this slot does not exist, or another rank has it", r,
+              slot),
           "give each rank a slot of its own"};
     ranks[static_cast<std::size_t>(slot)] = static_cast<std::int64_t>(r);
   }
@@ -101,7 +103,8 @@ std::vector<NodeRanks> nodes_in_order(const Machine& machine, std::span<const st
       throw UsageError{fmt::format("torchrun numbers the ranks of a host consecutively, but {} has "
                                    "the ranks {} and {} and none between them",
                                    machine.host(slots[r]), node.ranks.back(), r),
-                       "use the format mesh-order or MeshOptions::reorder, which move the mesh"};
+                       "use the format mesh-order or MeshOptions::reorder, which change the order "
+                       "of the mesh instead"};
     node.ranks.push_back(static_cast<std::int64_t>(r));
     node.slots.push_back(slots[r]);
   }
@@ -183,7 +186,7 @@ std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ra
     case EmitFormat::cray:
       return fmt::format("copy {} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3", path);
     case EmitFormat::torchrun:
-      return fmt::format("on each host, run its command of {} with PROGRAM behind it", path);
+      return fmt::format("on each host, run the host's command in {}, followed by PROGRAM", path);
     case EmitFormat::cuda_devices:
       return fmt::format("start each rank with its line of {}", path);
     case EmitFormat::mesh_order:

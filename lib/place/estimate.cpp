@@ -29,7 +29,8 @@ class Volume {
     const Wide result = (value_ + divisor_ - 1) / divisor_;
     constexpr Wide most = Wide{1} << 60;
     if (result > most)
-      throw SpecError{"the model sends more bytes than can be added up", "check its figures"};
+      throw SpecError{"the model sends more bytes than can be added up",
+                      "check the figures of the model"};
     return static_cast<std::int64_t>(result);
   }
 

@@ -96,7 +96,7 @@ void require_disjoint(const GroupFamily& family, std::int64_t ranks) {
   if (family.coverage(ranks) == Coverage::overlapping)
     throw UsageError{
         fmt::format("the groups of '{}' overlap, so their traffic is not known", family.name()),
-        "give the traffic of other families"};
+        "give the traffic of families whose groups do not overlap"};
 }
 
 void require_traffic(const MeshPlan& plan, const Machine& machine,

@@ -40,7 +40,7 @@ class File {
       if (size < 0)
         throw UsageError{fmt::format("the record '{}' cannot be read: {}", name_,
                                      std::system_category().message(errno)),
-                         "check that it is a file that you may read"};
+                         "check that you have permission to read the file"};
       if (size == 0)
         throw DataError{fmt::format("the record '{}' was cut while it was read", name_),
                         "copy the file again"};
@@ -146,7 +146,7 @@ std::vector<std::byte> copy(const std::string& path) {
   if (descriptor < 0)
     throw UsageError{fmt::format("the record '{}' cannot be opened: {}", path,
                                  std::system_category().message(errno)),
-                     "check that it is a file that you may read"};
+                     "check that you have permission to read the file"};
   const struct Closer {
     int descriptor;
     ~Closer() { ::close(descriptor); }

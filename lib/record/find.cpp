@@ -66,7 +66,7 @@ std::vector<OpenRecord> records_of_process(std::int64_t process_id, std::uint32_
           "run meshinfo as that user"};
     throw UsageError{
         fmt::format("the system does not let you see what process {} has open", process_id),
-        "it may have changed its user or its rights; run meshinfo as root"};
+        "the process may have changed its user or its rights; run meshinfo as root"};
   }
   if (!records.empty()) return records;
   for (const std::int64_t child : descendants_of(process_id))

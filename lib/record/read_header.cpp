@@ -69,7 +69,7 @@ void check_layout(std::span<const std::byte> bytes, std::size_t size, const std:
   if (load<std::uint32_t>(bytes, offsetof(Header, byte_order)) != format::byte_order)
     throw DataError{
         fmt::format("the record '{}' was written on a machine with another byte order", name),
-        "read it on such a machine"};
+        "read the record on a machine with the same byte order"};
   const auto version = load<std::uint32_t>(bytes, offsetof(Header, version));
   if (version != format::version)
     throw DataError{fmt::format("the record '{}' has version {}, and this program reads version {}",

@@ -214,7 +214,7 @@ int open_folder(const std::string& folder) {
   }
   throw UsageError{fmt::format("no records can be written into the folder '{}': {}", folder,
                                std::system_category().message(code)),
-                   "choose a folder in which files can be made"};
+                   "choose a folder in which you can create files"};
 }
 
 }  // namespace

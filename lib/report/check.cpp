@@ -52,7 +52,8 @@ Document check(const MeshPlan& plan, const Machine& machine,
         "{}: {}{} [{}]", to_string(finding.severity), finding.what,
         finding.groups.empty() ? "" : fmt::format(" ({})", finding.groups), finding.rule));
   if (!silenced.empty())
-    document.add(fmt::format("silenced by the mesh file: {}\n", fmt::join(silenced, ", ")));
+    document.add(
+        fmt::format("the mesh file silences these rules: {}\n", fmt::join(silenced, ", ")));
   return document;
 }
 

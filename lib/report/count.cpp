@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/picture.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -104,8 +105,9 @@ Document count(const MeshPlan& plan, const PlanCounts& counts) {
   document.add(fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
                            range(counts.groups_per_rank)));
   if (counts.overlapping_groups > 0)
-    document.add(fmt::format("  {} groups are of overlapping names, which have no communicators\n",
-                             number(counts.overlapping_groups)));
+    document.add(
+        fmt::format("  {} groups belong to overlapping families, which have no communicators\n",
+                    number(counts.overlapping_groups)));
   document.add("\n");
   document.text.emplace_back(TableHere{});
   document.picture = detail::picture_of(plan, nullptr);

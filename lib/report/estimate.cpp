@@ -74,7 +74,7 @@ Document estimate(const MeshPlan& plan, const ModelFigures& model,
   }
   document.add("\n");
   document.text.emplace_back(TableHere{});
-  document.add("\n  bytes of one step; a volume is no time\n");
+  document.add("\n  the volumes are bytes of one step, not times\n");
   if (machine != nullptr) add_bounds(plan, *machine, volumes, document);
   for (const FamilyVolume& volume : volumes)
     document.add(fmt::format("  {}: {}\n", volume.traffic.name, volume.source));

@@ -144,6 +144,19 @@ std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts
   return nodes;
 }
 
+// Returns whether the ranks beside the groups of a name have cores of their own; nothing if that is
+// unknown or differs.
+std::optional<bool> own_cores_of(const GroupFamily& family, const RouteFacts* live) {
+  if (live == nullptr) return std::nullopt;
+  std::optional<bool> own_cores;
+  for (std::int64_t g = 0; g < family.group_count(); ++g) {
+    const std::optional<bool> here = live->placement.has_own_cores(family.group(g));
+    if (!here || (own_cores && *own_cores != *here)) return std::nullopt;
+    own_cores = here;
+  }
+  return own_cores;
+}
+
 // One row of the report: those calls of a family that are routed in the same way.
 struct RouteRow {
   RouteScope scope;
@@ -174,7 +187,8 @@ std::vector<RouteRow> rows_of(const MeshPlan& plan, const RouteTable& routes,
   for (const GroupFamily& family : plan.families()) {
     if (family.coverage(plan.world_size()) == Coverage::overlapping || family.group_size() == 1)
       continue;
-    const RouteScope scope{family.name(), family.group_size(), nodes_of(family, live)};
+    const RouteScope scope{family.name(), family.group_size(), nodes_of(family, live),
+                           own_cores_of(family, live)};
     for (const Memory& memory : memories_of(routes))
       for (const Entry& entry : entries_of(routes, scope, memory.kind, memory.capture))
         for (const Stretch& stretch : entry.stretches)

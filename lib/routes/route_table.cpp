@@ -53,6 +53,7 @@ std::string RouteRule::to_string() const {
   else if (!is_open)
     text += fmt::format(":ranks({}-{})", least_ranks, most_ranks);
   if (one_node) text += *one_node ? ":one_node" : ":many_nodes";
+  if (own_cores) text += *own_cores ? ":own_cores" : ":shared_cores";
   if (capture) text += *capture ? ":capture" : ":eager";
   return text + "=" + transport;
 }
@@ -60,25 +61,13 @@ std::string RouteRule::to_string() const {
 bool RouteRule::fits(const RouteScope& scope) const {
   if (!name.empty() && name != scope.name) return false;
   if (scope.ranks < least_ranks || scope.ranks > most_ranks) return false;
+  if (own_cores && scope.own_cores && *own_cores != *scope.own_cores) return false;
   return !one_node || !scope.nodes || *one_node == (*scope.nodes == 1);
-}
-
-const RouteTable& RouteTable::defaults() {
-  // The sizes at which shared memory was faster than Open MPI, with its default and its best
-  // settings, with and without one core per rank (docs/performance.md).
-  static const RouteTable table = parse(
-      "*.barrier:host:one_node=shm; *.broadcast:host:0-8K:one_node=shm; "
-      "*.all_reduce:host:0-96K:one_node=shm; *.all_gather:host:0-32K:one_node=shm; "
-      "*.reduce_scatter:host:one_node=shm; *.all_to_all:host:0-16K:one_node=shm; "
-      "*.reduce:host:0-8K:one_node=shm; *.gather:host:0-16K:one_node=shm; "
-      "*.scatter:host:0-16K:one_node=shm; "
-      "*.*:host=mpi; *.*:device=nccl",
-      RouteSource::builtin, "default");
-  return table;
 }
 
 void RouteTable::append(const RouteTable& later) {
   rules_.insert(rules_.end(), later.rules_.begin(), later.rules_.end());
+  machines_.insert(machines_.end(), later.machines_.begin(), later.machines_.end());
 }
 
 std::string RouteTable::to_string() const {
@@ -128,9 +117,9 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
           (rule.bytes->begin > segment.bytes.begin || rule.bytes->end <= segment.bytes.begin))
         continue;
       segment.rules.push_back(r);
-      // If the nodes are not known, it is not certain that a rule for one node applies, so the next
-      // rules stay candidates.
-      if (carries_everything(rule.transport) && (!rule.one_node || scope.nodes)) break;
+      // If the nodes or the cores are not known, it is not certain that a rule that tests them
+      // applies, so the next rules stay candidates.
+      if (carries_everything(rule.transport) && rule.is_certain(scope)) break;
     }
     if (!segments.empty() && segments.back().rules == segment.rules)
       segments.back().bytes.end = segment.bytes.end;

@@ -4,14 +4,13 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
 #include "detail/hidden_rule.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
 
@@ -64,6 +63,8 @@ class Reader {
     }
     return std::move(rules_);
   }
+  // Returns the machines that comments name; after read().
+  std::vector<RouteMachine> machines() { return std::move(machines_); }
 
  private:
   struct Word {
@@ -75,13 +76,24 @@ class Reader {
   bool skip_to_rule() {
     while (at_ < text_.size()) {
       if (text_[at_] == '#')
-        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+        comment();
       else if (is_blank_within(text_[at_]) || ends_rule(text_[at_]))
         ++at_;
       else
         return true;
     }
     return false;
+  }
+
+  void comment() {
+    const std::string_view line = text_.substr(at_, text_.find('\n', at_) - at_);
+    constexpr std::string_view mark = "# machine: ";
+    if (line.starts_with(mark)) {
+      std::string_view machine = line.substr(mark.size());
+      while (!machine.empty() && is_blank_within(machine.back())) machine.remove_suffix(1);
+      machines_.push_back({std::string{machine}, place(at_)});
+    }
+    at_ += line.size();
   }
 
   // Returns the text up to ':', '=' or the end of the rule, without blanks around it.
@@ -160,6 +172,8 @@ class Reader {
       set(rule.kind, text == "host" ? MemoryKind::host : MemoryKind::device, word);
     } else if (text == "one_node" || text == "many_nodes") {
       set(rule.one_node, text == "one_node", word);
+    } else if (text == "own_cores" || text == "shared_cores") {
+      set(rule.own_cores, text == "own_cores", word);
     } else if (text == "eager" || text == "capture") {
       set(rule.capture, text == "capture", word);
     } else if (text.starts_with("ranks(") && text.ends_with(")")) {
@@ -169,9 +183,9 @@ class Reader {
     } else if (const auto type = type_class(text)) {
       set(rule.type, *type, word);
     } else {
-      static const std::vector<std::string> words{"host",  "device",  "int",        "float",
-                                                  "half",  "fp8",     "one_node",   "many_nodes",
-                                                  "eager", "capture", "ranks(2-8)", "0-32K"};
+      static const std::vector<std::string> words{
+          "host",       "device",    "int",          "float", "half",    "fp8",        "one_node",
+          "many_nodes", "own_cores", "shared_cores", "eager", "capture", "ranks(2-8)", "0-32K"};
       refuse(word.position, fmt::format("unknown condition '{}'", shown(text)),
              detail::suggest(text, words, "the conditions are"));
     }
@@ -283,7 +297,8 @@ class Reader {
       refuse(rule.position,
              fmt::format("rules for {} cannot depend on the size",
                          rankmesh::to_string(*rule.operation)),
-             "remove the sizes: both ends must take the same route, whatever size each expects");
+             "remove the sizes: both ends must use the same transport, even if they expect "
+             "different sizes");
     if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
       refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
@@ -296,7 +311,7 @@ class Reader {
     const RouteRule& last = rules_.back();
     if (const RouteRule* const other = detail::rule_that_hides_last(rules_))
       refuse(last.position, fmt::format("the rule '{}' can never match", last.to_string()),
-             fmt::format("move it in front of '{}', which already takes its calls",
+             fmt::format("move the rule before the rule '{}', which already matches all its calls",
                          other->to_string()));
   }
 
@@ -330,6 +345,7 @@ class Reader {
   std::vector<std::string> transports_;
   std::size_t at_ = 0;
   std::vector<RouteRule> rules_;
+  std::vector<RouteMachine> machines_;
 };
 
 }  // namespace
@@ -337,7 +353,9 @@ class Reader {
 RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin,
                              const std::vector<std::string>& transports) {
   RouteTable table;
-  table.rules_ = Reader{text, source, origin, false, transports}.read();
+  Reader reader{text, source, origin, false, transports};
+  table.rules_ = reader.read();
+  table.machines_ = reader.machines();
   return table;
 }
 
@@ -345,19 +363,14 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
                             std::string_view origin, const std::vector<std::string>& transports) {
   if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin, transports);
   const std::string path{text_or_path.substr(1)};
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  bool is_read = file.is_open();
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    is_read = false;
-  }
-  if (!is_read || file.bad())
+  const auto text = detail::read_file(path);
+  if (!text)
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
                     "check the path and its permissions on every node"};
   RouteTable table;
-  table.rules_ = Reader{text, source, path, true, transports}.read();
+  Reader reader{*text, source, path, true, transports};
+  table.rules_ = reader.read();
+  table.machines_ = reader.machines();
   return table;
 }
 

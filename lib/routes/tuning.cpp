@@ -3,7 +3,7 @@
 
 namespace rankmesh {
 
-std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
+std::vector<RouteRule> tuned_rules(const RouteRule& conditions, Operation operation,
                                    std::span<const RouteTiming> timings, bool sized,
                                    const std::string& usual, double gain) {
   std::vector<RouteRule> rules;
@@ -23,9 +23,11 @@ std::vector<RouteRule> tuned_rules(const std::string& name, Operation operation,
     if (!best.empty() && best == before) {
       rules.back().bytes->end = end;
     } else if (!best.empty()) {
-      rules.push_back(
-          {.name = name, .operation = operation, .kind = MemoryKind::host, .transport = best});
-      rules.back().bytes = ByteRange{begin, end};
+      RouteRule& rule = rules.emplace_back(conditions);
+      rule.operation = operation;
+      rule.kind = MemoryKind::host;
+      rule.transport = best;
+      rule.bytes = ByteRange{begin, end};
     }
     before = best;
   }

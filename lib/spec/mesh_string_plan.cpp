@@ -169,7 +169,7 @@ MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const
             view[d].position,
             fmt::format("'{}' has different groups in two views: {} here, {} in an earlier view",
                         view[d].name, family.group(0).to_string(24), known->group(0).to_string(24)),
-            "give it the same place and size in each view, or another name");
+            "give the dimension the same place and size in each view, or another name");
     }
   }
 

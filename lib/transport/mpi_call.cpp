@@ -37,7 +37,7 @@ bool same(const std::byte* a, const std::byte* b) { return a == b && a != nullpt
 int narrow(std::int64_t value) {
   if (!std::in_range<int>(value))
     throw UnsupportedError{"a count or displacement of a v-form does not fit MPI's int",
-                           "send it in pieces below 2^31 elements"};
+                           "send the block in pieces of fewer than 2^31 elements"};
   return static_cast<int>(value);
 }
 

@@ -110,6 +110,12 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
   return text;
 }
 
+Agreement::Summary Agreement::summary() const {
+  std::string hashes;
+  for (const Field& field : fields_) hashes += field.name + to_string(field.hash);
+  return {failure_.empty() ? 0U : 1U, hash_bytes(hashes)};
+}
+
 // One reduction shows whether any rank failed or differs: if all hashes are equal, the maximum of h
 // and the maximum of ~h are complements of each other.
 bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
@@ -117,11 +123,9 @@ bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
   struct Reduction {
     std::array<std::uint64_t, 5> mine, most;
   };
-  std::string hashes;
-  for (const Field& field : fields_) hashes += field.name + to_string(field.hash);
-  const Hash128 hash = hash_bytes(hashes);
+  const auto [has_failed, hash] = summary();
   MpiMemory<Reduction> reduction;
-  reduction->mine = {failure_.empty() ? 0U : 1U, hash.high, hash.low, ~hash.high, ~hash.low};
+  reduction->mine = {has_failed, hash.high, hash.low, ~hash.high, ~hash.low};
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallreduce(reduction->mine.data(), reduction->most.data(), 5, MPI_UINT64_T, MPI_MAX,
                        comm.native(), &request),

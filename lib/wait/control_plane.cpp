@@ -22,8 +22,9 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
 
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
   try {
-    if (!context_->board || !context_->board->is_open()) return;
-    // The ranks on other nodes get a message, which nobody waits for.
+    if (context_->board && !context_->board->is_open()) return;
+    // The ranks on other nodes get a message, which nobody waits for; before there is a board, all
+    // ranks do.
     if (comm_ && mpi::is_active()) monitor.leave(reason);
     leave(Presence::failed, reason);
   } catch (const std::exception&) {

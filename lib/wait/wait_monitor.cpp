@@ -188,20 +188,15 @@ void WaitMonitor::leave(const std::string& reason) {
       state_->send(member, detail::verdict_tag, detail::verdict_of(everything, {self}, why));
 }
 
+bool WaitMonitor::has_sent() const { return !state_->sent.empty(); }
+
 void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& deadline) {
   struct Exchange {
-    int has_sent = 0, any = 0;
     std::vector<int> sent, coming;  // per member
   };
   MpiMemory<Exchange> exchange;
   MPI_Request request = MPI_REQUEST_NULL;
   const MPI_Comm comm = state_->comm.native();
-  exchange->has_sent = state_->sent.empty() ? 0 : 1;
-  mpi::check(
-      MPI_Iallreduce(&exchange->has_sent, &exchange->any, 1, MPI_INT, MPI_MAX, comm, &request),
-      "MPI_Iallreduce");
-  exchange.wait(request, *this, point, deadline);
-  if (exchange->any == 0) return;
   exchange->sent = state_->sent;
   exchange->sent.resize(static_cast<std::size_t>(state_->comm.size()));
   exchange->coming.resize(exchange->sent.size());

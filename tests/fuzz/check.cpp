@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "rankmesh/report/rank.hpp"
 #include "rankmesh/report/show.hpp"
 #include "rankmesh/report/write.hpp"
+#include "require.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::GroupFamily;
@@ -30,14 +30,6 @@ namespace {
 
 constexpr std::int64_t small_world = 64;  // up to this size every rank is checked
 constexpr std::int64_t few = 4;           // above it: this many at the front and at the back
-
-// This replaces assert, which NDEBUG would disable.
-void require(bool holds, const char* property, std::string_view which = {}) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s: %.*s\n", property, static_cast<int>(which.size()),
-               which.data());
-  std::abort();
-}
 
 // Returns 0 .. n-1 in a small world, else numbers from both ends.
 std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {

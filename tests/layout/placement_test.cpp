@@ -35,3 +35,17 @@ TEST_CASE("a group touches the nodes of its members, each counted once") {
   CHECK(nodes_of({5, 0, 4, 1}) == 2);
   CHECK(nodes_of({0, 1, 2, 3, 4, 5}) == 3);
 }
+
+TEST_CASE("ranks have cores of their own on nodes with at least as many cores as ranks") {
+  const Placement placement{{0, 0, 1, 1, 1}, {2, 2, 2, 2, 2}};
+  const auto own = [&](std::vector<Rank> ranks) {
+    return placement.has_own_cores(RankSet::of(ranks));
+  };
+  CHECK(placement.cores(0) == 2);
+  CHECK(own({0, 1}) == true);
+  CHECK(own({2}) == false);  // the other ranks of the node count
+  CHECK(own({0, 2}) == false);
+  const Placement unknown{{0, 0}};
+  CHECK_FALSE(unknown.cores(0).has_value());
+  CHECK_FALSE(unknown.has_own_cores(RankSet::range(0, 2)).has_value());
+}

@@ -76,7 +76,7 @@ TEST_CASE("a machine must be a tree with one level of nodes") {
   CHECK_THROWS_AS((Machine{6, {leaf, node}}), SpecError);
   CHECK_THROWS_AS((Machine{6, {leaf}}), SpecError);
   CHECK_THROWS_AS((Machine{0, {node}}), SpecError);
-  CHECK_THROWS_AS((Machine{2, {node}}.first_slots(3)), SpecError);
+  CHECK_THROWS_AS((void)(Machine{2, {node}}.first_slots(3)), SpecError);
   CHECK((Machine{6, {node}}.first_slots(3)).describe() == "3 slots: 2 nodes of 1 to 2");
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("bad descriptions are refused with their line and the reason") {
   using enum MachineFormat;
   CHECK(refusal("a slots=4\nb slots=x\n") ==
         "file:2: the number of slots must be a number from 1 to 4194304, got 'x'");
-  CHECK(refusal("a\n\nb turbo=1\n") == "file:3: unknown option 'turbo' behind a host");
+  CHECK(refusal("a\n\nb turbo=1\n") == "file:3: unknown option 'turbo' after a host");
   CHECK(refusal("# nothing\n") == "file: the host file names no host");
   CHECK(refusal("n[1-3\n") == "file:1: a bracket of a list of names is not closed");
   CHECK(refusal("n[3-1]\n").starts_with("file:1: a number in brackets must be a number from 3"));

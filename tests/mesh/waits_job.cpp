@@ -16,7 +16,7 @@ using namespace rankmesh;
 
 namespace {
 
-int broadcasts_left = 1'000'000;
+int sends_left = 1'000'000;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>{std::chrono::steady_clock::now() - begin}.count();
@@ -28,7 +28,7 @@ int open_in_vain() {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (rank == size - 1) broadcasts_left = 1;  // that of the board
+  if (rank == size - 1) sends_left = 0;  // to the first rank: whether it has mapped the memory
   const auto begin = std::chrono::steady_clock::now();
   try {
     const Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
@@ -43,10 +43,10 @@ int open_in_vain() {
 }  // namespace
 
 // Replaces MPI's function also for rankmesh.
-extern "C" int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-                          MPI_Request* request) {
-  if (broadcasts_left-- <= 0) return MPI_ERR_OTHER;
-  return PMPI_Ibcast(buffer, count, type, root, comm, request);
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
+  if (sends_left-- == 0) return MPI_ERR_OTHER;
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
 int main(int argc, char** argv) {

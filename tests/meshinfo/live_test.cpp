@@ -217,6 +217,7 @@ TEST_CASE("tune: writes a file that can be read back, as a mesh file and as rule
   CHECK_CONTAINS(text, "mesh = \"dp=2,tp=2\"");
   CHECK_CONTAINS(text, "# tp.all_reduce 16: mpi ");
   CHECK_CONTAINS(text, "# dp.barrier 0: mpi ");
+  CHECK_CONTAINS(text, "# machine: ");
 
   CHECK(in_job(scratch, "tune tuned.toml --dim tp -e 8 -n 2 --op all_reduce -o tuned.routes")
             .status == 0);
@@ -233,4 +234,25 @@ TEST_CASE("tune: writes a file that can be read back, as a mesh file and as rule
   CHECK(lines_of(csv.out).at(0) == "name,operation,size,transport,time us");
   CHECK(lines_of(csv.out).at(1).starts_with("tp,all_reduce,8,mpi,"));
   CHECK(shell(scratch, "ls | grep tuned").out == "tuned.routes\ntuned.toml\n");
+}
+
+TEST_CASE("tune --by-size: rules for groups of 2, 3 and 4 ranks, which warn on another machine") {
+  const Scratch scratch;
+  const auto result = in_job(
+      scratch, "tune tp=4 --by-size -b 64 -e 64 -n 2 -w 1 --op all_reduce,barrier -o sizes.routes");
+  CHECK(result.err == "");
+  CHECK(result.status == 0);
+  const auto text = shell(scratch, "cat sizes.routes").out;
+  for (const char* measured : {"# ranks(2).all_reduce 64: mpi ", "# ranks(3).barrier 0: mpi ",
+                               "# ranks(4).all_reduce 64: mpi "})
+    CHECK_CONTAINS(text, measured);
+  CHECK(in_job(scratch, "tune tp=4 --by-size --dim tp").status == 2);
+
+  CHECK(in_job(scratch, "routes dp=2,tp=2", "RANKMESH_ROUTES=@sizes.routes ").err == "");
+  shell(scratch, "sed -i 's/^# machine: .*/# machine: 1 core, MPI of yesterday/' sizes.routes");
+  const auto elsewhere = in_job(scratch, "routes dp=2,tp=2", "RANKMESH_ROUTES=@sizes.routes ");
+  CHECK(elsewhere.status == 0);
+  CHECK_CONTAINS(elsewhere.err,
+                 "sizes.routes:2: the routes were measured on another machine (1 core, MPI of "
+                 "yesterday) than this one (");
 }

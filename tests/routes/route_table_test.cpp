@@ -100,6 +100,65 @@ TEST_CASE("rules distinguish groups by size and nodes") {
         "shm>shm>mpi");  // unknown nodes: both may match
 }
 
+TEST_CASE("rules distinguish groups by whether their ranks have cores of their own") {
+  RouteTable table = table_of("*.*:own_cores=mpi; *.*:shared_cores:one_node=shm");
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
+  const RouteQuery query{.bytes = 8, .type = TypeClass::integer};
+  CHECK(first(table, {"a", 2, 1, true}, query) == "mpi");
+  CHECK(first(table, {"a", 2, 1, false}, query) == "shm>mpi");
+  CHECK(first(table, {"a", 2, 2, false}, query) == "mpi");
+  CHECK(first(table, {"a", 2, 1}, query) == "mpi>shm>mpi");  // unknown cores: both may match
+  CHECK(table.to_string().starts_with("*.*:own_cores=mpi; *.*:one_node:shared_cores=shm; "));
+  CHECK_THROWS_AS((void)table_of("*.*:own_cores:shared_cores=shm"), SpecError);
+  CHECK_THROWS_AS((void)table_of("*.*=mpi; *.*:own_cores=mpi"), SpecError);  // it can never match
+}
+
+TEST_CASE("the default rules depend on the number of ranks and on their cores") {
+  constexpr std::int64_t kilo = 1024;
+  constexpr std::int64_t mega = 1024 * kilo;
+  struct Case {
+    Operation operation;
+    std::int64_t ranks;
+    bool own_cores;
+    std::int64_t last;  // the largest size of those tried here that shared memory carries
+  };
+  const Case cases[] = {
+      {Operation::all_reduce, 2, true, 128 * kilo},   {Operation::all_reduce, 3, true, 8 * mega},
+      {Operation::all_reduce, 4, true, 8 * mega},     {Operation::all_reduce, 8, false, 8 * mega},
+      {Operation::reduce, 2, false, 64 * kilo},       {Operation::reduce, 3, true, 8 * mega},
+      {Operation::all_gather, 2, true, 32 * kilo},    {Operation::all_gather, 4, false, 8 * mega},
+      {Operation::gather, 2, true, 64 * kilo},        {Operation::gather, 8, true, 8 * mega},
+      {Operation::broadcast, 2, true, 16 * kilo},     {Operation::broadcast, 3, true, 128 * kilo},
+      {Operation::broadcast, 4, true, 8 * mega},      {Operation::scatter, 2, true, 16 * kilo},
+      {Operation::scatter, 4, true, 32 * kilo},       {Operation::scatter, 8, false, 128 * kilo},
+      {Operation::all_to_all, 2, false, 16 * kilo},   {Operation::all_to_all, 4, true, 64 * kilo},
+      {Operation::all_to_all, 8, false, 128 * kilo},  {Operation::all_to_all, 8, true, 64 * kilo},
+      {Operation::reduce_scatter, 2, true, 32 * mega}};
+  for (const auto& [operation, ranks, own_cores, last] : cases) {
+    CAPTURE(to_string(operation));
+    CAPTURE(ranks);
+    CAPTURE(own_cores);
+    std::int64_t found = 0;
+    for (std::int64_t bytes = 8; bytes <= 32 * mega; bytes *= 2)
+      if (first(RouteTable::defaults(), {"tp", ranks, 1, own_cores},
+                {.operation = operation, .bytes = bytes, .type = TypeClass::floating})
+              .starts_with("shm"))
+        found = bytes;
+    CHECK(found == last);
+  }
+}
+
+TEST_CASE("comments name the machine on which rules were measured") {
+  RouteTable table =
+      table_of("# meshinfo tune\n# machine: 4 cores, MPI 1, rankmesh 2 \r\ntp.*=mpi");
+  REQUIRE(table.machines().size() == 1);
+  CHECK(table.machines().front().text == "4 cores, MPI 1, rankmesh 2");
+  CHECK(table.machines().front().origin == "test, line 2");
+  table.append(RouteTable::defaults());
+  table.append(table_of("*.*=mpi # machine: not a line of its own\n#machine: x"));
+  CHECK(table.machines().size() == 2);  // the one after a rule counts too
+}
+
 TEST_CASE("rules distinguish eager and captured calls") {
   RouteTable table = table_of("*.*:capture=nccl");
   table.append(table_of("*.*:host=mpi; *.*:device=nccl"));

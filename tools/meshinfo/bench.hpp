@@ -20,6 +20,7 @@ struct BenchOptions {
   MeshArguments mesh;
   std::vector<std::string> operations{"all_reduce"};
   std::vector<std::string> names;  // empty: all
+  bool by_size = false;            // tune: groups of 2, 3, 4, 8, ... ranks instead of names
   std::string from = "8", to = "4M", step;
   std::int64_t factor = 2, repeats = 20, warm_up = 5, root = 0, check = 1;
   std::string type = "float", reduction = "sum";
@@ -54,7 +55,7 @@ bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
 std::int64_t measurements_of(const BenchPlan& plan);
 
 // Returns the text of the present measurement: "tp all_reduce 64 KiB".
-std::string progress_text(const rankmesh::GroupFamily& family, rankmesh::Operation operation,
+std::string progress_text(const std::string& name, rankmesh::Operation operation,
                           std::int64_t bytes);
 
 struct BenchResult {

@@ -226,7 +226,7 @@ void Bench::measure_name(const rankmesh::GroupFamily& family) {
 }
 
 void Bench::show_progress(const rankmesh::GroupFamily& family, const BenchCase& work) {
-  progress_.show_step(done_, total_, progress_text(family, work.operation, work.bytes));
+  progress_.show_step(done_, total_, progress_text(family.name(), work.operation, work.bytes));
 }
 
 BenchResult Bench::run() {

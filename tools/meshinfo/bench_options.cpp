@@ -174,9 +174,8 @@ std::int64_t measurements_of(const BenchPlan& plan) {
   return count;
 }
 
-std::string progress_text(const rankmesh::GroupFamily& family, Operation operation,
-                          std::int64_t bytes) {
-  return fmt::format("{} {}{}", family.name(), to_string(operation),
+std::string progress_text(const std::string& name, Operation operation, std::int64_t bytes) {
+  return fmt::format("{} {}{}", name, to_string(operation),
                      operation == Operation::barrier ? "" : " " + bytes_text(bytes));
 }
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -48,17 +47,11 @@ FamilyTraffic read_volume(const std::string& text) {
 }  // namespace
 
 rankmesh::ModelFigures read_model(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    file.setstate(std::ios::badbit);
-  }
-  if (!file.is_open() || file.bad())
+  const auto text = rankmesh::detail::read_file(path);
+  if (!text)
     throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
                                "give a TOML file such as examples/models/llama3_405b.toml"};
-  return rankmesh::ModelFigures::parse_toml(text, path);
+  return rankmesh::ModelFigures::parse_toml(*text, path);
 }
 
 void TrafficArguments::add_to(CLI::App& command) {

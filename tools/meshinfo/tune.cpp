@@ -19,6 +19,9 @@ int run_tune(BenchOptions options, Job& job) {
     throw rankmesh::UsageError{"tune measures a job, but there is none",
                                "start it in a job: mpirun -n 4 meshinfo tune tp=4"};
   for (const std::string& name : options.names) (void)mesh.index_of(name);
+  if (options.by_size && !options.names.empty())
+    throw rankmesh::UsageError{"--by-size measures groups of any name, so --dim has no meaning",
+                               "leave one of them out"};
   // Opened first, so that a wrong path is reported before the time is spent.
   const std::unique_ptr<Output> picture = curves.empty() ? nullptr : open_output(curves);
   const std::unique_ptr<Output> output = open_output(options.output.path);
@@ -45,6 +48,9 @@ void add_tune(CLI::App& app, Program& program) {
       "tune", "in a job: measure the transports and write the routes that follow");
   options->mesh.add_to(*command);
   add_size_options(*command, *options);
+  command->add_flag("--by-size", options->by_size,
+                    "measure groups of 2, 3, 4, 8, ... ranks instead of the names of the mesh; the "
+                    "rules are for groups of these sizes in any mesh");
   options->output.add_format_to(*command);
   options->output.add_path_to(*command, "-o,--output",
                               "the route file to write: .routes, or .toml for the mesh with its "
@@ -52,6 +58,7 @@ void add_tune(CLI::App& app, Program& program) {
   command->footer(
       "Examples:\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 -o mesh.toml\n"
+      "  mpirun -n 8 meshinfo tune tp=8 --by-size -o machine.routes\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce -o curve.svg");
   command->callback([options, &program] { program.status = run_tune(*options, program.job); });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,13 +12,13 @@
 #include "launcher.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
+#include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/routes/tuning.hpp"
 
 namespace meshinfo {
 
-using rankmesh::GroupFamily;
 using rankmesh::Operation;
 using rankmesh::report::Document;
 using rankmesh::report::Value;
@@ -31,8 +32,15 @@ constexpr int rounds = 7;  // each measures every transport once; the median cou
 struct Candidate {
   std::string transport;
   std::unique_ptr<rankmesh::Mesh> mesh;
-  rankmesh::GroupCoordinator* group = nullptr;  // of the name at hand; null if it has none here
-  std::unique_ptr<Measure> measure;             // of the name at hand
+  rankmesh::GroupCoordinator* group = nullptr;  // of the subject at hand; null if it has none here
+  std::unique_ptr<Measure> measure;             // of the subject at hand
+};
+
+// Groups that are measured together, and the conditions of the rules that follow.
+struct Subject {
+  std::string name;  // in the output: of the family, or for example ranks(3)
+  std::int64_t size = 0;
+  rankmesh::RouteRule conditions;
 };
 
 // Whether the transport carries the case in the group of every rank.
@@ -58,8 +66,9 @@ class Tuner {
   Document run();
 
  private:
-  void measure_name(const GroupFamily& family);
-  void measure_operation(const GroupFamily& family, Operation operation);
+  [[nodiscard]] std::vector<Subject> subjects() const;
+  void measure_subject(const Subject& subject);
+  void measure_operation(const Subject& subject, Operation operation);
   std::map<std::string, double> time(std::vector<Candidate*> able, const BenchCase& work);
   void add_timing(const std::string& name, Operation operation,
                   const rankmesh::RouteTiming& timing);
@@ -137,47 +146,81 @@ void Tuner::add_timing(const std::string& name, Operation operation,
                                                    {"time_us", std::move(times)}});
 }
 
-void Tuner::measure_operation(const GroupFamily& family, Operation operation) {
+// Returns the families of the mesh or, with --by-size, groups of 2, 3, 4, 8, ... ranks. The rules
+// of a size apply up to the next size.
+std::vector<Subject> Tuner::subjects() const {
+  std::vector<Subject> subjects;
+  if (!options_.by_size) {
+    for (const auto& family : mesh_.families())
+      if (is_measured(family, mesh_.world_size(), options_))
+        subjects.push_back({family.name(), family.group_size(), {.name = family.name()}});
+    return subjects;
+  }
+  const rankmesh::Placement& placement = candidates_.front().mesh->placement();
+  for (std::int64_t size = 2; size <= mesh_.world_size(); size = size < 4 ? size + 1 : 2 * size) {
+    if (!subjects.empty()) subjects.back().conditions.most_ranks = size - 1;
+    const auto members = rankmesh::RankSet::range(0, size);
+    rankmesh::RouteRule conditions;
+    conditions.least_ranks = size;
+    conditions.one_node = placement.nodes_of(members) == 1;
+    conditions.own_cores = placement.has_own_cores(members);
+    subjects.push_back({fmt::format("ranks({})", size), size, conditions});
+  }
+  return subjects;
+}
+
+void Tuner::measure_operation(const Subject& subject, Operation operation) {
   std::vector<rankmesh::RouteTiming> timings;
   for (const std::int64_t bytes : plan_.sizes) {
     const BenchCase work{operation, plan_.type, plan_.reduction, plan_.memory, bytes, 0};
-    const std::int64_t actual = size_of(work, family.group_size()).bytes;
+    const std::int64_t actual = size_of(work, subject.size).bytes;
     if (!timings.empty() && actual <= timings.back().bytes) continue;
-    progress_.show_step(done_, total_, progress_text(family, operation, actual));
+    progress_.show_step(done_, total_, progress_text(subject.name, operation, actual));
     std::vector<Candidate*> able;
     for (Candidate& candidate : candidates_)
       if (is_carried(candidate, work, actual)) able.push_back(&candidate);
     timings.push_back({actual, time(std::move(able), work)});
-    add_timing(family.name(), operation, timings.back());
+    add_timing(subject.name, operation, timings.back());
     ++done_;
     if (operation == Operation::barrier) break;  // it has no sizes
   }
-  for (const rankmesh::RouteRule& rule :
-       rankmesh::tuned_rules(family.name(), operation, timings, operation != Operation::barrier)) {
+  for (rankmesh::RouteRule& rule : rankmesh::tuned_rules(subject.conditions, operation, timings,
+                                                         operation != Operation::barrier)) {
     rules_ += rule.to_string() + "\n";
     ++rule_count_;
     document_.fields["rules"].push_back(rule.to_string());
   }
 }
 
-void Tuner::measure_name(const GroupFamily& family) {
+void Tuner::measure_subject(const Subject& subject) {
+  std::vector<rankmesh::Rank> members;
+  for (std::int64_t r = 0; r < subject.size; ++r) members.emplace_back(r);
+  std::vector<std::shared_ptr<rankmesh::GroupCoordinator>> dynamic;
   for (Candidate& candidate : candidates_) {
-    const bool is_member = family.find(candidate.mesh->rank()).has_value();
-    candidate.group = is_member ? &(*candidate.mesh)[family.name()] : nullptr;
-    candidate.measure = std::make_unique<Measure>(candidate.group, family.group_size(),
-                                                  plan_.sizes.back(), rankmesh::MemoryKind::host);
+    rankmesh::Mesh& mesh = *candidate.mesh;
+    candidate.group = nullptr;
+    if (options_.by_size) {
+      if (mesh.rank().value() < subject.size)
+        candidate.group = dynamic.emplace_back(mesh.new_group(members)).get();
+    } else if (mesh_.families()[mesh_.index_of(subject.name)].find(mesh.rank())) {
+      candidate.group = &mesh[subject.name];
+    }
+    candidate.measure = std::make_unique<Measure>(candidate.group, subject.size, plan_.sizes.back(),
+                                                  rankmesh::MemoryKind::host);
   }
-  for (const Operation operation : plan_.operations) measure_operation(family, operation);
+  for (const Operation operation : plan_.operations) measure_operation(subject, operation);
   for (Candidate& candidate : candidates_) candidate.measure.reset();
 }
 
 Document Tuner::run() {
-  for (const auto& family : mesh_.families())
-    if (is_measured(family, mesh_.world_size(), options_)) total_ += measurements_of(plan_);
-  for (const auto& family : mesh_.families())
-    if (is_measured(family, mesh_.world_size(), options_)) measure_name(family);
+  const std::vector<Subject> measured = subjects();
+  total_ = measurements_of(plan_) * static_cast<std::int64_t>(measured.size());
+  for (const Subject& subject : measured) measure_subject(subject);
   progress_.finish(fmt::format("tune: {} measurements in {}, {} rules found", measured_,
                                duration_text(progress_.seconds()), rule_count_));
+  const std::string machine =
+      rankmesh::routes_machine(candidates_.front().mesh->placement().cores(0).value());
+  document_.fields["machine"] = machine;
   for (Candidate& candidate : candidates_) candidate.mesh->close();
   if (rules_.empty())
     rules_ = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
@@ -186,8 +229,8 @@ Document Tuner::run() {
                                     "the rules that were found");
   const std::string text = fmt::format(
                                "# meshinfo tune {}: {} ranks, {} measurements, medians of up to "
-                               "{}, the longest of all ranks\n",
-                               options_.mesh.mesh, mesh_.world_size(), measured_, rounds) +
+                               "{}, the longest of all ranks\n# machine: {}\n",
+                               options_.mesh.mesh, mesh_.world_size(), measured_, rounds, machine) +
                            rules_ + notes_;
   document_.add(options_.output.path.ends_with(".toml") ? as_toml(options_.mesh.mesh, text) : text);
   return std::move(document_);

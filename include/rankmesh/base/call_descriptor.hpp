@@ -78,7 +78,7 @@ struct CallDescriptor {
 
   /// Returns whether all fields are equal.
   friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
-  /// Returns whether two members' calls belong together.
+  /// Returns whether the call of another member matches this call.
   [[nodiscard]] bool matches(const CallDescriptor& other) const {
     return kind == other.kind && detail == other.detail && (count == other.count || has(blocks));
   }

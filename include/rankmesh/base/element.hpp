@@ -17,8 +17,7 @@ namespace rankmesh {
 
 namespace detail {
 
-/// Takes arrays apart: the innermost element type of nested arrays, and the number of such elements
-/// in one T.
+/// Finds the innermost element type of nested arrays, and the number of such elements in one T.
 template <class T>
 struct ArrayParts {
   using Leaf = T;
@@ -67,7 +66,7 @@ concept ReducibleElement = Element<LeafOf<T>> || detail::is_complex<LeafOf<T>>;
 
 namespace detail {
 
-/// Returns the DataType as which operations see values of the type Leaf, which is no array.
+/// Returns the DataType that operations use for values of the type Leaf, which is not an array.
 template <class Leaf>
 consteval DataType type_of_leaf() {
   if constexpr (Element<Leaf>) return DataTypeOf<Leaf>::value;
@@ -79,7 +78,7 @@ consteval DataType type_of_leaf() {
   return DataType::uint8;
 }
 
-/// Says how operations see one T: as `units` elements of the DataType `type`.
+/// Says how operations treat one T: as `units` elements of the DataType `type`.
 template <class T>
 struct ElementUnits {
   static constexpr DataType type = type_of_leaf<LeafOf<T>>();

@@ -24,7 +24,7 @@ class RANKMESH_API Error : public std::runtime_error {
   explicit Error(std::string message, std::string hint = {});
   /// Returns what is wrong, without the hint.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
-  /// Returns what to do about it; empty if there is no hint.
+  /// Returns what to do about the error; empty if there is no hint.
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
 
  private:
@@ -122,8 +122,8 @@ class RANKMESH_API TimeoutError : public Error {
 };
 
 /// Another rank has ended, has left the mesh or has given up an operation, so the operation of this
-/// rank can never be complete. The message names that rank and its reason. It is thrown before the
-/// deadline, and also where there is none.
+/// rank can never be complete. The message names that rank and its reason. This exception is thrown
+/// before the deadline, and also if there is no deadline.
 class RANKMESH_API PeerError : public TimeoutError {
  public:
   /// Creates an error that names the ranks of the world that failed or are missing.

@@ -27,8 +27,8 @@ class Index {
 
   /// Returns the index as a 64-bit integer.
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
-  /// Returns the value as an int, for example for MPI. Values of an Index are numbers of ranks, so
-  /// they fit unless the program has computed other ones.
+  /// Returns the value as an int, for example for MPI. The values of an Index usually are numbers
+  /// of ranks, which fit into an int.
   [[nodiscard]] constexpr int to_int() const { return static_cast<int>(value_); }
   /// Returns the value as a std::size_t, for example to index a std::vector.
   [[nodiscard]] constexpr std::size_t to_size() const { return static_cast<std::size_t>(value_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launcher's environment says about the size of the job.
+// Reads what the environment variables of a launcher say about the job.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace rankmesh {
 /// Reads an environment variable. The result is empty if the variable is not set.
 using VariableReader = std::function<std::optional<std::string>(const char* name)>;
 
-/// A launcher that does not fit the MPI library of the program. Such a launcher starts several
-/// processes, but each of them is alone in its MPI world.
+/// A launcher that does not belong to the MPI library of the program. Such a launcher starts
+/// several processes, but each of them is alone in its MPI world.
 struct LauncherMismatch {
   std::string message;  ///< What is wrong, with the variable that says so.
   std::string hint;     ///< How to start the program instead.
@@ -35,14 +35,16 @@ struct LauncherMismatch {
 RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                                std::string_view mpi_library,
                                                                const VariableReader& read);
-/// The same for the environment with which this process was started. Later changes do not count,
-/// because MPI_Init sets variables of a launcher in a process that it takes for a single one.
+/// The same for the environment with which this process was started. Later changes are
+/// ignored, because MPI_Init sets variables of a launcher itself if the process was started
+/// without a launcher.
 RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
                                                                std::string_view mpi_library);
 
-/// Looks, before MPI is initialised, for an srun that does not offer what Open MPI needs: without
-/// PMIx, MPI_Init of Open MPI usually ends the process, and rankmesh cannot report anything
-/// afterwards. Returns nothing if there is no such sign. Local.
+/// Checks, before MPI is initialised, whether the program was started by an srun that does not
+/// offer what Open MPI needs. Without PMIx, MPI_Init of Open MPI usually ends the process, and
+/// rankmesh cannot report anything afterwards. Returns nothing if the environment shows no such
+/// problem. Local.
 /// @param mpi_library  The text of MPI_Get_library_version(), which may be called before MPI_Init.
 RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
                                                                const VariableReader& read);
@@ -60,8 +62,8 @@ RANKMESH_API bool is_launched();
 /// Local.
 RANKMESH_API std::optional<std::int64_t> launcher_rank();
 
-/// Returns the launcher's number of this process among the processes that it has started on the
-/// node, or nothing if no launcher says it. Local.
+/// Returns the number that the launcher has given to this process among the processes that it has
+/// started on the node, or nothing if the launcher does not state this number. Local.
 ///
 /// The variables of Open MPI, MVAPICH2, the launchers of MPICH and Intel MPI, PALS and Flux are
 /// examined in this order. SLURM_LOCALID counts only if SLURM_PROCID is the rank that PMI gives

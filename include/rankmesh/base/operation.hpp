@@ -34,8 +34,8 @@ constexpr bool reduces(Operation operation) {
   return operation == Operation::reduce || operation == Operation::all_reduce ||
          operation == Operation::reduce_scatter;
 }
-/// Returns whether the operation is a collective in which one member, the root, has another part
-/// than the others.
+/// Returns whether the operation is a collective with a root, that is, one member that has a
+/// different part than all other members.
 constexpr bool has_root(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::reduce ||
          operation == Operation::gather || operation == Operation::scatter;

@@ -14,14 +14,15 @@
 
 namespace rankmesh {
 
-/// A text with two numbers that one process writes and others read at any time. A reader that meets
-/// a write tries again, so that it never sees parts of two texts. One thread writes at a time.
+/// A text with two numbers that one process writes and others read at any time. If the text is
+/// written while a reader reads it, the reader reads again. It therefore never gets parts of two
+/// texts. One thread writes at a time.
 template <std::size_t text_capacity>
 class PublishedTextOf {
  public:
   /// The number of bytes of the text, with a zero byte.
   static constexpr std::size_t capacity = text_capacity;
-  /// What a reader gets.
+  /// The text and the numbers that a reader gets.
   struct Value {
     std::uint64_t key = 0;   ///< A number that the writer chooses, such as the key of a wait.
     std::int64_t since = 0;  ///< A time that the writer chooses, in nanoseconds.
@@ -47,7 +48,8 @@ class PublishedTextOf {
   /// Publishes an empty text.
   void clear() { write(0, 0, {}); }
 
-  /// Returns nothing if the text is empty, or if its writer ended or is stopped while it wrote.
+  /// Returns the text and its numbers. Returns nothing if the text is empty, or if the writer has
+  /// ended or was stopped in the middle of a write.
   [[nodiscard]] std::optional<Value> read() const {
     for (int attempt = 0; attempt < 1000; ++attempt) {
       const std::uint64_t before = sequence_.load(std::memory_order_acquire);

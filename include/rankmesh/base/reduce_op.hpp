@@ -10,8 +10,9 @@
 namespace rankmesh {
 
 /// The predefined reductions. `avg` is the sum divided by the size of the group; for integers the
-/// quotient is truncated toward zero, as in NCCL. Integers wrap around. In `min` and `max` a number
-/// wins over a NaN, and -0 is below +0. docs/arithmetic.md compares this with NCCL and MPI.
+/// quotient is truncated toward zero, as in NCCL. Integers wrap around. `min` and `max` of a
+/// number and a NaN are the number, and -0 is below +0. docs/arithmetic.md compares this with NCCL
+/// and MPI.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
 /// Returns the name, for example "sum".

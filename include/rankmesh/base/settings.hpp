@@ -36,8 +36,8 @@ struct RANKMESH_API Settings {
 
   /// Reads all variables. Local.
   /// @throws UsageError if variables have values that are not valid. The message lists all of these
-  /// variables. The texts of RANKMESH and RANKMESH_ROUTES are not checked here, but by their
-  /// parsers.
+  /// variables. This function does not check the texts of RANKMESH and RANKMESH_ROUTES; their
+  /// parsers check them.
   static Settings from_environment();
 };
 

@@ -39,9 +39,9 @@ class SymmetricSpan {
   [[nodiscard]] bool empty() const { return count_ == 0; }
   /// Returns the address of the first element.
   [[nodiscard]] T* begin() const { return data_; }
-  /// Returns the address behind the last element.
+  /// Returns the address after the last element.
   [[nodiscard]] T* end() const { return data_ + count_; }
-  /// Returns element i, which is not checked.
+  /// Returns element i. The index is not checked.
   [[nodiscard]] T& operator[](std::size_t i) const { return data_[i]; }
   /// Returns a view of the `count` elements that begin at element `offset`. These elements are
   /// symmetric memory too. The members of a group may pass different ranges of elements to the same

@@ -30,8 +30,8 @@ class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
   /// If the stream is being captured, records the capture under `name`. Call note() once for each
-  /// operation. Cost without a capture: that of is_captured().
-  /// @throws UsageError as is_captured() does.
+  /// operation. If the stream is not being captured, the cost is that of is_captured().
+  /// @throws UsageError under the same conditions as is_captured().
   /// @return Whether the stream is being captured.
   bool note(StreamRef stream, const std::string& name);
   /// Returns the names whose captures are still part of a graph, with the number of captures for

@@ -44,7 +44,7 @@ struct CudaVersions {
   int runtime = 0;  ///< The version of the runtime that is linked into rankmesh.
   int driver = 0;   ///< The newest version that the driver supports; 0 without a driver.
   int devices = 0;  ///< The number of devices that this process can use.
-  /// What CUDA answered when it was asked for the number of devices.
+  /// The status that CUDA returned when rankmesh asked for the number of devices.
   cudaError_t error = cudaSuccess;
 };
 /// Returns the versions of CUDA and the number of devices. Local.

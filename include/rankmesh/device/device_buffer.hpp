@@ -48,7 +48,7 @@ class DeviceBuffer {
   /// Takes over the memory of `other`, which is then empty.
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, count_{std::exchange(other.count_, 0)} {}
-  /// Frees the memory, and takes over that of `other`, which is then empty.
+  /// Frees the memory, and takes over the memory of `other`, which is then empty.
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(count_, other.count_);

@@ -10,9 +10,9 @@
 
 namespace rankmesh::device {
 
-/// Holds a CUDA stream. Move-only. The destructor destroys a stream that create() has made, and
-/// leaves a stream that was passed to adopt() as it is. The destructor does not wait for the work
-/// on the stream.
+/// Holds a CUDA stream. Move-only. The destructor destroys a stream that create() has created,
+/// but not a stream that was passed to adopt(). The destructor does not wait for the work on
+/// the stream.
 class RANKMESH_API Stream {
  public:
   Stream() = default;
@@ -28,7 +28,7 @@ class RANKMESH_API Stream {
   Stream(Stream&& other) noexcept
       : native_{std::exchange(other.native_, nullptr)},
         owned_{std::exchange(other.owned_, false)} {}
-  /// Destroys the stream, and takes over that of `other`, which is then empty.
+  /// Destroys the stream, and takes over the stream of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept {
     std::swap(native_, other.native_);
     std::swap(owned_, other.owned_);
@@ -69,7 +69,7 @@ class RANKMESH_API Event {
   ~Event();
   /// Takes over the event of `other`, which is then empty.
   Event(Event&& other) noexcept : native_{std::exchange(other.native_, nullptr)} {}
-  /// Destroys the event, and takes over that of `other`, which is then empty.
+  /// Destroys the event, and takes over the event of `other`, which is then empty.
   Event& operator=(Event&& other) noexcept {
     std::swap(native_, other.native_);
     return *this;

@@ -26,7 +26,7 @@ class RoutePlanner;
 /// The options of an ExpertDispatcher. They must be the same on all members.
 struct ExpertDispatcherOptions {
   /// The number of rows in each local slot's block is rounded up to a multiple of `alignment`. The
-  /// additional rows are zeros. Grouped matrix products need aligned blocks.
+  /// additional rows are zeros. Libraries for grouped matrix products may need such blocks.
   std::int64_t alignment = 1;
   /// If `capacity` is set, each rank sends exactly this number of rows to each slot. All shapes are
   /// then fixed: every slot's block has size() x capacity rows plus padding. If a rank has fewer
@@ -153,8 +153,8 @@ class RANKMESH_API ExpertDispatcher {
   /// number of ids.
   /// @throws MismatchError if the arguments are invalid on another rank and no capacity is set.
   [[nodiscard]] ExpertRoute route(std::span<const std::int32_t> ids, std::int64_t top_k);
-  /// Plans a route for ids in device memory. The host waits for the stream, at most for
-  /// default_timeout().
+  /// Plans a route for ids in device memory. The host waits for the stream; it waits at
+  /// most default_timeout().
   [[nodiscard]] ExpertRoute route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                   StreamRef stream);
 
@@ -199,8 +199,8 @@ class RANKMESH_API ExpertDispatcher {
   }
   /// Returns a row of `rows` (route.rows() x H) for each choice: the inverse of dispatch_choices(),
   /// and a combine() without the sum. The shape of `choices` is T x k x H; the rows of choices that
-  /// are not sent are set to zero. Use this function for the gradient of the weights, that is, of
-  /// the router: with H = 1, the experts return one number per row, the product of their result
+  /// are not sent are set to zero. Use this function for the gradient of the weights, which the
+  /// router needs: with H = 1, the experts return one number per row, the product of their result
   /// with the gradient of `out`. Cost: one all_to_all_v.
   /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
   /// not supported.

@@ -55,7 +55,8 @@ struct LockstepOptions {
 /// }
 /// ```
 ///
-/// For n ranks, the all_reduce takes the maximum of n + 7 64-bit integers in host memory:
+/// For n ranks, the all_reduce computes the maximum of each of n + 7 integers of 64 bits, in
+/// host memory:
 ///
 /// | word     | value of a rank                        | maximum over the ranks              |
 /// |----------|----------------------------------------|-------------------------------------|

@@ -15,6 +15,7 @@
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/no_group.hpp"
 #include "rankmesh/transport/blocks.hpp"
 
 namespace rankmesh::exchange {
@@ -26,8 +27,8 @@ namespace rankmesh::exchange {
 ///
 /// Neighbouring tensors are combined in buckets of about equal size. Each bucket is padded so that
 /// it can be divided evenly, and so that tensors and parts begin at multiples of 16 bytes. Each
-/// member owns an equal part of each bucket, which mine() returns. A tensor is *whole* where a
-/// member has all of its elements.
+/// member owns an equal part of each bucket, which mine() returns. A tensor is *whole* on a member
+/// that has all of its elements.
 ///
 ///     ShardedBuffer<float> weights{mesh["dp"], sizes};          // sizes[l]: elements of layer l
 ///     auto gradients = weights.like();
@@ -52,14 +53,14 @@ namespace rankmesh::exchange {
 /// bucket. gather() issues the all_gather of the next buckets in advance, in the direction in which
 /// the program goes through the buckets. reduce() issues the reduce_scatter of a bucket when all
 /// its tensors have been reduced. On host memory, the operations make progress in Mesh::progress()
-/// (see Work). On device memory, they run on the group's own stream, and `ShardedBufferOptions::
-/// stream` waits for them where the functions below say that they wait.
+/// (see Work). On device memory, they run on the group's own stream. Where the functions below
+/// wait, the stream in `ShardedBufferOptions::stream` waits, and the host does not.
 ///
-/// All members must make the same calls in the same order, except for load(), bytes() and the
-/// numbers of tensors and buckets. Which collectives are issued, and by which call, depends only on
-/// this order. Memory that is not kept whole is allocated when it is first needed, is reused
-/// afterwards, and belongs to 1 + `prefetch` buckets. More is allocated only if the program uses
-/// the whole tensors of more buckets at the same time. Thread safety: the rules of the group apply.
+/// All members must make the same calls in the same order, except for load(), bytes(), tensors()
+/// and buckets(). Which collectives are issued, and by which call, depends only on this order.
+/// Without `keep_whole`, memory for the whole tensors of 1 + `prefetch` buckets is allocated when
+/// it is first needed, and is then reused. More memory is allocated only if the program uses the
+/// whole tensors of more buckets at the same time. Thread safety: the rules of the group apply.
 /// @tparam kind  Whether the memory is on the host or on the current device.
 template <Element T, MemoryKind kind = MemoryKind::host>
 class ShardedBuffer {
@@ -79,7 +80,7 @@ class ShardedBuffer {
   /// tensors have more bytes together than an integer of 64 bits can count, or there is too little
   /// memory.
   /// @throws MismatchError on all members if the members pass different arguments; the error lists
-  /// them. If the arguments are invalid on some members only, the others throw it too.
+  /// them. If the arguments are invalid on some members only, the other members throw this error.
   template <rankmesh::detail::Integers Sizes>
   ShardedBuffer(GroupCoordinator& group, const Sizes& sizes, ShardedBufferOptions options = {})
       : memory_{group,
@@ -87,14 +88,29 @@ class ShardedBuffer {
                 DataTypeOf<T>::value,
                 kind,
                 options} {}
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}
-  /// Creates another buffer with the same tensors and buckets, for example for the gradients or for
-  /// a state of the optimizer, which may have another element type. It uses the same stream;
-  /// `options.bytes` and `options.stream` are ignored. Collective over the group, like the
-  /// constructor.
+  template <class NoGroup, rankmesh::detail::Integers Sizes>
+    requires(!std::derived_from<NoGroup, GroupCoordinator>)
+  ShardedBuffer(NoGroup&, const Sizes& sizes, ShardedBufferOptions options = {})
+      : ShardedBuffer{rankmesh::detail::no_group(), sizes, options} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
+  }
+  template <class NoGroup>
+    requires(!std::derived_from<NoGroup, GroupCoordinator>)
+  ShardedBuffer(NoGroup&, std::initializer_list<std::int64_t> sizes,
+                ShardedBufferOptions options = {})
+      : ShardedBuffer{rankmesh::detail::no_group(), sizes, options} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
+  }
+  /// Creates another buffer with the same tensors and buckets, for example for the gradients or
+  /// for a state of the optimizer. The new buffer may have another element type. It uses the same
+  /// stream; `options.bytes` and `options.stream` are ignored. Collective over the group, like
+  /// the constructor.
   template <Element U = T>
   [[nodiscard]] ShardedBuffer<U, kind> like(ShardedBufferOptions options = {}) const {
     return ShardedBuffer<U, kind>{detail::ShardedMemory{memory_, DataTypeOf<U>::value, options}};
@@ -104,7 +120,7 @@ class ShardedBuffer {
   [[nodiscard]] std::int64_t tensors() const noexcept { return memory_.tensors(); }
   /// Returns the number of buckets.
   [[nodiscard]] std::int64_t buckets() const noexcept { return memory_.buckets(); }
-  /// Returns the number of bytes that this member has allocated now.
+  /// Returns the number of bytes that this member has currently allocated.
   [[nodiscard]] std::int64_t bytes() const noexcept { return memory_.bytes(); }
 
   /// Sets the values of a tensor: copies those elements of `values` that belong to this member, or
@@ -119,40 +135,56 @@ class ShardedBuffer {
     const auto in = buffer_of(values);
     memory_.load(tensor, {in.data, in.count, in.type, in.kind});
   }
+  // Calls that do not compile, and say what to write instead.
+  template <Memory M>
+    requires(!std::same_as<std::remove_cv_t<ElementOf<M>>, T>)
+  void load(std::int64_t, M&&) {
+    static_assert(rankmesh::detail::never<M>,
+                  "the values must have the element type of the buffer: convert them first");
+  }
+  template <class Pointer, class... A>
+    requires std::is_pointer_v<std::remove_cvref_t<Pointer>>
+  void load(std::int64_t, Pointer&&, A&&...) {
+    static_assert(
+        rankmesh::detail::never<Pointer>,
+        "a pointer does not say how many elements there are: write std::span{pointer, n}");
+  }
 
-  /// Returns this member's part of a bucket, which includes zeros as padding. All members' parts
-  /// have the same size, and so have the parts of buffers with the same division. Before it
-  /// returns, waits for operations in flight that use the part. The memory stays valid as long as
-  /// the buffer. With `keep_whole`, it is a part of the whole tensors, so local() overwrites it.
+  /// Returns this member's part of a bucket, which includes zeros as padding. The part has the same
+  /// size on all members, and in all buffers with the same division. The function first waits for
+  /// operations in flight that use the part. The memory stays valid as long as the buffer exists.
+  /// With `keep_whole`, it is a part of the whole tensors, so local() overwrites it.
   /// @throws UsageError if only some tensors of the bucket have been reduced.
   [[nodiscard]] Span mine(std::int64_t bucket) { return span_of(memory_.mine(bucket)); }
-  /// Says that the members have changed their parts. Whole tensors become invalid: gather() returns
-  /// the new ones. With `keep_whole`, issues the all_gathers of all buckets; gather() waits for
-  /// them. Collective over the group; does not block.
+  /// Tells the buffer that the members have changed their parts. Whole tensors that gather() has
+  /// returned become invalid; the next gather() returns the new values. With `keep_whole`,
+  /// issues the all_gathers of all buckets; gather() waits for them. Collective over the group;
+  /// does not block.
   void changed() { memory_.changed(); }
 
-  /// Returns a whole tensor. Issues the all_gather of its bucket if its values are not here, waits
-  /// for it, and issues those of the next `prefetch` buckets. The memory is valid until release()
-  /// or changed(). Collective over the group.
+  /// Returns a whole tensor. If this member does not have its values, the function issues the
+  /// all_gather of its bucket and waits for it. It also issues the all_gathers of the next
+  /// `prefetch` buckets. The memory is valid until release() or changed(). Collective over
+  /// the group.
   [[nodiscard]] ConstSpan gather(std::int64_t tensor) {
     const Span whole = span_of(memory_.gather(tensor));
     return {whole.data(), whole.size()};
   }
-  /// Says that the program does not need the whole tensor now. When this holds for all tensors of
-  /// the bucket, its memory may be used for another bucket. On device memory, the work that uses
-  /// the tensor must already be on the stream. Does nothing with `keep_whole`. Collective over the
-  /// group; does not communicate.
+  /// Tells the buffer that the program does not need the whole tensor now. When all tensors of a
+  /// bucket have been released, its memory may be used for another bucket. On device memory, the
+  /// work that uses the tensor must already be on the stream. Does nothing with `keep_whole`.
+  /// Collective over the group; does not communicate.
   void release(std::int64_t tensor) { memory_.release(tensor); }
 
   /// Returns memory for this member's own values of a whole tensor, for example for a gradient. The
   /// values are zeros at first. They are kept until reduce(), so that a program can add up the
-  /// gradients of several micro-batches. If the memory of another bucket is needed, waits for the
-  /// oldest reduce_scatter. Collective over the group.
+  /// gradients of several micro-batches. If no memory is free, the function waits for the oldest
+  /// reduce_scatter and uses the memory of its bucket. Collective over the group.
   /// @throws UsageError if the tensor has been reduced and other tensors of its bucket have not.
   [[nodiscard]] Span local(std::int64_t tensor) { return span_of(memory_.local(tensor)); }
-  /// Says that this member's values of a tensor are complete. The last call for the tensors of a
-  /// bucket issues the reduce_scatter of the bucket, whose result mine() returns. Afterwards,
-  /// local() begins with zeros again. Collective over the group; does not block.
+  /// Tells the buffer that this member's values of a tensor are complete. The last call for the
+  /// tensors of a bucket issues the reduce_scatter of the bucket, whose result mine() returns.
+  /// Afterwards, local() begins with zeros again. Collective over the group; does not block.
   /// @throws UsageError if the tensor has been reduced and other tensors of its bucket have not.
   void reduce(std::int64_t tensor) { memory_.reduce(tensor); }
 

@@ -28,7 +28,8 @@ struct StageMove {
 // to the previous stage and received from the next stage.
 
 /// Creates a move for StageExchange::start(), like the three functions below. A temporary container
-/// can be sent by run(), which ends before the container, but not by start().
+/// can be sent by run(), because the container is destroyed only after run() has returned. It
+/// cannot be sent by start().
 template <Memory In>
 StageMove to_next(In&& values) {
   return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
@@ -83,13 +84,13 @@ class RANKMESH_API StageExchange {
   /// moves.
   /// @throws the exceptions of all operations; see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
-  /// The same with a list of moves.
+  /// Does the same for a list of moves in braces.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
   /// Starts the moves. Then waits for the moves on host memory, at most for the mesh's timeout.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
-  /// The same with a list of moves.
+  /// Does the same for a list of moves in braces.
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
   }
@@ -101,7 +102,7 @@ class RANKMESH_API StageExchange {
 
   // The steps of the usual schedules. The names are those that Megatron-LM uses.
 
-  /// Receives the activations of the previous stage. Does nothing on the first stage.
+  /// Receives activations from the previous stage. Does nothing on the first stage.
   template <WritableMemory Out>
   void recv_forward(Out&& activations, StreamRef stream = {}) {
     run({from_prev(activations)}, stream);
@@ -111,7 +112,7 @@ class RANKMESH_API StageExchange {
   void send_forward(In&& activations, StreamRef stream = {}) {
     run({to_next(activations)}, stream);
   }
-  /// Receives the gradients of the next stage. Does nothing on the last stage.
+  /// Receives gradients from the next stage. Does nothing on the last stage.
   template <WritableMemory Out>
   void recv_backward(Out&& gradients, StreamRef stream = {}) {
     run({from_next(gradients)}, stream);
@@ -121,22 +122,22 @@ class RANKMESH_API StageExchange {
   void send_backward(In&& gradients, StreamRef stream = {}) {
     run({to_prev(gradients)}, stream);
   }
-  /// Sends activations to the next stage, and receives its gradients.
+  /// Sends activations to the next stage, and receives gradients from it.
   template <Memory In, WritableMemory Out>
   void send_forward_recv_backward(In&& activations, Out&& gradients, StreamRef stream = {}) {
     run({to_next(activations), from_next(gradients)}, stream);
   }
-  /// Sends gradients to the previous stage, and receives its activations.
+  /// Sends gradients to the previous stage, and receives activations from it.
   template <Memory In, WritableMemory Out>
   void send_backward_recv_forward(In&& gradients, Out&& activations, StreamRef stream = {}) {
     run({to_prev(gradients), from_prev(activations)}, stream);
   }
-  /// Sends activations to the next stage, and receives those of the previous stage.
+  /// Sends activations to the next stage, and receives activations from the previous stage.
   template <Memory In, WritableMemory Out>
   void send_forward_recv_forward(In&& activations, Out&& next_activations, StreamRef stream = {}) {
     run({to_next(activations), from_prev(next_activations)}, stream);
   }
-  /// Sends gradients to the previous stage, and receives those of the next stage.
+  /// Sends gradients to the previous stage, and receives gradients from the next stage.
   template <Memory In, WritableMemory Out>
   void send_backward_recv_backward(In&& gradients, Out&& next_gradients, StreamRef stream = {}) {
     run({to_prev(gradients), from_next(next_gradients)}, stream);

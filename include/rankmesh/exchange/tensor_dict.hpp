@@ -35,7 +35,7 @@ class RANKMESH_API Tensor {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
     return Tensor{buffer_of(memory), std::move(shape)};
   }
-  /// The same for a tensor of one dimension.
+  /// Does the same for a tensor of one dimension.
   template <WritableMemory M>
   static Tensor refer(M&& memory) {
     return refer(std::forward<M>(memory), {static_cast<std::int64_t>(memory.size())});

@@ -30,7 +30,7 @@ class RANKMESH_API Axis {
   /// @param axis   A number from 0 to shape.size()-1. Negative numbers count from the end.
   /// @throws UsageError if the shape does not have this axis, or if a length is negative.
   Axis(std::span<const std::int64_t> shape, std::int64_t axis);
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   Axis(std::initializer_list<std::int64_t> shape, std::int64_t axis)
       : Axis{std::span{shape.begin(), shape.size()}, axis} {}
 

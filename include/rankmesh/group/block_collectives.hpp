@@ -10,11 +10,12 @@
 
 namespace rankmesh {
 
-/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member passes
-/// the sizes of all blocks, and all members must pass the same sizes. all_to_all_v is an exception:
-/// a member passes only the sizes of the blocks that it sends and receives. For the block that
-/// member a sends to member b, both must pass the same size. Sizes are counted in elements of the
-/// buffer that is divided; a row counts as one element of an array of two dimensions.
+/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member
+/// passes the sizes of all blocks, and all members must pass the same sizes. all_to_all_v is an
+/// exception: a member passes only the sizes of the blocks that it sends and receives. For the
+/// block that member a sends to member b, both members must pass the same size. Sizes are counted
+/// in elements of the divided buffer. If the buffer is an array of two dimensions, each row counts
+/// as one element.
 class BlockCollectives : public AxisCollectives {
  public:
   /// Copies `in` of member k to block k of `out` on all members.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that do not compile, and say in one line what to write instead.
+// Overloads for wrong calls. They do not compile, and the error says in one line what to
+// write instead.
 #pragma once
 
 #include <initializer_list>
@@ -32,7 +33,7 @@ struct AnyResult {
 /// In a requires-expression, these calls count as valid.
 class NearMisses : public Scans {
  public:
-  /// @cond  The overloads that refuse calls are no operations.
+  /// @cond  These overloads only refuse calls.
 // clang-format off
 #define RANKMESH_CALLED broadcast
 #define RANKMESH_USAGE "write broadcast(values, root)"
@@ -229,7 +230,7 @@ class NearMisses : public Scans {
   // clang-format on
   /// @endcond
 
-  /// Refuses to receive a value that is no single value, at compile time.
+  /// Refuses at compile time to receive a value of a type that is not a single value.
   template <class T>
     requires(!Value<T>)
   RANKMESH_REFUSE(

@@ -43,16 +43,16 @@ class PointToPoint : public UserReductions {
   }
 
   /// Returns the number of bytes of the next message from a member with this tag, if the member has
-  /// sent it and this member has not begun to receive it: recv() would then not wait for the
+  /// sent it and this member has not begun to receive it. recv() would then not wait for the
   /// sender. Otherwise returns nothing. Host memory only. Local; never blocks, and makes progress.
-  /// A program that probes in a loop finds no deadlock and no missing rank, because it does not
-  /// wait.
+  /// While a program probes in a loop, rankmesh cannot find deadlocks or missing ranks, because the
+  /// rank does not wait in rankmesh.
   [[nodiscard]] std::optional<std::int64_t> probe(Peer from, int tag = 0) {
     return arrived(resolved(from), tag);
   }
   /// Receives values if a message has arrived; see probe(). Returns whether it has received them.
   template <WritableMemory Out>
-    requires(!DeviceMemory<Out>)
+    requires(!DeviceMemory<Out> && detail::is_borrowed<Out>)
   [[nodiscard]] bool try_recv(Out&& values, Peer from, int tag = 0) {
     if (!probe(from, tag)) return false;
     recv(values, from, tag);

@@ -16,8 +16,9 @@
 
 namespace rankmesh {
 
-/// The values of all members in group order, and where the values of each member are. Returned by
-/// the v-forms that find out the sizes of the blocks.
+/// The values of all members in group order, and the position of each member's values. It is the
+/// result of those v-forms (operations with blocks of different sizes) that exchange the sizes of
+/// the blocks themselves.
 template <class T>
 struct GatheredBlocks {
   std::vector<T> values;  ///< The values of all members, in group order.

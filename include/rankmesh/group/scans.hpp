@@ -43,13 +43,13 @@ class Scans : public ReturnedResults {
     require_scannable<T>("scan", op);
     inclusive<T>(span_of(values), combining<T>(op));
   }
-  /// The same with a function of the program.
+  /// Does the same with a function of the program.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
     requires(detail::is_borrowed<M> && WritableHostValues<M>)
   void scan(M&& values, F&& combine) {
     inclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
   }
-  /// The same for a container that is moved into the call, which is returned.
+  /// Does the same for a container that is moved into the call. Returns the container.
   template <HostValues M>
     requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
              ScannableElement<std::ranges::range_value_t<M>>)
@@ -63,21 +63,21 @@ class Scans : public ReturnedResults {
     scan(values, combine);
     return std::forward<M>(values);
   }
-  /// The same for one value, which is changed and returned.
+  /// Does the same for one value, which is changed and returned.
   template <Value T>
     requires(ScannableElement<T> && !std::is_const_v<T>)
   T scan(T& value, ReduceOp op = ReduceOp::sum) {
     scan(one(value), op);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the result.
+  /// Does the same for a constant. Returns the result; the constant does not change.
   template <Value T>
     requires ScannableElement<T>
   [[nodiscard]] T scan(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
     return scan(copy, op);
   }
-  /// The same for one value, with a function of the program. Returns the result.
+  /// Does the same for one value, with a function of the program. Returns the result.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T scan(const T& value, F&& combine) {
     T copy = value;
@@ -85,8 +85,9 @@ class Scans : public ReturnedResults {
     return copy;
   }
 
-  /// Combines the values of the members before this one, in place. The first member, which has none
-  /// before it, gets zeros: `const auto offset = tp.exscan(count)` is where this member begins.
+  /// Combines the values of the members before this one, in place. The first member has no member
+  /// before it, and gets zeros. For example, `const auto offset = tp.exscan(count)` gives the
+  /// position at which this member's elements begin.
   /// @throws UsageError in the same cases as scan().
   template <HostValues M>
     requires(detail::is_borrowed<M> && WritableHostValues<M> &&
@@ -96,13 +97,13 @@ class Scans : public ReturnedResults {
     require_scannable<T>("exscan", op);
     exclusive<T>(span_of(values), combining<T>(op));
   }
-  /// The same with a function. The first member gets values `T{}`.
+  /// Does the same with a function of the program. The first member gets values `T{}`.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
     requires(detail::is_borrowed<M> && WritableHostValues<M>)
   void exscan(M&& values, F&& combine) {
     exclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
   }
-  /// The same for a container that is moved into the call, which is returned.
+  /// Does the same for a container that is moved into the call. Returns the container.
   template <HostValues M>
     requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
              ScannableElement<std::ranges::range_value_t<M>>)
@@ -116,21 +117,21 @@ class Scans : public ReturnedResults {
     exscan(values, combine);
     return std::forward<M>(values);
   }
-  /// The same for one value. The value is changed and returned.
+  /// Does the same for one value, which is changed and returned.
   template <Value T>
     requires(ScannableElement<T> && !std::is_const_v<T>)
   T exscan(T& value, ReduceOp op = ReduceOp::sum) {
     exscan(one(value), op);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the result.
+  /// Does the same for a constant. Returns the result; the constant does not change.
   template <Value T>
     requires ScannableElement<T>
   [[nodiscard]] T exscan(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
     return exscan(copy, op);
   }
-  /// The same for one value, with a function of the program. Returns the result.
+  /// Does the same for one value, with a function of the program. Returns the result.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T exscan(const T& value, F&& combine) {
     T copy = value;
@@ -154,7 +155,7 @@ class Scans : public ReturnedResults {
     const bool is_ordered = op == ReduceOp::min || op == ReduceOp::max;
     if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered)) refuse_scan(operation, op);
   }
-  // Returns the function of an operation.
+  // Returns the function that combines two values as the operation does.
   template <class T>
   static auto combining(ReduceOp op) {
     return [op](const T& left, const T& right) -> T {

@@ -14,9 +14,9 @@
 
 namespace rankmesh {
 
-/// Describes how the members divide one axis of a row-major array. Member k has the indices of its
-/// part along this axis, and all indices along the others. The shape is the shape of the whole
-/// array. Use Axis if all parts have the same length.
+/// Describes how the members divide one axis of a row-major array. Member k has those elements
+/// whose index along this axis is in part k. The shape is the shape of the whole array. Use Axis if
+/// all parts have the same length.
 class RANKMESH_API SlicedAxis {
  public:
   /// Divides the axis into parts of the given lengths.
@@ -26,19 +26,19 @@ class RANKMESH_API SlicedAxis {
   /// @throws UsageError if the shape does not have this axis, if a length is negative, or if the
   /// lengths do not add up to the length of the axis.
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const Blocks& lengths);
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const Blocks& lengths)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, lengths} {}
   /// Divides the axis evenly over a number of members; see Slice.
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, std::int64_t members);
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, std::int64_t members)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, members} {}
   /// Divides the axis evenly over the members of a group.
   template <GroupLike G>
   SlicedAxis(std::span<const std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{shape, axis, group.size()} {}
-  /// The same with a list of sizes.
+  /// Does the same for a list of sizes in braces.
   template <GroupLike G>
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, group.size()} {}
@@ -52,7 +52,7 @@ class RANKMESH_API SlicedAxis {
   [[nodiscard]] bool is_contiguous() const { return rows_ <= 1; }
   /// Throws UsageError unless a buffer of `units` units has the elements of the whole array.
   void require_elements(std::int64_t units, std::size_t units_per_element) const;
-  /// Throws UsageError because the array is in device memory.
+  /// Throws the UsageError for an array in device memory.
   [[noreturn]] static void refuse_device();
   /// Copies the blocks of all members from the whole array to `blocks`, where they follow each
   /// other.

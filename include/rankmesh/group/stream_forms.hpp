@@ -28,7 +28,7 @@ class StreamForms : public PointToPoint {
   using PointToPoint::send_recv;
   using PointToPoint::send_recv_async;
 
-  /// The same as all_reduce() with the sum, on a stream.
+  /// Calls all_reduce() with ReduceOp::sum, on a stream.
   template <DeviceMemory M>
     requires WritableReducibleMemory<M>
   void all_reduce(M&& values, StreamRef stream) {
@@ -40,7 +40,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto all_reduce_async(M&& values, StreamRef stream) {
     return all_reduce_async(std::forward<M>(values), ReduceOp::sum, stream);
   }
-  /// The same as all_reduce() with the sum, on a stream.
+  /// Calls all_reduce() with ReduceOp::sum, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingReducible<In, Out>
   void all_reduce(In&& in, Out&& out, StreamRef stream) {
@@ -53,7 +53,7 @@ class StreamForms : public PointToPoint {
     return all_reduce_async(in, out, ReduceOp::sum, stream);
   }
 
-  /// The same as reduce() with the sum, on a stream.
+  /// Calls reduce() with ReduceOp::sum, on a stream.
   template <DeviceMemory M>
     requires WritableReducibleMemory<M>
   void reduce(M&& values, RankInGroup root, StreamRef stream) {
@@ -65,7 +65,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto reduce_async(M&& values, RankInGroup root, StreamRef stream) {
     return reduce_async(std::forward<M>(values), root, ReduceOp::sum, stream);
   }
-  /// The same as reduce() with the sum, on a stream.
+  /// Calls reduce() with ReduceOp::sum, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingReducible<In, Out>
   void reduce(In&& in, Out&& out, RankInGroup root, StreamRef stream) {
@@ -78,7 +78,7 @@ class StreamForms : public PointToPoint {
     return reduce_async(in, out, root, ReduceOp::sum, stream);
   }
 
-  /// The same as reduce_scatter() with the sum, on a stream.
+  /// Calls reduce_scatter() with ReduceOp::sum, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingReducible<In, Out>
   void reduce_scatter(In&& in, Out&& out, StreamRef stream) {
@@ -90,7 +90,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, StreamRef stream) {
     return reduce_scatter_async(in, out, ReduceOp::sum, stream);
   }
-  /// The same as reduce_scatter() with the sum, on a stream.
+  /// Calls reduce_scatter() with ReduceOp::sum, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingReducible<In, Out>
   void reduce_scatter(In&& in, Out&& out, const Axis& axis, StreamRef stream) {
@@ -102,7 +102,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto reduce_scatter_async(In&& in, Out&& out, const Axis& axis, StreamRef stream) {
     return reduce_scatter_async(in, out, axis, ReduceOp::sum, stream);
   }
-  /// The same as reduce_scatter_v() with the sum, on a stream.
+  /// Calls reduce_scatter_v() with ReduceOp::sum, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingReducible<In, Out>
   void reduce_scatter_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream) {
@@ -116,7 +116,7 @@ class StreamForms : public PointToPoint {
     return reduce_scatter_v_async(in, out, blocks, ReduceOp::sum, stream);
   }
 
-  /// The same as send() with tag 0, on a stream.
+  /// Calls send() with the tag 0, on a stream.
   template <DeviceMemory In>
   void send(In&& values, Peer to, StreamRef stream) {
     send(values, to, 0, stream);
@@ -126,7 +126,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto send_async(In&& values, Peer to, StreamRef stream) {
     return send_async(std::forward<In>(values), to, 0, stream);
   }
-  /// The same as recv() with tag 0, on a stream.
+  /// Calls recv() with the tag 0, on a stream.
   template <DeviceMemory Out>
     requires WritableMemory<Out>
   void recv(Out&& values, Peer from, StreamRef stream) {
@@ -138,7 +138,7 @@ class StreamForms : public PointToPoint {
   [[nodiscard]] auto recv_async(Out&& values, Peer from, StreamRef stream) {
     return recv_async(std::forward<Out>(values), from, 0, stream);
   }
-  /// The same as send_recv() with tag 0, on a stream.
+  /// Calls send_recv() with the tag 0, on a stream.
   template <DeviceMemory In, DeviceMemory Out>
     requires MatchingMemory<In, Out>
   void send_recv(In&& in, Out&& out, Peer to, Peer from, StreamRef stream) {

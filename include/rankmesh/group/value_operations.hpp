@@ -12,7 +12,7 @@
 
 namespace rankmesh {
 
-/// One value: a number, a struct, an enumeration, `bool` or a complex number, but no array.
+/// One value: a number, a struct, an enumeration, `bool` or a complex number, but not an array.
 template <class T>
 concept Value = MovableElement<std::remove_cvref_t<T>> && !Memory<T> &&
                 !std::same_as<std::remove_cvref_t<T>, Peer> &&
@@ -46,7 +46,7 @@ class ValueOperations : public StreamForms {
     broadcast(one(value), root);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the root's value.
+  /// Does the same for a constant. Returns the root's value; the constant does not change.
   template <Value T>
   [[nodiscard]] T broadcast(const T& value, RankInGroup root) {
     T copy = value;
@@ -66,7 +66,7 @@ class ValueOperations : public StreamForms {
     all_reduce(one(value), op);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the result.
+  /// Does the same for a constant. Returns the result; the constant does not change.
   template <ReducibleValue T>
   [[nodiscard]] T all_reduce(const T& value, ReduceOp op = ReduceOp::sum) {
     T copy = value;
@@ -79,7 +79,7 @@ class ValueOperations : public StreamForms {
     all_reduce(one(value), combine, commutative);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the result.
+  /// Does the same for a constant. Returns the result; the constant does not change.
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T all_reduce(const T& value, F&& combine,
                              Commutative commutative = Commutative::no) {
@@ -101,7 +101,7 @@ class ValueOperations : public StreamForms {
     reduce(one(value), root, op);
     return value;
   }
-  /// The same for a constant, which is not changed. Returns the result.
+  /// Does the same for a constant. Returns the result; the constant does not change.
   template <ReducibleValue T>
   [[nodiscard]] T reduce(const T& value, RankInGroup root, ReduceOp op = ReduceOp::sum) {
     T copy = value;

@@ -27,8 +27,9 @@ struct MeshRuntime;
 /// also makes progress inside calls of MPI. A program that calls blocking MPI functions itself
 /// before it waits for an operation should route its asynchronous operations to MPI
 /// (docs/routes.md). Otherwise other members may wait for the operation for ever. In a group inside
-/// one node, this holds for up to 32 operations at a time (v-forms of large groups: fewer, see
-/// docs/shared-memory.md); further operations make progress only as those in shared memory do.
+/// one node, MPI makes progress for at most 32 operations at a time (fewer for v-forms of large
+/// groups, see docs/shared-memory.md). Further operations make progress only inside calls of
+/// rankmesh, like operations in shared memory.
 ///
 /// Device memory: the operation runs on the group's own stream. It runs after the work that was on
 /// the caller's stream when the operation was issued.
@@ -62,8 +63,8 @@ class RANKMESH_API Work {
   /// has reached it, blocks until the message has arrived. In both cases the operation is complete
   /// afterwards. Local; does not involve the sender.
   /// @return Whether the receive was cancelled. If not, the buffer holds the message.
-  /// @throws UsageError if the operation is no receive on host memory: other members take part in a
-  /// collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
+  /// @throws UsageError if the operation is not a receive on host memory: other members take part
+  /// in a collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
   /// operation continues.
   /// @throws the exception with which the operation failed.
   bool cancel();

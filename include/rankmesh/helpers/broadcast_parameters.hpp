@@ -13,8 +13,8 @@
 namespace rankmesh {
 
 namespace detail {
-// Whether the program can still read the buffers after a call that changes them. A temporary list
-// of views of the program's memory is fine.
+// True if the program can still read the buffers after a call that changes them. This also holds
+// for a temporary list whose elements are views of the program's memory.
 template <class P>
 inline constexpr bool outlives_call = is_borrowed<P>;
 template <BufferList P>
@@ -28,7 +28,7 @@ inline constexpr bool outlives_call<P> =
 ///
 ///     broadcast_parameters(mesh, weights, {"dp", "cp"});
 ///
-/// The families are taken one after another: each is a broadcast from the first member of the
+/// The function handles one family after another, with a broadcast from the first member of each
 /// group. This reaches all replicas if the families are different dimensions, or products of them
 /// without a common dimension. A rank without a group in a family skips it. Collective over this
 /// rank's groups in the families. On host memory, blocks; on device memory, returns once the

@@ -30,19 +30,20 @@ RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& b
 ///
 ///     check_equal(mesh, weights, {"dp"});
 ///
-/// Values are compared bit by bit, so a NaN equals itself, and 0.0 differs from -0.0. The bytes
-/// between the members of a struct count, too. A rank without a group in a family skips it.
+/// Values are compared bit by bit, so a NaN equals itself, and 0.0 differs from -0.0. The padding
+/// bytes of a struct are compared too. A rank without a group in a family skips it.
 ///
-/// Collective over this rank's groups in the families; blocks. Cost: one hash (XXH3) of the values,
-/// and one all_gather of 24 bytes per family. Only if the values differ, one broadcast of the first
-/// buffer that differs, and temporary memory of its size.
+/// Collective over this rank's groups in the families; blocks. Cost: one hash (XXH3) of the
+/// values, and one all_gather of 24 bytes per family. If the values differ, there is also one
+/// broadcast of the first buffer that differs, and the function needs temporary memory of the size
+/// of this buffer.
 /// @param values  One host buffer, or a list of host buffers.
 /// @param name    What the values are called in the message.
-/// @throws MismatchError on all members of each group whose members differ. The values of most
-/// members count as right. If as many members hold other values, as with two members, none count as
-/// right, and the message compares with the earlier members. For each outlier, the message names
-/// the rank with its coordinates, the first element that differs with both values, and the number
-/// of elements that differ.
+/// @throws MismatchError on all members of each group whose members differ. The values that most
+/// members hold are taken as right. If there is no majority, for example in a group of two members,
+/// no values are taken as right, and the message compares with the values of the earlier members.
+/// For each rank with other values, the message gives the coordinates of the rank, the first
+/// element that differs, both values of this element, and the number of elements that differ.
 /// @throws UnknownName if a family does not exist.
 template <Buffers Values>
 void check_equal(Mesh& mesh, const Values& values, const FamilyNames& families,

@@ -21,9 +21,10 @@ namespace rankmesh {
 ///     norm.add(bias_gradient, {"tp"});      // the same on all members of tp: counted once
 ///     const double length = norm.result();
 ///
-/// Families over which all gradients are equal, such as dp after the gradients were averaged, are
-/// not named at all. The squares are summed in double. The result is the same on all ranks that
-/// take part. A value that is infinite or NaN makes the result infinite or NaN.
+/// The mesh must outlive the norm. Families over which all gradients are equal, such as dp after
+/// the gradients were averaged, are not named. The squares are summed in double. The result is
+/// the same on all ranks that take part. A value that is infinite or NaN makes the result
+/// infinite or NaN.
 class RANKMESH_API GlobalNorm {
  public:
   /// Creates a norm over the families over which the model is divided. They must be different
@@ -34,9 +35,9 @@ class RANKMESH_API GlobalNorm {
 
   /// Adds values that this rank holds. Local.
   /// @param values  One host buffer, or a list of host buffers, of floating-point numbers.
-  /// @param replicated_over  Families whose members all hold these values. Of the members over
-  ///                         which result() sums, they count on the first one only. So a family
-  ///                         over which the model is not divided changes nothing.
+  /// @param replicated_over Families whose members all hold these values. result() then counts the
+  ///                         values of only one of these members. Families over which the model is
+  ///                         not divided have no effect.
   /// @throws UnknownName if a family does not exist.
   template <Buffers Values>
   void add(const Values& values, const FamilyNames& replicated_over = {}) {

@@ -13,13 +13,12 @@ namespace rankmesh {
 /// Returns a seed that depends only on this rank's coordinates along `different_over`. Ranks that
 /// differ in none of these coordinates get the same seed:
 ///
-///     std::mt19937_64 dropout{seed(mesh, 1234, {"dp"})};  // same over tp and pp, different over
-///     dp
+///     std::mt19937_64 dropout{seed(mesh, 1234, {"dp"})};  // differs only over dp
 ///
 /// The seed is a hash (XXH3) of the text `rankmesh.seed/1 NUMBER dp=1 ...`, with the dimensions in
-/// alphabetical order. So it depends neither on the machine nor on the sizes of the dimensions, and
-/// is the same in every release. Two different lists of coordinates have the same seed with a
-/// probability of 2^-64. Local.
+/// alphabetical order. The seed therefore depends neither on the machine nor on the sizes of the
+/// dimensions, and is the same in every release. Two different lists of coordinates have the same
+/// seed with a probability of 2^-64. Local.
 /// @param number  A number that the program chooses, for example another one for each use. It must
 ///                be the same on all ranks.
 /// @param different_over  Names of dimensions. Without names, all ranks get the same seed.

@@ -14,7 +14,8 @@
 namespace rankmesh {
 
 /// The least, the mean and the greatest of the times that the members of a group have measured, in
-/// seconds, and the ranks that measured the least and the greatest (the first of several).
+/// seconds. Also the ranks that measured the least and the greatest time; if several ranks measured
+/// the same time, the first of them.
 struct TimeSpread {
   double least = 0;
   double mean = 0;
@@ -31,8 +32,8 @@ struct TimeSpread {
 ///     for (step ...) { const auto lap = forward.lap(); model.forward(); }
 ///     print_once(mesh, "forward: " + to_string(forward.spread(mesh["dp"])));
 ///
-/// Work on a device goes on after the calls that queue it; wait for its stream before the end of
-/// the lap to include it. Thread safety: none; each thread needs its own.
+/// Work on a device goes on after the calls that queue it. To include it, wait for its stream
+/// before the end of the lap. Thread safety: none; each thread needs its own Stopwatch.
 class RANKMESH_API Stopwatch {
  public:
   /// Ends a lap when it is destroyed. The Stopwatch must exist until then.
@@ -49,7 +50,7 @@ class RANKMESH_API Stopwatch {
 
   /// Begins a lap that ends at the end of the block.
   [[nodiscard]] Lap lap() { return Lap{*this}; }
-  /// Begins a lap. A lap that runs begins again.
+  /// Begins a lap. If a lap is already running, it begins again from this moment.
   void start() { begin_ = Clock::now(); }
   /// Ends the lap and adds its time.
   /// @throws UsageError if no lap runs.

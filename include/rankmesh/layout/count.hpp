@@ -37,8 +37,8 @@ struct PlanCounts {
   /// communicator per group. Equal groups of two families have separate communicators if the
   /// options of the families differ (GroupOptions::can_share).
   std::int64_t communicators = 0;
-  /// The number of collective MPI calls that create communicators. Every rank takes part in each of
-  /// these calls.
+  /// The number of MPI calls with which a rank that is in a group of every family creates its
+  /// communicators. Only the members of a group take part in its creation.
   std::int64_t splits = 0;
   /// The total number of NCCL unique IDs that the ranks create. A communicator that is split from
   /// another communicator needs no ID. Every other communicator needs at least one ID.

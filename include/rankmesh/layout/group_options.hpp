@@ -57,9 +57,10 @@ struct GroupOptions {
   std::optional<int> cta_policy{};
   std::optional<int> nvls_ctas{};  ///< thread blocks of NVLink SHARP operations (NCCL 2.27)
   /// What the program does with CUDA graphs of the family's operations (graphUsageMode, NCCL 2.29):
-  /// 0 is no graphs, 1 is one graph that does not mix with other operations, and 2 is any use,
-  /// which is NCCL's default and costs time in each operation. Older versions of NCCL read the
-  /// environment variable NCCL_GRAPH_MIXING_SUPPORT instead.
+  /// 0 means that it captures no graphs, 1 that it has one graph, which never runs at the same time
+  /// as other operations, and 2 that it may use graphs in any way. 2 is NCCL's default, and costs
+  /// time in each operation. Older versions of NCCL read the environment variable
+  /// NCCL_GRAPH_MIXING_SUPPORT instead.
   std::optional<int> graph_usage_mode{};
   /// If it is greater than 0, the warm-up of the communicators also runs the collectives with
   /// larger messages, of up to this number of bytes. NCCL chooses its algorithms by operation and

@@ -155,7 +155,7 @@ class RANKMESH_API RankSet {
     using difference_type = std::int64_t;  ///< The type of a distance.
     using value_type = Rank;               ///< The type of the ranks.
     using reference = Rank;                ///< Ranks are returned by value.
-    using pointer = void;                  ///< There are no addresses of ranks.
+    using pointer = void;                  ///< Ranks have no addresses.
     /// Ranks are computed while they are visited.
     using iterator_category = std::input_iterator_tag;
     Iterator() = default;

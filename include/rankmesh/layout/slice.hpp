@@ -8,7 +8,7 @@
 
 namespace rankmesh {
 
-/// A group, or anything else that has members and knows which of them the caller is.
+/// A group, or any other type that has members and knows which member the caller is.
 template <class G>
 concept GroupLike = requires(const G& group) {
   { group.size() };
@@ -31,7 +31,7 @@ class RANKMESH_API Slice {
 
   /// Returns the number of the first element.
   [[nodiscard]] std::int64_t begin() const { return begin_; }
-  /// Returns the number after that of the last element.
+  /// Returns the number of the last element, plus 1.
   [[nodiscard]] std::int64_t end() const { return end_; }
   /// Returns the number of elements.
   [[nodiscard]] std::int64_t size() const { return end_ - begin_; }

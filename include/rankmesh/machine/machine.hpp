@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The machines of a job as data: which slots share a node, an NVLink domain, a leaf switch.
+// Describes the machines of a job: which slots share a node, an NVLink domain or a leaf switch.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rankmesh {
 
 /// The meaning of a level of a machine.
 enum class LevelKind : std::uint8_t {
-  network,  ///< nodes behind one switch, or in one rack or block
+  network,  ///< nodes below one switch, or in one rack or block
   domain,   ///< GPUs that NVLink or a similar network connects
   node,     ///< a host
   socket,   ///< the GPUs or cores of one processor socket or NUMA node
@@ -95,7 +95,7 @@ class RANKMESH_API Machine {
   [[nodiscard]] std::int64_t smallest(std::size_t level) const { return smallest_[level]; }
   /// Returns the name of a unit.
   [[nodiscard]] std::string unit_name(std::size_t level, std::int64_t unit) const;
-  /// Returns whether all units of each level are contiguous and of one size.
+  /// Returns whether, on each level, all units are contiguous and have the same size.
   [[nodiscard]] bool is_regular() const;
 
   /// Returns the name of the host of a slot.
@@ -110,7 +110,7 @@ class RANKMESH_API Machine {
     return static_cast<std::int64_t>(devices_.size());
   }
 
-  /// Returns this machine without the slots from `slots` on.
+  /// Returns a machine that has only the first `slots` slots of this machine.
   /// @throws SpecError if the machine has fewer slots.
   [[nodiscard]] Machine first_slots(std::int64_t slots) const;
   /// Returns this machine with these values of MachineLevel::bandwidth and MachineLevel::latency.

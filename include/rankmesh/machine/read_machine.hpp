@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads descriptions of machines: host files, Slurm's and Topograph's networks, and the topologies
-// of nodes that nvidia-smi, hwloc and NCCL write.
+// Reads descriptions of machines: host files, the networks that Slurm and Topograph describe, and
+// the topologies of nodes that nvidia-smi, hwloc and NCCL write.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rankmesh {
 
-/// The numbers of a machine that a user gives directly.
+/// Figures of a machine that a user gives directly, instead of a description.
 struct MachineNumbers {
   std::optional<std::int64_t> ranks_per_node;
   /// The size of an NVLink domain in ranks. It may be larger or smaller than a node.
@@ -27,7 +27,7 @@ struct MachineNumbers {
 
 /// The format of a description of machines.
 enum class MachineFormat : std::uint8_t {
-  automatic,   ///< the content tells
+  automatic,   ///< recognised from the content
   hostfile,    ///< hosts with their slots, for Open MPI or MPICH
   slurm_job,   ///< SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, as `env` prints them
   slurm_conf,  ///< Slurm's topology.conf, trees or blocks
@@ -38,9 +38,10 @@ enum class MachineFormat : std::uint8_t {
   nccl,        ///< the XML of NCCL (NCCL_TOPO_FILE)
 };
 
-/// Combines descriptions into a machine: at most one list of hosts (hostfile, slurm_job), one
-/// network between hosts (slurm_conf, slurm_yaml, topograph) and one inside of a node (nvidia_smi,
-/// hwloc, nccl), which is taken for all nodes. What is not described can be given as numbers.
+/// Combines descriptions into a machine. There may be at most one list of hosts (hostfile,
+/// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a
+/// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers replace descriptions
+/// that are missing.
 class RANKMESH_API MachineReader {
  public:
   MachineReader();
@@ -48,14 +49,15 @@ class RANKMESH_API MachineReader {
   MachineReader(MachineReader&&) noexcept;
   MachineReader& operator=(MachineReader&&) noexcept;
 
-  /// Reads one description. Host names are not resolved, and nothing but the text is read.
+  /// Reads one description. The function reads nothing but the text; it does not resolve
+  /// host names.
   /// @param origin  the name of the text in errors, usually its path.
   /// @throws SpecError with the line and the reason if the text is invalid, or if a description of
   /// the same part has been read before.
   void read(std::string_view text, std::string_view origin,
             MachineFormat format = MachineFormat::automatic);
 
-  /// Sets the hosts of a running job, instead of a list of hosts.
+  /// Sets the hosts to those of a running job. Replaces a list of hosts.
   /// @param node_of_rank  the node of each rank.
   /// @param hosts  the name of each node.
   /// @throws SpecError if a description of the hosts has been read before.
@@ -66,10 +68,11 @@ class RANKMESH_API MachineReader {
 
   /// Returns the machine.
   ///
-  /// - The hosts are those of the list of hosts, or else those of the network, or else as many as
-  ///   `world_size` needs.
-  /// - A host has the slots of the list; or else `ranks_per_node`, one for each GPU of the node, or
-  ///   one.
+  /// - The hosts are those of the list of hosts. Without a list, they are the hosts of the network.
+  ///   Without a network, there are as many hosts as `world_size` needs.
+  /// - A host has the number of slots that the list of hosts states. If the list does not state it,
+  ///   the number is `ranks_per_node`; if that is not set, the number of GPUs of a node; if the
+  ///   node is not described, 1.
   /// - A network may describe more hosts than the job has.
   /// @throws SpecError if a number is less than 1, if the descriptions contradict each other or the
   /// numbers, if a host is not in the network, or if the machine has fewer slots than `world_size`.

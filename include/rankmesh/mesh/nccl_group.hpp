@@ -27,16 +27,16 @@ namespace rankmesh {
 /// hash, it sorts the operations of a communicator by size and function, and operations may share a
 /// kernel. Only messages between two ranks keep the order of the calls. So an operation must not
 /// use the result of another one: a call throws UsageError if its memory overlaps the memory of an
-/// earlier call of the batch, and one of the two calls writes it. On host memory, dp comes last
-/// among families of equal priority, and pp comes immediately before dp (`encoder.dp` is treated as
-/// dp).
+/// earlier call of the batch, and one of the two calls writes it. On host memory, families of equal
+/// priority are issued in the order of the plan, except that pp and then dp come last (`encoder.dp`
+/// is treated as dp).
 ///
-/// An operation runs after all work that is on its stream when end() is called, even if the work
-/// was added after the operation. The buffers must stay valid until the operations are complete. Do
-/// not wait for a Work of the batch before end() has returned. Until end(), the following calls
-/// throw UsageError: blocking operations on host memory, `_async` forms on device memory,
-/// operations that share memory as described above, and functions of the mesh that open, create or
-/// close groups.
+/// An operation runs after all work that is on its stream when end() is called. This includes work
+/// that the program has put on the stream after it called the operation. The buffers must stay
+/// valid until the operations are complete. Do not wait for a Work of the batch before end() has
+/// returned. Until end(), the following calls throw UsageError: blocking operations on host memory,
+/// `_async` forms on device memory, operations that share memory as described above, and functions
+/// of the mesh that open, create or close groups.
 ///
 /// Thread safety: only one thread may use a batch. At most one batch of a mesh can be open.
 class RANKMESH_API NcclGroup {

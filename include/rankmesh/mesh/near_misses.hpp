@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations of a group that are called on a mesh: they do not compile, and say what to write.
+// Overloads for operations of a group that are called on a mesh. They do not compile, and the error
+// says what to write instead.
 #pragma once
 
 #include "rankmesh/export.hpp"

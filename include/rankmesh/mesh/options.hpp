@@ -40,15 +40,15 @@ struct MeshOptions {
   /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
   /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
-  /// Compares every call before it is carried out: also collectives of groups that span nodes or
-  /// were adopted, messages between two members, and calls on device memory. Without this option,
-  /// only collectives on host memory of groups inside one node are compared. docs/faults.md says
-  /// what is found and at which cost. If `check` is empty, the environment variable
-  /// `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
+  /// If true, every call is compared before it is carried out, including collectives of groups that
+  /// span nodes or were adopted, messages between two members, and calls on device memory. Without
+  /// this option, only collectives on host memory of groups inside one node are compared.
+  /// docs/faults.md says which mistakes are found, and what the comparison costs. If `check` is
+  /// empty, the environment variable `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
   std::optional<bool> check{};
-  /// The length of a wait that is reported to the log: once, and again at doubled intervals. If
-  /// `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets it. The default
-  /// is 30 s.
+  /// The length of a wait after which it is reported to the log. The report is repeated at doubled
+  /// intervals. If `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets
+  /// it. The default is 30 s.
   std::optional<Deadline::Duration> stall{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
   /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh
@@ -69,10 +69,10 @@ struct MeshOptions {
   /// Allows several ranks to use the same device.
   bool share_devices = false;
   /// The process that takes each rank of the mesh, by its rank in the communicator of the program:
-  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a mesh
-  /// uses a better arrangement without another launch. The ranks of the mesh then differ from those
-  /// of the communicator; Mesh::rank() returns the rank of this process in the mesh. If `reorder`
-  /// is empty, the ranks are the same.
+  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a program
+  /// can use a better arrangement without a new launch. The ranks of the mesh then differ from the
+  /// ranks of the communicator; Mesh::rank() returns the rank of this process in the mesh. If
+  /// `reorder` is empty, the ranks are the same.
   std::vector<std::int64_t> reorder{};
   /// The options of families, by the name of the family. They replace the options of the same
   /// family in a mesh file.

@@ -48,9 +48,9 @@ class RANKMESH_API Communicator {
   /// Takes ownership of `native`. If `native` is MPI_COMM_NULL, the new object is empty.
   explicit Communicator(MPI_Comm native);
   ~Communicator() { abandon(); }
-  /// Takes over the communicator of `other`, which then has none.
+  /// Takes over the communicator of `other`, which is then empty.
   Communicator(Communicator&& other) noexcept : view_{std::exchange(other.view_, {})} {}
-  /// Frees the communicator, and takes over that of `other`.
+  /// Frees this object's communicator, and takes over the communicator of `other`.
   Communicator& operator=(Communicator&& other) noexcept {
     if (this != &other) {
       abandon();

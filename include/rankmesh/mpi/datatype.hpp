@@ -20,8 +20,9 @@ RANKMESH_API MPI_Datatype native(DataType type);
 /// types.
 RANKMESH_API MPI_Datatype native_for_reduction(DataType type);
 /// Returns MPI's operation for this reduction. MPI has no average, so the result for `avg` is
-/// MPI_SUM, and the caller divides the sum. What MPI's operations do with NaN and with overflow
-/// differs between libraries; MpiTransport uses operations of its own there (docs/arithmetic.md).
+/// MPI_SUM, and the caller divides the sum. The results of MPI's operations for NaN and for
+/// overflow differ between MPI libraries. MpiTransport therefore uses operations of its own for
+/// some types (docs/arithmetic.md).
 RANKMESH_API MPI_Op native(ReduceOp op);
 
 /// Describes a message of `count` elements by an int and an MPI datatype. MPI counts are ints. A

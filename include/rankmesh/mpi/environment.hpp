@@ -33,7 +33,8 @@ enum class UncleanEnd : std::uint8_t {
 
 /// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
 /// initialised when the constructor runs, this object neither initialises nor finalises MPI, and
-/// does nothing of the following. rankmesh::run() makes an Environment and also handles exceptions.
+/// does none of the things described below. rankmesh::run() makes an Environment and also
+/// handles exceptions.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
 /// collective if it finalises MPI.
@@ -68,7 +69,7 @@ class RANKMESH_API Environment {
   explicit Environment(ThreadLevel wanted = ThreadLevel::funneled,
                        NcclLaunchOrder order = NcclLaunchOrder::unchanged,
                        UncleanEnd end = UncleanEnd::abort_job);
-  /// The same; passes the arguments of the program to MPI.
+  /// Does the same, and passes the arguments of the program to MPI.
   Environment(int& argc, char**& argv, ThreadLevel wanted = ThreadLevel::funneled,
               NcclLaunchOrder order = NcclLaunchOrder::unchanged,
               UncleanEnd end = UncleanEnd::abort_job);

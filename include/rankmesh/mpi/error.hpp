@@ -41,7 +41,7 @@ inline void check(int code, const char* function,
 /// Returns whether MPI can be called, which means that MPI is initialised and not finalised.
 RANKMESH_API bool is_active();
 
-/// Checks that the program has not finalised MPI: MPI ends the job if it is called then.
+/// Checks that the program has not finalised MPI. MPI ends the job if it is called after that.
 /// @throws UsageError if MPI was finalised.
 inline void require_not_finalised() {
   int finalised = 0;

@@ -11,15 +11,14 @@ namespace rankmesh::mpi {
 /// Describes this rank's node.
 struct Node {
   Communicator comm;  ///< The communicator of the ranks on the node.
-  int cores = 0;      ///< The number of cores on which at least one of these ranks may run.
 };
 
 /// Finds out which ranks share memory. This function is collective over the communicator, and it
-/// blocks. It costs one MPI_Comm_split_type, one broadcast within each node, and one all-gather of
-/// 4 bytes per rank.
+/// blocks. It costs one MPI_Comm_split_type, one broadcast and one reduction within each node, and
+/// one all-gather of 8 bytes per rank. The placement knows the cores: those on which at least one
+/// rank of the node may run.
 /// @param own  receives the description of this rank's node, unless `own` is null. The ranks of the
-/// node are in the order of `comm`. To count the cores, the function needs one more reduction
-/// within each node.
+/// node are in the order of `comm`.
 RANKMESH_API Placement discover_nodes(const CommunicatorView& comm, Node* own = nullptr);
 
 }  // namespace rankmesh::mpi

@@ -15,14 +15,14 @@ namespace rankmesh {
 /// An assignment of ranks to slots.
 struct Arrangement {
   std::vector<std::int64_t> slots;  ///< the slot of each rank
-  std::vector<std::int64_t> bytes;  ///< bytes_per_level() of it
+  std::vector<std::int64_t> bytes;  ///< bytes_per_level() of this assignment
   std::string how;  ///< for example `order dp,pp,tp`, `folded: dp 2*4, tp 1*8` or `search`
 };
 
 /// What arrange() has found.
 struct Arrangements {
   Arrangement best;
-  Arrangement runner_up;  ///< the best of those with other bytes; `slots` is empty if there is none
+  Arrangement runner_up;  ///< the best with different bytes; `slots` is empty if there is none
   Arrangement today;      ///< rank r in slot r
   std::vector<std::int64_t> bound;  ///< least_bytes_per_level()
   /// Whether no assignment can be better, because the bound is reached.
@@ -30,21 +30,25 @@ struct Arrangements {
 };
 
 struct ArrangeOptions {
-  /// Families whose groups must not be split over nodes. They count before all bytes.
+  /// Families whose groups should not be split over nodes. An assignment that splits fewer of their
+  /// groups is better, whatever the number of bytes.
   std::vector<std::string> kept_in_nodes{};
-  /// A measure of the time for the search by swaps: the number of members of groups that it visits.
+  /// The limit of the search by swaps: the number of group members that the search may visit.
   std::int64_t search_budget = 40'000'000;
 };
 
-/// Finds an assignment of ranks to slots with the smallest objective: the bytes that leave the
-/// units of each level (bytes_per_level()), compared from the outermost level inward.
+/// Finds an assignment of ranks to slots with the smallest objective. The objective is the list of
+/// bytes that leave the units of each level (bytes_per_level()). Lists are compared from the
+/// outermost level inward.
 ///
-/// The candidates are all orders of the dimensions, and all foldings: each dimension is divided
-/// into factors, one for each level, so that the factors of a level fill its units. Afterwards
-/// ranks are swapped as long as this improves the best candidates, and random assignments too if
-/// there is time. The numbers of the ranks do not change, so a preset keeps its order; the launcher
-/// has to put the ranks into other slots. The result depends only on the arguments.
-/// @throws as bytes_per_level(). UsageError also if the mesh has more than 2^20 ranks.
+/// The candidates are all orders of the dimensions, and all foldings. A folding divides each
+/// dimension into factors, one for each level, so that the factors of a level fill its units.
+/// Starting from the best candidates, the search then swaps ranks as long as a swap improves the
+/// objective. If the budget permits, it also starts from random assignments. The ranks keep their
+/// numbers, so a preset keeps its order; the launcher must place the ranks in the new slots. The
+/// result depends only on the arguments.
+/// @throws UsageError if the mesh has more than 2^20 ranks; also the exceptions of
+/// bytes_per_level().
 [[nodiscard]] RANKMESH_API Arrangements arrange(const MeshPlan& plan, const Machine& machine,
                                                 std::span<const FamilyTraffic> traffic,
                                                 const ArrangeOptions& options = {});

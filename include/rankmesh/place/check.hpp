@@ -39,15 +39,15 @@ struct PlacementFinding {
   std::string fix;       ///< what to do
 };
 
-/// Applies all rules that need no more than a plan and a machine. The result is sorted by severity,
-/// errors first. Takes about as long as spread_of() for every family.
+/// Applies all rules that need only a plan and a machine. The result is sorted by severity, errors
+/// first. The time is about that of calling spread_of() for every family.
 /// @param silenced  the ids of rules that are not applied.
-/// @throws SpecError if there is no rule with a silenced id; UsageError if a rank has no slot.
+/// @throws SpecError if a silenced id is not the id of a rule; UsageError if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
     const MeshPlan& plan, const Machine& machine, std::span<const std::string> silenced = {});
 
-/// Applies the rule `node-loss-fatal`: does every part of the model have copies on two nodes? See
-/// shrink() for what a part is. Takes O(ranks x dimensions) time.
+/// Applies the rule `node-loss-fatal`, which reports parts of the model whose copies are all on one
+/// node. See shrink() for the meaning of a part. Takes O(ranks x dimensions) time.
 /// @throws UsageError if a view leaves ranks out, or if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
                                                                          const Machine& machine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files that make a launcher put ranks into the slots of an arrangement.
+// Writes files that make a launcher put ranks into the slots of an arrangement.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rankmesh {
 
-/// What reads the file. The comment gives the option or the variable that names it.
+/// The program that reads the file. The comments show the option or variable that names the file.
 enum class EmitFormat : std::uint8_t {
   openmpi,       ///< a rank file of Open MPI 4: mpirun --rankfile FILE
   openmpi5,      ///< a rank file of Open MPI 5: mpirun --map-by rankfile:FILE=FILE
@@ -24,21 +24,21 @@ enum class EmitFormat : std::uint8_t {
   cray,          ///< MPICH_RANK_ORDER for MPICH_RANK_REORDER_METHOD=3
   torchrun,      ///< the command of each host, for launchers that start one command per host
   cuda_devices,  ///< CUDA_VISIBLE_DEVICES of each rank, for a script that starts the ranks
-  mesh_order,    ///< the line `rank_order` of a mesh file, for a launcher that stays as it is
+  mesh_order,    ///< the line `rank_order` of a mesh file; the launcher needs no change
 };
 
-/// Returns the format of this name, for example `openmpi-seq`, or nothing.
+/// Returns the format with this name, for example `openmpi-seq`, or nothing if there is none.
 [[nodiscard]] RANKMESH_API std::optional<EmitFormat> emit_format(std::string_view name);
 
 /// Returns the names of all formats.
 [[nodiscard]] RANKMESH_API std::vector<std::string> emit_format_names();
 
-/// Returns the file. All formats but `mesh_order` move the ranks to their slots; `mesh_order`
-/// leaves the processes where they are and gives each of them the place in the mesh that belongs
-/// there.
+/// Returns the contents of the file. With all formats except `mesh_order`, the launcher starts each
+/// rank in its slot. With `mesh_order`, the launcher starts the processes as before, and each
+/// process takes the place in the mesh that is assigned to its slot.
 /// @param slots  the slot of each rank (Arrangement::slots).
-/// @throws UsageError if a slot is repeated or does not exist, if the machine has no GPUs to be
-/// listed, or for `torchrun` if the ranks of a node are not consecutive.
+/// @throws UsageError if a slot is repeated or does not exist, if the format lists GPUs and the
+/// machine has none, or if the format is `torchrun` and the ranks of a node are not consecutive.
 [[nodiscard]] RANKMESH_API std::string emit(EmitFormat format, const Machine& machine,
                                             std::span<const std::int64_t> slots);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bytes that the families of a mesh send in one training step of a transformer.
+// Estimates the bytes that the families of a mesh send in one training step of a transformer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ enum class OptimizerSharing : std::uint8_t {
   fsdp,         ///< ZeRO 3: parameters are all-gathered twice, gradients are reduce-scattered
 };
 
-/// The figures of a transformer and of its training step. docs/placement.md describes the file.
+/// The figures of a transformer and of its training step. docs/placement.md describes the TOML file
+/// that contains them.
 struct RANKMESH_API ModelFigures {
   std::string name;
   std::int64_t layers = 0;            ///< transformer layers of the whole model
@@ -42,20 +43,20 @@ struct RANKMESH_API ModelFigures {
   std::int64_t dispatch_bytes = 2;     ///< bytes of an activation that is sent to an expert
   std::int64_t combine_bytes = 2;      ///< bytes of an activation that an expert returns
 
-  /// Reads the TOML form.
+  /// Reads the figures from the text of a TOML file.
   /// @throws SpecError with the place and the reason if the text is invalid.
   static ModelFigures parse_toml(std::string_view text, std::string_view origin);
 };
 
-/// What one family sends, and how this was computed.
+/// The bytes that one family sends, and the formula by which they were computed.
 struct FamilyVolume {
   FamilyTraffic traffic;
   std::string formula;  ///< in the symbols of docs/placement.md
   std::string source;   ///< the publication and its section
 };
 
-/// Returns the volumes of the families tp, pp, cp, ep, and of dp (or of `dp_cp`, if there is such a
-/// family) and edp. Families of one rank and other names send nothing.
+/// Returns the volumes of the families tp, pp, cp, ep, edp, and of dp (or of `dp_cp`, if there is
+/// such a family). Families with groups of one rank, and families with other names, are left out.
 /// @throws SpecError if the layers cannot be divided into the stages, or if a figure is missing.
 [[nodiscard]] RANKMESH_API std::vector<FamilyVolume> estimate(const MeshPlan& plan,
                                                               const ModelFigures& model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the groups of a family are for, by the name of the family.
+// Derives the purpose of a family from its name.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ enum class FamilyRole : std::uint8_t {
   expert,    ///< ep, expert, ...: an all-to-all in every layer of experts
   context,   ///< cp: keys and values in every layer
   data,      ///< dp, edp, dp_replicate, ...: gradients once per step; the members are replicas
-  sharded,   ///< fsdp, dp_shard: as data, but each member holds a part of the parameters
+  sharded,   ///< fsdp, dp_shard: like `data`, but each member holds a part of the parameters
   pipeline,  ///< pp, pipe: activations between neighbours
   other,     ///< any other name
 };
 
-/// Returns the role of a family by its name. A prefix such as `encoder.` does not count. Products
-/// such as `dp_cp` have the role `other`, except `tp_ep` and its like, whose parts are all tensor
-/// or expert parallel.
+/// Returns the role of the family with this name. A prefix such as `encoder.` is ignored. The names
+/// of products, such as `dp_cp`, have the role `other`, unless all parts are tensor or expert
+/// parallel, as in `tp_ep`.
 [[nodiscard]] RANKMESH_API FamilyRole role_of(std::string_view name);
 
 /// Returns the name of the role, for example `tensor`.

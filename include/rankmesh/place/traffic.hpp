@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many bytes the groups of a mesh send, and to whom.
+// Computes how many bytes the groups of a mesh send, and how many of them leave the units of
+// a machine.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +18,38 @@ namespace rankmesh {
 
 /// Which members of a group exchange data.
 ///
-/// The comment of each pattern says how many bytes leave the units of a level. In it, k is the size
-/// of the group, U the number of units that it touches, and `bytes` what one rank sends.
+/// The comment of each pattern says how many bytes leave the units of a level. There, k is the size
+/// of the group, U is the number of units over which the group is spread, and `bytes` is the number
+/// of bytes that one rank sends.
 enum class Pattern : std::uint8_t {
-  /// Each rank sends to the next one of a ring that visits one unit after the other, as the rings
-  /// of
-  /// NCCL do: U * bytes, or 0 if U is 1.
+  /// Each rank sends to the next rank of a ring. The ring visits one unit after the other, as the
+  /// rings of NCCL do: U * bytes, or 0 if U is 1.
   ring,
-  /// Sums move up a tree and results move down, with one edge between two units: (U - 1) * bytes *
-  /// k / (k - 1).
+  /// Sums move up a tree, and results move down. Two units are joined by one edge of the tree: (U -
+  /// 1) * bytes * k / (k - 1).
   tree,
-  /// Each rank sends the same amount to every other: bytes / (k - 1) for each ordered pair of ranks
-  /// in different units.
+  /// Each rank sends the same amount to every other rank: bytes / (k - 1) for each ordered pair of
+  /// ranks in different units.
   all_to_all,
   /// Each rank exchanges data with its neighbours in the order of the group: 2 * bytes for each
-  /// pair of neighbours in different units. The last rank and the first one are no neighbours.
+  /// pair of neighbours in different units. The last and the first rank are not neighbours.
   chain,
 };
 
 [[nodiscard]] RANKMESH_API std::string_view to_string(Pattern pattern);
 
-/// What the ranks of one family send in one step.
+/// The bytes that the ranks of one family send in one step.
 struct FamilyTraffic {
   std::string name;        ///< the family
   std::int64_t bytes = 0;  ///< bytes that one rank sends
   Pattern pattern = Pattern::ring;
 };
 
-/// Returns a traffic by the purposes of the families (role_of()), where no model is known. The
-/// numbers are relative: tensor 200, expert 100, sharded 30, context 20, data 20, pipeline 1. They
-/// have the proportions of tp, dp and pp of Llama 3 405B with tp=8, pp=16, dp=128. Families of
-/// other purposes do not count, unless no family has a purpose; then each dimension counts 1.
+/// Returns the traffic to assume if no model is known. It depends on the purposes of the families
+/// (role_of()). The numbers are relative: tensor 200, expert 100, sharded 30, context 20, data 20,
+/// pipeline 1. They have the same proportions as tp, dp and pp of Llama 3 405B with tp=8, pp=16,
+/// dp=128. Families with other purposes are left out. If no family has a known purpose, each
+/// dimension counts 1.
 [[nodiscard]] RANKMESH_API std::vector<FamilyTraffic> usual_traffic(const MeshPlan& plan);
 
 /// Returns the pattern of a family by its purpose: all_to_all for expert, chain for pipeline, ring
@@ -58,8 +60,8 @@ struct FamilyTraffic {
 /// over all ranks. Takes O(ranks x families x levels) time. If `slots` is empty and the machine is
 /// regular, groups that lie alike are counted once.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
-/// @throws UnknownName if there is no family of a name; UsageError if a rank has no slot, or if the
-/// sum could exceed 2^62.
+/// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, or
+/// if the sum could exceed 2^62.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic,
     std::span<const std::int64_t> slots = {});
@@ -72,8 +74,8 @@ struct FamilyTraffic {
 [[nodiscard]] RANKMESH_API std::vector<std::optional<double>> least_seconds_per_level(
     const Machine& machine, std::span<const std::int64_t> bytes);
 
-/// Returns a lower bound of bytes_per_level() over all assignments of ranks to slots. The bound of
-/// each level and family is that of a family that has the machine for itself.
+/// Returns a lower bound of bytes_per_level() over all assignments of ranks to slots. For each
+/// level and family, the bound assumes that this family alone is placed on the machine.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> least_bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic);
 

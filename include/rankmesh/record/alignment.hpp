@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Refines the clocks of nodes by what the records say.
+// Corrects the clocks of the nodes with the help of the records.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ namespace rankmesh::record {
 /// not change.
 ///
 /// The function uses the collectives for which synchronises() is true, and the messages for which
-/// Message::is_certain is true. A missing time is no constraint. The begin time of a call may be
-/// the moment at which a rank noticed that it had to wait, and the other members may have arrived
-/// shortly before. Unless Record::has_all_times is true, a begin time is therefore used only if the
-/// call ended at least 10 us later.
+/// Message::is_certain is true. A missing time imposes no constraint. The begin time of a call may
+/// be the moment at which a rank noticed that it had to wait, and the other members may have
+/// arrived shortly before. Unless Record::has_all_times is true, a begin time is therefore used
+/// only if the call ended at least 10 us later.
 ///
 /// A shift can be expressed as a fraction of the clock error of its node. Of all sets of shifts
 /// that satisfy the constraints, the function chooses one whose largest fraction is smallest. It

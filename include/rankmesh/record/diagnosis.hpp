@@ -44,7 +44,7 @@ struct RankActivity {
   /// not known.
   RankSet waits_for{};
   /// True if the rank cannot go on before all ranks of `waits_for` have acted. False if the
-  /// operation may end after only some of these ranks, or none of them, have acted.
+  /// operation may end even if some of these ranks, or all of them, have not acted.
   bool is_certain = false;
 };
 
@@ -125,10 +125,10 @@ struct Diagnosis {
 ///   before the wait began: these ranks may have acted since.
 ///
 /// The function reads nothing but the records, has no side effects, and throws nothing but
-/// std::bad_alloc. Ranks, groups and numbers may be nonsense, but enumerations and operations must
-/// have valid values. The time is linear in the number of calls. In addition, each distinct call in
-/// which ranks wait takes time linear in the size of its group. 10,000 ranks with 4,096 calls each
-/// take a few seconds, and 8 bytes of memory per call.
+/// std::bad_alloc. Ranks, groups and numbers may have wrong values, but enumerations and operations
+/// must have valid values. The time is linear in the number of calls. In addition, each distinct
+/// call in which ranks wait takes time linear in the size of its group. 10,000 ranks with 4,096
+/// calls each take a few seconds, and 8 bytes of memory per call.
 /// @param records  records with the same mesh_key. If two records have the same rank, the second
 /// one is ignored.
 [[nodiscard]] RANKMESH_API Diagnosis diagnose(std::span<const Record> records);

@@ -8,8 +8,9 @@
 
 #include "rankmesh/base/published_text.hpp"
 
-/// The bytes of a record: a header, a ring of entries, then the groups as lines of JSON. One
-/// process writes them and others read them at any time, so every word that changes is atomic.
+/// The bytes of a record: a header, a ring of entries, and then the groups as lines of JSON. One
+/// process writes these bytes, and other processes may read them at any time, so every word that
+/// changes is atomic.
 namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";  ///< The first bytes of a record.
@@ -47,8 +48,8 @@ struct alignas(64) Entry {
   /// - bit 62: whether the call is a receive that was cancelled
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;  ///< Not used; 0.
-  /// In units of the counter. `end` is valid if `begin` is valid and not greater than `end`. In a
-  /// mark, `begin` is always set.
+  /// The begin time of the call, in units of the counter. `end` is valid if `begin` is valid and
+  /// not greater than `end`. In a mark, `begin` is always set.
   std::atomic<std::uint64_t> begin;
   std::atomic<std::uint64_t> end;  ///< The end of the call.
 };
@@ -120,8 +121,8 @@ struct alignas(64) Header {
   std::uint64_t time_mask;
   alignas(64) ClockPair first;  ///< When the record was opened.
   ClockPair last;               ///< Later. The frequency of the counter follows from the two pairs.
-  /// What to add to the monotonic clock of this node to get that of node 0, and how far this sum
-  /// may be wrong, in nanoseconds.
+  /// The time to add to the monotonic clock of this node to get the time of node 0's clock,
+  /// in nanoseconds.
   std::atomic<std::int64_t> clock_offset;
   std::atomic<std::int64_t> clock_error;        ///< How far the sum may be wrong.
   std::atomic<std::int32_t> node;               ///< The number of the node.
@@ -131,12 +132,12 @@ struct alignas(64) Header {
   /// copies: record::Process, and the time of this observation on the monotonic clock of the node.
   std::uint32_t observed_process;
   std::int64_t observed_at;  ///< When the process was observed.
-  /// What the rank waits for if it is not a call of a group: the ranks of record::Wait as text, a
-  /// line feed, and the text. The key is Wait::point, and the time that of the node's clock.
+  /// The wait of a rank that waits outside the calls of a group: the ranks of record::Wait as text,
+  /// a line feed, and Wait::text. The key is Wait::point, and the time is that of the node's clock.
   alignas(64) PublishedTextOf<1000> wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };
-/// The bytes of the header, with what fills it up.
+/// The size of the header in bytes, including padding.
 inline constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(Header) <= header_bytes);
 

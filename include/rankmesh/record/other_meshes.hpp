@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ranks do in other meshes of the same program.
+// Completes the records of one mesh with the waits of the same processes in other meshes.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace rankmesh::record {
 
-/// Adds to the record of a rank that is outside its mesh what its process waits for in another
-/// mesh, as Record::wait. Without it, diagnose() would say that the rank is outside rankmesh, and
+/// If a rank is outside its mesh, and its process waits in another mesh, stores this wait in
+/// Record::wait. Without this function, diagnose() would say that the rank is outside rankmesh, and
 /// would not find ranks that wait for each other in different meshes.
 ///
-/// Two records are those of one process if they have the same host and process id. The ranks that
-/// the wait needs are known if all of them have a record in the own mesh too.
+/// Two records belong to the same process if they have the same host and process id. The ranks for
+/// which the process waits are known only if all of them also have a record of the first mesh.
 /// @param records  records of several meshes, in any order. If there is only one mesh, nothing
 ///                 happens. The cost is that of diagnose() for each mesh.
 RANKMESH_API void add_waits_in_other_meshes(std::vector<Record>& records);

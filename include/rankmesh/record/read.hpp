@@ -21,11 +21,11 @@ namespace rankmesh::record {
 /// It takes about 0.2 ms for the 0.5 MiB of a record.
 /// @param descriptor  an open descriptor of the file or of the memory that contains the record.
 /// @param name        the name of the record, for messages.
-/// @throws DataError if this is not a whole record of a known version.
+/// @throws DataError if the bytes are not a complete record of a known version.
 [[nodiscard]] RANKMESH_API std::vector<std::byte> copy(int descriptor, const std::string& name);
 /// Opens a file and copies the record in it.
 /// @throws UsageError if the file cannot be opened.
-/// @throws DataError if this is not a whole record of a known version.
+/// @throws DataError if the bytes are not a complete record of a known version.
 [[nodiscard]] RANKMESH_API std::vector<std::byte> copy(const std::string& path);
 
 /// What the system says about the process of a record.
@@ -33,8 +33,8 @@ struct Observation {
   Process process = Process::unknown;  ///< What the system says about the process.
   /// Whether the process exists on this machine, so that its counter and its clock go on.
   bool is_alive_here = false;
-  /// The time on the monotonic clock of the process minus the time on that of the caller. It is not
-  /// 0 if they are in different time namespaces.
+  /// The time on the monotonic clock of the process, minus the time on the caller's monotonic
+  /// clock. It is not 0 if they are in different time namespaces.
   std::int64_t clock_shift = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank has done, as its record says it.
+// The contents of a rank's record: its last calls, marks and waits.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ constexpr Carrier program_carrier(std::size_t index) {
 /// A group of the rank, which its calls refer to.
 struct Group {
   std::uint64_t identity = 0;      ///< The same on all members, and unique in the mesh.
-  std::vector<std::string> names;  ///< Of its coordinators; CallDescriptor::family() is an index.
+  std::vector<std::string> names;  ///< The names of its coordinators; see CallDescriptor::family().
   std::int64_t size = 0;           ///< The number of members.
   /// The members in group order, as ranks of the mesh. Empty if the list was too long to record.
   RankSet ranks;
@@ -84,10 +84,12 @@ struct Mark {
 struct Wait {
   std::string text;  ///< What the rank waits for, in words.
   Time since = 0;    ///< When the wait began.
-  /// Ranks that wait at the same point have the same number. 0: the rank does not meet others; it
-  /// waits until `ranks` have done something, such as writing to a control queue.
+  /// A number that is the same for all ranks that wait at the same point. 0 means that the rank
+  /// does not wait for others to reach this point, but waits until `ranks` have done something,
+  /// such as writing to a control queue.
   std::uint64_t point = 0;
-  /// The ranks that meet at the point, or that are waited for. Empty if they are not known.
+  /// The ranks that must all reach the point, or for which the rank waits. Empty if they are
+  /// not known.
   RankSet ranks{};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a job did between two readings of their records.
+// Computes what the ranks of a job did between two readings of their records.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ struct FamilyActivity {
   std::int64_t ranks = 0;  ///< How many ranks have a group of this family.
   double calls = 0;        ///< The calls that these ranks made.
   double bytes = 0;        ///< The bytes of the largest buffer of each call, added up.
-  /// Whether a record lost calls because its rank made more than 4,096 between the readings. Then
-  /// `calls` and `bytes` assume that the lost calls were like those that are left.
+  /// True if a record lost calls because its rank made more than 4,096 calls between the readings.
+  /// `calls` and `bytes` then assume that the lost calls were like the calls that are left.
   bool is_extrapolated = false;
   Time waited = 0;    ///< The time that the ranks were inside blocking calls, added up.
   Time observed = 0;  ///< The time that the records cover, added up over the ranks.
 
-  std::map<std::size_t, Lateness> last;  ///< By the index of the record.
+  std::map<std::size_t, Lateness> last;  ///< The key is the index of the record.
   std::int64_t decided = 0;              ///< Collectives whose last member is known.
   std::int64_t undecided = 0;  ///< Collectives in which members waited for one of several.
 
@@ -62,7 +62,7 @@ struct FamilyActivity {
 
 /// What a job did between two readings of its records.
 struct JobActivity {
-  double seconds = 0;                    ///< From the first to the second reading, averaged.
+  double seconds = 0;                    ///< The mean time between the two readings.
   std::vector<FamilyActivity> families;  ///< In the order of their names.
 };
 
@@ -87,8 +87,8 @@ struct JobActivity {
 /// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does
 /// not wait, so they do not prove that it waited. A collective whose last member is not known
 /// counts as undecided if a member waited. Collectives in which nobody waited do not count at all.
-/// Therefore the figures say which rank is last where this costs time. They do not say how often a
-/// rank is last in all calls.
+/// Therefore the figures show which rank is last in those collectives in which other ranks had to
+/// wait. They do not show how often a rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
 [[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,

@@ -11,9 +11,10 @@
 
 namespace rankmesh::report {
 
-/// Reports the best arrangement, the runner-up, today's one and the lower bound, in bytes per
-/// level, with the schema `rankmesh.plan/1`. JSON also has the slot of each rank.
-/// @param unit  the unit of the traffic: `bytes`, or `relative` if no model gives bytes.
+/// Reports the bytes per level of the best arrangement, of the runner-up and of today's
+/// arrangement, and the lower bound. The schema is `rankmesh.plan/1`. JSON also has the slot of
+/// each rank.
+/// @param unit the unit of the traffic: `bytes`, or `relative` if the traffic is only relative.
 RANKMESH_API Document plan(const MeshPlan& plan, const Machine& machine,
                            std::span<const FamilyTraffic> traffic, std::string_view unit,
                            const Arrangements& found);

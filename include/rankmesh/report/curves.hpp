@@ -12,15 +12,15 @@ namespace rankmesh::report {
 
 /// The columns of a table that are drawn, by their titles.
 struct CurveColumns {
-  std::vector<std::string> panel;  ///< rows with the same cells here share a panel
-  std::string curve;               ///< rows with the same cell here are one curve
+  std::vector<std::string> panel;  ///< rows with equal cells in these columns share a panel
+  std::string curve;               ///< rows with equal cells in this column form one curve
   std::string x;                   ///< sizes in bytes; rows without a positive size are left out
   /// A quantity on the vertical axis: the title of its column, and the words beside the axis.
   struct Axis {
     std::string column;  ///< The title of the column in the table.
     std::string title;   ///< The title of the axis in the picture.
   };
-  std::vector<Axis> y;  ///< every panel is drawn once for each of them
+  std::vector<Axis> y;  ///< each panel is drawn once for each of these axes
 };
 
 /// Returns an SVG picture with one panel for each combination of panel and y column. Both axes are

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The differences between two meshes.
+// Reports the differences between two meshes.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace rankmesh::report {
 enum class Severity : std::uint8_t {
   error,    ///< The job fails, hangs or computes with the wrong ranks.
   warning,  ///< The job may fail or be slow.
-  note,     ///< Worth knowing; nothing has to be done.
+  note,     ///< Information that usually needs no action.
 };
 /// Returns "error", "warning" or "note".
 [[nodiscard]] RANKMESH_API std::string_view to_string(Severity severity);
@@ -27,7 +27,7 @@ enum class Severity : std::uint8_t {
 struct Finding {
   std::string id;                         ///< The id of the rule.
   Severity severity = Severity::warning;  ///< How serious the finding is.
-  std::vector<std::int64_t> ranks;  ///< In ascending order. Empty: the finding concerns the job.
+  std::vector<std::int64_t> ranks;  ///< In ascending order. Empty if it concerns the whole job.
   std::string what;                 ///< What is wrong.
   std::string why;                  ///< Why it matters.
   std::string fix;                  ///< How to fix it.
@@ -59,7 +59,7 @@ struct Rule {
 [[nodiscard]] RANKMESH_API Document doctor(const Examination& job,
                                            const std::vector<Finding>& findings, bool in_job);
 
-/// Returns whether the findings contain an error or a warning. Then meshinfo ends with status 1.
+/// Returns whether the findings contain an error or a warning. If so, meshinfo ends with status 1.
 [[nodiscard]] RANKMESH_API bool has_trouble(const std::vector<Finding>& findings);
 
 }  // namespace rankmesh::report

@@ -126,7 +126,8 @@ struct TableHere {
   std::size_t most_rows = SIZE_MAX;  ///< The greatest number of rows in text.
 };
 
-/// A report that can be printed as text, JSON and CSV, and as a picture if it has one.
+/// A report that can be printed as text, JSON and CSV. If the report has a picture, it can also
+/// be drawn.
 ///
 /// The text form is a sequence of pieces, which is laid out for people. The JSON form contains the
 /// fields. The CSV form contains one table, which a user can load into a spreadsheet. The text form

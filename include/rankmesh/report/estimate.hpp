@@ -12,8 +12,8 @@ namespace rankmesh::report {
 
 /// Reports what one rank sends per family in one step, with the formula and its source. The schema
 /// is `rankmesh.estimate/1`.
-/// @param machine  the machine, or null. With it, the table has the bytes that leave the units of
-/// each level, summed over all ranks.
+/// @param machine the machine, or null. If it is given, the table also has the bytes that leave the
+/// units of each level, summed over all ranks.
 RANKMESH_API Document estimate(const MeshPlan& plan, const ModelFigures& model,
                                std::span<const FamilyVolume> volumes, const Machine* machine);
 

@@ -14,8 +14,8 @@ namespace rankmesh::report {
 /// Reports what a job did between two readings of its records, with the schema `rankmesh.follow/1`.
 /// The table has a row for each family: the calls and bytes per second of all its ranks together,
 /// the share of time that a rank waited, and the rank that was last most often, with its host. The
-/// families in which the ranks waited most come first. Below the table are the ranks that have been
-/// in a call for the longest time.
+/// families in which the ranks waited most come first. Below the table, the report lists the ranks
+/// that have been in a call for the longest time.
 ///
 /// record::activity_between() says which of these figures are exact. A figure that assumes
 /// something about lost calls has a `~` in the text and `extrapolated` in JSON.

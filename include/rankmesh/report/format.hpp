@@ -23,8 +23,8 @@ enum class Format : std::uint8_t { text, json, csv, long_csv, svg, html };
 /// How the text form of a report looks.
 struct TextStyle {
   bool colour = false;  ///< true if the text may contain ANSI escape codes
-  /// The columns of the terminal. No line is wider, unless a single word is. Texts are continued on
-  /// further lines, lists of ranks are shortened, and a table with too many columns is divided.
+  /// The number of columns of the terminal. No line is wider, unless a single word is wider. Texts
+  /// are wrapped, lists of ranks are shortened, and a table that is too wide is divided.
   std::size_t width = SIZE_MAX;
 };
 
@@ -41,11 +41,11 @@ struct LiveFacts {
   /// The durations of the phases of NCCL's bootstrap, in seconds. Each duration is the maximum over
   /// all ranks.
   struct Phases {
-    double unique_ids = 0;  ///< For creating the unique IDs.
-    double broadcasts = 0;  ///< For broadcasting them.
-    double barriers = 0;    ///< In the barriers of the groups.
-    double inits = 0;       ///< In the inits of NCCL.
-    double splits = 0;      ///< In the splits of NCCL.
+    double unique_ids = 0;  ///< The time to create the unique IDs.
+    double broadcasts = 0;  ///< The time to broadcast the unique IDs.
+    double barriers = 0;    ///< The time in the barriers of the groups.
+    double inits = 0;       ///< The time in the initialisations of NCCL.
+    double splits = 0;      ///< The time in the splits of NCCL.
   };
   std::optional<Phases> phases{};  ///< not set if the mesh has no devices
   /// The costs of opening the communicators of one family. Each figure is the maximum over all

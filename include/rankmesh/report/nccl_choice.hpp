@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What NCCL chose on a rank, and what a job on several nodes should do about it.
+// Reads from NCCL's log which network and connections NCCL chose, and gives advice.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace rankmesh::report {
 
-/// The network and the connections that NCCL chose on one rank. NCCL has no function that tells
-/// them; it writes them to its log (NCCL_DEBUG=INFO).
+/// The network and the connections that NCCL chose on one rank. NCCL has no function that returns
+/// them, but it writes them to its log (NCCL_DEBUG=INFO).
 struct NcclChoice {
   std::string network;            ///< "IB", "Socket" or the name of a plugin; empty if unknown.
   std::vector<std::string> over;  ///< The devices or interfaces of the network.
@@ -36,8 +36,8 @@ RANKMESH_API NcclChoice read_nccl_log(std::string_view log);
 /// Returns the choice as one line of text without a line end.
 RANKMESH_API std::string to_string(const NcclChoice& choice);
 
-/// Returns what should be checked, one sentence each, with the variables of NCCL that matter. Only
-/// what the choices show is mentioned, so the result is often empty.
+/// Returns one sentence for each thing that should be checked, with the variables of NCCL that
+/// matter. The function mentions only problems that the choices show, so the result is often empty.
 /// @param choices  The choices of all ranks.
 /// @param nodes    The number of nodes of the job.
 RANKMESH_API std::vector<std::string> nccl_advice(const std::vector<NcclChoice>& choices,

@@ -19,7 +19,7 @@ namespace rankmesh::report {
 /// use the text as the key of the family.
 using NamedFamily = std::pair<std::string, GroupFamily>;
 
-/// One of the states that a picture compares, for example today's slots and better ones.
+/// One of the states that a picture compares, for example today's slots of the ranks.
 struct PictureState {
   std::string name{};                   ///< for example `today`; empty if there is one state only
   std::int64_t world_size = 0;          ///< the number of ranks
@@ -28,7 +28,7 @@ struct PictureState {
   std::vector<std::int64_t> slots{};    ///< the slot of each rank; empty: rank r is in slot r
 };
 
-/// A picture of a mesh. It is not computed before a writer draws it.
+/// A picture of a mesh. The boxes are computed only when a writer draws the picture.
 struct Picture {
   std::string title;                 ///< for example the mesh
   std::vector<std::string> notes{};  ///< sentences for the top of the picture

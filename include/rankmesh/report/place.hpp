@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reports where the groups of a mesh lie on a machine.
+// Reports over which units of a machine the groups of a mesh are spread.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace rankmesh::report {
 
-/// Reports every group of the families with the number of units of each level that it touches. The
-/// schema is `rankmesh.group_places/1`. Takes O(ranks x families) time and memory.
+/// Reports, for every group of the families and for each level, over how many units the group is
+/// spread. The schema is `rankmesh.group_places/1`. Takes O(ranks x families) time and memory.
 /// @throws UsageError if a rank has no slot on the machine.
 RANKMESH_API Document group_places(const MeshPlan& plan, const std::vector<NamedFamily>& families,
                                    const Machine& machine);

@@ -61,12 +61,12 @@ struct RankFacts {
   std::int64_t process_id = 0;  ///< The number of the process.
   std::string mpi_library;      ///< The text of MPI_Get_library_version(); empty without MPI.
   std::vector<LibraryFacts> libraries;  ///< The libraries that the process has loaded.
-  /// The environment variables that doctor examines; the others are not read.
+  /// The environment variables that doctor examines. Other variables are not read.
   std::map<std::string, std::string> variables;
   LimitFacts limits;  ///< The limits of the process.
   /// The size and the free bytes of /dev/shm; -1 if it does not exist.
   std::int64_t shared_memory_size = -1, shared_memory_free = -1;  ///< In bytes.
-  int ptrace_scope = 0;    ///< Of Yama (/proc/sys/kernel/yama); 0 without Yama.
+  int ptrace_scope = 0;    ///< The value in /proc/sys/kernel/yama; 0 if it does not exist.
   std::vector<int> cores;  ///< The cores on which the process may run, in ascending order.
   int online_cores = 0;    ///< The number of cores of the node.
   std::vector<std::string> unresolved_hosts;  ///< Host names that this rank cannot resolve.
@@ -77,18 +77,19 @@ struct RankFacts {
   std::string why_no_devices;        ///< Why the process sees no devices; empty if it sees some.
   std::vector<DeviceFacts> devices;  ///< The devices that the process sees.
   int device = -1;                   ///< The index of the device that this rank would use, or -1.
-  std::optional<ClockFacts> clock;   ///< Only the first rank of each node has measured it.
-  std::optional<LinkFacts> link;     ///< Only the first rank of each node, if there are several.
+  std::optional<ClockFacts> clock;   ///< Only set on the first rank of each node.
+  std::optional<LinkFacts>
+      link;  ///< Only set on the first rank of each node, if there are several nodes.
 };
 
 /// Returns the facts as a JSON text, so that they can be sent to another rank.
 [[nodiscard]] RANKMESH_API std::string to_json(const RankFacts& facts);
 /// Reads what to_json() has written. Fields that the text lacks keep their defaults, because the
 /// text may come from another version of rankmesh.
-/// @throws DataError if the text is not such an object.
+/// @throws DataError if the text was not written by to_json().
 [[nodiscard]] RANKMESH_API RankFacts rank_facts_from_json(std::string_view text);
 
-/// Returns whether doctor examines an environment variable. The others stay private.
+/// Returns whether doctor examines an environment variable. Doctor does not read other variables.
 [[nodiscard]] RANKMESH_API bool is_examined_variable(std::string_view name);
 
 }  // namespace rankmesh::report

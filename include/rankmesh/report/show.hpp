@@ -20,10 +20,10 @@ namespace rankmesh::report {
 /// O(names x ranks) with live facts.
 /// @param live  the facts of the running job, or null. With these facts, the grid and the table
 /// show the nodes, and JSON has an entry for each rank.
-/// @param width  of the terminal, in columns. A grid that is wider is divided: its columns continue
-/// below it, if this leaves the text below 50 lines.
-/// @param machine  the machine on which the mesh lies, or null. With it, the table says for each
-/// level how many groups lie inside one unit, how many units the group touches that touches most,
+/// @param width the width of the terminal, in columns. If the grid is wider, its remaining columns
+/// are printed below it, unless the text would then have 50 lines or more.
+/// @param machine the machine on which the mesh lies, or null. If it is given, the table says for
+/// each level how many groups lie inside one unit, over how many units a group is spread at most,
 /// and which groups are split. The cost is that of spread_of() for each name.
 /// @throws UsageError if a rank has no slot on the machine.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live,

@@ -12,7 +12,7 @@ namespace rankmesh::report {
 /// Reports the loss, with the schema `rankmesh.shrink/1`. The table has a row for each rank of the
 /// old mesh and each spare rank.
 /// @param after  the result of rankmesh::shrink() for this plan and policy.
-/// @param machine  the machine of the picture, or null.
+/// @param machine the machine that the picture shows, or null.
 RANKMESH_API Document shrink(const MeshPlan& plan, ShrinkPolicy policy, const Shrunk& after,
                              const Machine* machine = nullptr);
 

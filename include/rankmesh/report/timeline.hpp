@@ -15,18 +15,18 @@ namespace rankmesh::report {
 /// and chrome://tracing open.
 ///
 /// - Every node is a process and every rank is a thread, sorted by coordinates. Asynchronous calls
-///   overlap, so they have threads of their own below that of their rank.
+///   overlap, so they have threads of their own below the thread of their rank.
 /// - Every call is a complete event, whose arguments are its number, group, members, count, bytes,
-///   type, carrier and state. A call that is not over is drawn until the record was read, and its
-///   name says so.
-/// - Calls whose times were not recorded lie between their neighbours; their argument `time` is
-///   `estimated`, and otherwise `recorded`.
+///   type, carrier and state. A call that has not ended is drawn up to the time at which the record
+///   was read, and its name says so.
+/// - Calls whose times were not recorded are drawn between their neighbours. Their argument `time`
+///   is `estimated`; that of all other calls is `recorded`.
 /// - Marks are instant events.
 /// - Flow events lead from the last member of a collective to the others, and from sends to
 ///   receives. They end in an event inside the call, which begins when the wait was over.
 ///
-/// Times are in microseconds since the first event; `otherData` has the date of the opening of the
-/// mesh. The times of the events of a thread ascend. For C calls this takes O(C log C) time and
+/// Times are in microseconds since the first event; `otherData` has the date on which the mesh was
+/// opened. The events of a thread are sorted by time. For C calls this takes O(C log C) time and
 /// O(C) memory; the text is written event by event.
 /// @param records  the records of one mesh, preferably after record::align().
 RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::Record> records);
@@ -38,8 +38,8 @@ RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::
 /// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
 /// and O(C) memory.
 /// @param records    the records of one mesh, preferably after record::align().
-/// @param diagnosis  sentences for the top of the page, which are red unless all begin with `note:
-/// `.
+/// @param diagnosis sentences for the top of the page. They are red unless all of them begin with
+/// `note: `.
 RANKMESH_API void write_html(std::ostream& out, std::span<const record::Record> records,
                              std::span<const std::string> diagnosis = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a job do, and what they wait for.
+// Reports what the ranks of a job do, and for which ranks they wait.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,11 @@ namespace rankmesh::report {
 ///
 /// The records may belong to several meshes. Each mesh has a section of the text, and an object in
 /// the JSON field `meshes`. The table for CSV contains the ranks of all meshes, without the
-/// findings. In text, ranks of a mesh of more than 16 ranks share a line if they do the same, and a
-/// mesh has at most 100 lines. The cost is that of record::diagnose().
+/// findings. In the text, ranks of a mesh of more than 16 ranks share a line if they do the same,
+/// and each mesh takes at most 100 lines. The cost is that of record::diagnose().
 [[nodiscard]] RANKMESH_API Document trace(std::vector<record::Record> records);
 
-/// The same, of one mesh whose diagnosis is already known.
+/// Reports one mesh, whose diagnosis is already known, in the same way.
 [[nodiscard]] RANKMESH_API Document trace(const std::vector<record::Record>& records,
                                           const record::Diagnosis& diagnosis);
 

@@ -36,10 +36,10 @@ constexpr TypeClass class_of(DataType type) {
 
 /// A range of sizes in bytes, where begin <= size < end.
 struct ByteRange {
-  /// The end of a range without an end.
+  /// The value of `end` for a range that has no upper limit.
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
   std::int64_t begin = 0;       ///< The first size of the range.
-  std::int64_t end = infinite;  ///< The first size behind the range.
+  std::int64_t end = infinite;  ///< The first size after the range.
   /// Returns whether all fields are equal.
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
@@ -62,21 +62,30 @@ struct RouteScope {
   /// The number of nodes that host ranks of the group. The number is known only in a running job;
   /// otherwise this value is empty.
   std::optional<std::int32_t> nodes{};
+  /// Whether every rank on the nodes of the group has a core of its own. This is known only in a
+  /// running job; otherwise this value is empty.
+  std::optional<bool> own_cores{};
 };
 
 /// One rule, which consists of conditions and a transport. The rule matches a call if all its
 /// conditions hold. A condition that is not set always holds.
 struct RANKMESH_API RouteRule {
-  std::string name;                      ///< name of the family; empty means `*`
-  std::optional<Operation> operation{};  ///< not set means `*`
-  std::optional<MemoryKind> kind{};      ///< The kind of memory; empty: any.
-  std::optional<ByteRange> bytes{};      ///< The sizes; empty: any.
-  std::optional<TypeClass> type{};       ///< The class of element types; empty: any.
+  std::string name;                      ///< The name of the family. Empty: any family (`*`).
+  std::optional<Operation> operation{};  ///< The operation. Not set: any operation (`*`).
+  std::optional<MemoryKind> kind{};      ///< The kind of memory. Not set: any kind.
+  std::optional<ByteRange> bytes{};      ///< The range of sizes. Not set: any size.
+  std::optional<TypeClass> type{};       ///< The class of types. Not set: any type.
   std::int64_t least_ranks = 2;          ///< The least number of ranks of a group.
   /// The greatest number of ranks of a group.
   std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max();
-  std::optional<bool> one_node{};  ///< Whether the group must be inside one node; empty: either.
-  /// Whether the call must be captured in a CUDA graph; empty: either.
+  /// If true, the rule is for groups inside one node; if false, for groups on several nodes. If it
+  /// is not set, the rule is for both.
+  std::optional<bool> one_node{};
+  /// If true, the rule is for groups whose ranks have cores of their own on their nodes; if false,
+  /// for all other groups. If it is not set, the rule is for both.
+  std::optional<bool> own_cores{};
+  /// If true, the rule is for calls that are captured in a CUDA graph; if false, for all other
+  /// calls. If it is not set, the rule is for both.
   std::optional<bool> capture{};
   std::string transport;  ///< The name of the transport.
 
@@ -86,9 +95,14 @@ struct RANKMESH_API RouteRule {
 
   /// Returns the rule as text, for example `tp.all_reduce:host:0-32K=shm`.
   [[nodiscard]] std::string to_string() const;
-  /// Returns whether the rule's conditions on the family, the number of ranks and the nodes hold
-  /// for a group. If the number of nodes is not known, every condition on the nodes holds.
+  /// Returns whether the rule's conditions on the family, the number of ranks, the nodes and the
+  /// cores hold for a group. If the nodes or the cores are not known, every condition on them
+  /// holds.
   [[nodiscard]] bool fits(const RouteScope& scope) const;
+  /// Returns whether fits() is certain: the scope has the facts that the rule's conditions test.
+  [[nodiscard]] bool is_certain(const RouteScope& scope) const {
+    return (!one_node || scope.nodes) && (!own_cores || scope.own_cores);
+  }
 };
 
 /// The properties of a call that the conditions of rules can test, except the properties of its
@@ -114,6 +128,13 @@ struct RouteSegment {
   std::vector<std::size_t> rules;
 };
 
+/// The machine on which the rules of a text were measured: what follows `# machine: ` in a comment
+/// line of the text. `meshinfo tune` writes this line.
+struct RouteMachine {
+  std::string text;    ///< For example `4 cores, Open MPI v4.1.4, rankmesh 1.0.0`.
+  std::string origin;  ///< The place of the line, for example `tuned.routes:2`.
+};
+
 /// An ordered list of rules. A call uses the first matching rule whose transport can carry the
 /// call. The table is plain data. Its functions are local and do not call MPI.
 ///
@@ -126,6 +147,7 @@ struct RouteSegment {
 ///                | int | float | half | fp8          element type
 ///                | ranks '(' least [ '-' most ] ')'  group size, both ends included
 ///                | one_node | many_nodes             nodes of the members
+///                | own_cores | shared_cores          whether the ranks there have a core each
 ///                | eager | capture                   device calls outside and inside a CUDA graph
 ///     transport := mpi | shm | nccl | a name in MeshOptions::transports
 ///
@@ -144,7 +166,8 @@ class RANKMESH_API RouteTable {
   /// @throws SpecError if the file cannot be read, or if parse() rejects the text.
   static RouteTable read(std::string_view text_or_path, RouteSource source, std::string_view origin,
                          const std::vector<std::string>& transports = {});
-  /// Returns why a transport of a program cannot have this name; empty if it can.
+  /// Returns the reason why a transport of a program cannot have this name, or an empty text if
+  /// it can.
   [[nodiscard]] static std::string why_no_name(std::string_view transport);
   /// Returns the default rules. For every call on host or device memory, at least one default rule
   /// matches.
@@ -154,6 +177,9 @@ class RANKMESH_API RouteTable {
   void append(const RouteTable& later);
   /// Returns the rules in order.
   [[nodiscard]] const std::vector<RouteRule>& rules() const { return rules_; }
+  /// Returns the machines that the texts of the rules name, in order. to_string() does not print
+  /// them.
+  [[nodiscard]] const std::vector<RouteMachine>& machines() const { return machines_; }
   /// Returns whether there are no rules.
   [[nodiscard]] bool empty() const { return rules_.empty(); }
   /// Returns the rules as text in canonical form. parse() returns the same rules when it reads this
@@ -173,6 +199,7 @@ class RANKMESH_API RouteTable {
 
  private:
   std::vector<RouteRule> rules_;
+  std::vector<RouteMachine> machines_;
 };
 
 /// Returns whether a transport carries every call on its kind of memory, wherever the members of

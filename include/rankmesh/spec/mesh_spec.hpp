@@ -84,8 +84,8 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::vector<std::string>& transports() const { return transports_; }
   /// Returns the origin of the layout.
   [[nodiscard]] const Provenance& provenance() const { return provenance_; }
-  /// Returns the mesh string or preset whose groups the file claims to have; empty if it claims
-  /// nothing. `meshinfo check` compares them.
+  /// Returns the mesh string or preset in `same_as`, whose groups the file claims to have. The text
+  /// is empty if the file has no `same_as`. `meshinfo check` compares the groups.
   [[nodiscard]] const std::string& same_as() const { return same_as_; }
   /// Returns the rules of `meshinfo check` that are silenced (PlacementRule::id).
   [[nodiscard]] const std::vector<std::string>& silenced() const { return silenced_; }

@@ -24,8 +24,8 @@ namespace rankmesh {
 /// rules. A relative path in a mesh file is relative to the folder of the mesh file. The function
 /// is local. It reads the environment and files.
 /// @param code  the rules of the program (MeshOptions::routes).
-/// @param transports  the names of the transports that the program adds (MeshOptions::transports).
-/// Outside a program this is empty; rules may then name those of the mesh file.
+/// @param transports the names of the transports that the program adds (MeshOptions::transports).
+/// The list is empty outside a program. Rules may then use the names that the mesh file lists.
 /// @throws SpecError if a rule is invalid, if a rule is for a name that the plan does not have, or
 /// if the program does not add a transport that the mesh file lists.
 RANKMESH_API RouteTable

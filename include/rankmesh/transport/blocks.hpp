@@ -40,7 +40,7 @@ class Blocks {
       total += count;
     }
   }
-  /// The same with a list of counts.
+  /// Does the same for a list of counts in braces.
   Blocks(std::initializer_list<std::int64_t> counts) : Blocks{std::span{counts}} {}
   /// Creates blocks at the given displacements.
   /// @param counts, displacements  One count and one displacement per member, in elements.
@@ -55,7 +55,8 @@ class Blocks {
     for (std::int64_t k = 0; k < members; ++k) counts.push_back(Slice::of(n, members, k).size());
     return Blocks{counts};
   }
-  /// Returns such blocks, one for each member of a group: `Blocks::even(n, mesh["dp"])`.
+  /// Returns blocks whose sizes differ by at most 1, one for each member of a group:
+  /// `Blocks::even(n, mesh["dp"])`.
   template <GroupLike G>
   static Blocks even(std::int64_t n, const G& group) {
     return even(n, group.size());

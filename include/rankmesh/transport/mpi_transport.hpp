@@ -29,7 +29,7 @@ class RecordedCall;
 /// reduce_scatter.
 class RANKMESH_API MpiTransport final : public Transport {
  public:
-  /// The greatest count that is passed to MPI as it is.
+  /// The greatest count that is passed to MPI unchanged.
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
   /// Creates a transport on a communicator, which must outlive the transport. Local.
@@ -42,12 +42,12 @@ class RANKMESH_API MpiTransport final : public Transport {
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override;
   void validate(const Call& call) const override;
-  /// Errors of MPI are returned to this object, also if the program has set another error handler
-  /// on the communicator, unless several threads may call MPI.
+  /// MPI returns errors to this object, even if the program has set another error handler on the
+  /// communicator. If several threads may call MPI, this does not hold.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
-  /// Runs a call that the caller has recorded, and notes its state there.
+  /// Runs a call that the caller has recorded, and updates its state in the record.
   void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
   /// Returns the number of collectives that were passed to this transport.
   [[nodiscard]] std::uint64_t calls() const override { return calls_; }

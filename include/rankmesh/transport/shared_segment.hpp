@@ -28,7 +28,11 @@ class RANKMESH_API SharedMemoryError : public Error {
   int code_;
 };
 
-/// A block of zeroed memory that all members of a communicator have mapped. Each member has its own
+namespace detail {
+class SegmentFile;
+}
+
+/// A block of zeroed memory that several processes of a node have mapped. Each member has its own
 /// address for the memory. Move-only. The destructor is local: it only unmaps the memory in this
 /// process. The operating system frees the memory after the last process has unmapped it or has
 /// ended, even if a process is killed.
@@ -49,26 +53,26 @@ class RANKMESH_API SharedSegment {
   /// Creates a segment and maps it on every member. Collective over `members`, which must be on the
   /// same node. Blocks at most until the deadline. If a member fails, all members throw.
   ///
-  /// Cost: a broadcast of 128 bytes and a reduction of 8 bytes. If a member cannot open the memfd,
+  /// Cost: a broadcast of 40 bytes and a reduction of 8 bytes. If a member cannot open the memfd,
   /// the function creates a named segment and repeats the broadcast and the reduction. The system
   /// allocates each page of a memfd when a process first writes to the page. It allocates all pages
   /// of a named segment at once.
   /// @param bytes  The size in bytes. Only the value of member 0 is used; 0 is treated as 1.
   /// @param point  The wait point of the members. It contains their ranks in the communicator of
   ///               the wait monitor.
-  /// @param descriptor  If not null, it receives a descriptor of the file behind the segment, which
-  ///                    this process has opened itself. The caller closes it.
   /// @throws SharedMemoryError on all members if a member cannot create or map the segment. The
   /// text is the same on every member.
   /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
   SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
                 const WaitPoint& point, const Deadline& deadline,
-                Backing backing = Backing::automatic, int* descriptor = nullptr);
+                Backing backing = Backing::automatic);
+  /// Takes the mapping of a file that all members have opened. Local.
+  explicit SharedSegment(detail::SegmentFile& file);
   ~SharedSegment() { unmap(); }
-  /// Takes over the segment of `other`, which then has none.
+  /// Takes over the segment of `other`, which is then empty.
   SharedSegment(SharedSegment&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
-  /// Releases the segment, and takes over that of `other`.
+  /// Releases this object's segment, and takes over the segment of `other`.
   SharedSegment& operator=(SharedSegment&& other) noexcept {
     if (this != &other) {
       unmap();

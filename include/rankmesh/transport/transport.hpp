@@ -38,8 +38,9 @@ class RANKMESH_API Pending {
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether this member has not yet told the others of the operation, because too many are
-  /// under way. The others then wait until this process calls rankmesh again.
+  /// Returns whether this member has not yet told the other members of the operation, because
+  /// too many operations are in flight. The other members then wait until this process calls
+  /// rankmesh again.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
   /// receive has ended, and was_cancelled() says how. By default the operation goes on. Only the
@@ -100,10 +101,10 @@ class RANKMESH_API Transport {
   /// @throws UsageError if the transport does not override this function.
   [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call);
 
-  /// Tells the other members why this one will not complete its calls. Members that are in a call,
-  /// or make one later, throw an error. Local; the default does nothing. Only the first reason in a
-  /// group counts. A transport of a program ends its connections here, so that members inside run()
-  /// do not wait any longer.
+  /// Tells the other members why this member will not complete its calls. Members that are in a
+  /// call, or make one later, throw an error. Local; the default does nothing. Only the first
+  /// reason in a group counts. A transport of a program ends its connections here, so that members
+  /// inside run() do not wait any longer.
   virtual void give_up(const Error& why) { (void)why; }
 
   // The remaining functions are for the transports of rankmesh itself.
@@ -111,7 +112,7 @@ class RANKMESH_API Transport {
   /// Returns the name of the transport in routes. A transport of a program has the name of its
   /// factory in MeshOptions::transports instead.
   [[nodiscard]] virtual std::string_view name() const { return {}; }
-  /// Returns what the record of this rank calls the transport.
+  /// Returns the name of the transport in the record of this rank.
   [[nodiscard]] virtual record::Carrier carrier() const { return record::Carrier::mpi; }
   /// Makes the checks that run() makes before it issues anything, and throws the same exceptions. A
   /// coordinator calls validate() when an operation joins a batch, because the batch calls run()
@@ -140,7 +141,7 @@ class RANKMESH_API Transport {
   /// Returns the number of collective calls of the group so far, if the transport sees all of them;
   /// otherwise 0.
   [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
-  /// Tells the other members that this one makes no further calls. Members that wait for it in a
+  /// Tells the other members that this member makes no further calls. Members that wait for it in a
   /// later call throw an error. Local; the default does nothing.
   /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
   virtual void leave(std::string_view why) { (void)why; }
@@ -160,7 +161,7 @@ class RANKMESH_API Transport {
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}
   /// Returns whether the transport can carry out the call by copying directly between the members'
-  /// symmetric buffers. A transport that can is chosen before the routes are considered.
+  /// symmetric buffers. If a transport can do so, it is used whatever the routes say.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 

@@ -25,15 +25,15 @@ struct TransportGroup {
   /// transport that needs MPI later duplicates it.
   mpi::CommunicatorView comm;
   std::int32_t nodes = 1;  ///< The number of nodes of the members.
-  /// How long an operation of the group may take: the option `deadline` if it is set, else the
+  /// The time limit of an operation of the group: the option `deadline` if it is set, otherwise the
   /// timeout of the group.
   Deadline::Duration timeout{600};
 };
 
 /// Makes the transport of one group of this rank. rankmesh calls the factory once for each group of
 /// at least two ranks, while the group is opened, on all members and in the same order. The factory
-/// may wait for the other members. It returns null if the group is to have no such transport; it
-/// must return null on all members then. If it throws on a rank, all ranks throw MismatchError.
+/// may wait for the other members. If the group should not have this transport, the factory returns
+/// null on all members. If it throws on a rank, all ranks throw MismatchError.
 ///
 /// rankmesh destroys the transport when the group is closed, or when the mesh is destroyed without
 /// close(). The destructor must not wait for other members.

@@ -49,6 +49,17 @@ class RANKMESH_API Agreement {
   void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
               const Deadline& deadline) const;
 
+  /// Says whether a rank has failed, and hashes its fields. verify() succeeds if no rank has failed
+  /// and all summaries are equal, so ranks that have compared their summaries need not call it.
+  struct Summary {
+    std::uint64_t has_failed = 0;  ///< 1 if the rank has failed.
+    Hash128 hash{};                ///< The hash of all fields.
+    /// Returns whether all members are equal.
+    friend bool operator==(const Summary&, const Summary&) = default;
+  };
+  /// Returns the summary of this rank. Local.
+  [[nodiscard]] Summary summary() const;
+
  private:
   struct Field {
     std::string name;

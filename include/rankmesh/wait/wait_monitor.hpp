@@ -29,24 +29,25 @@ struct WaitContext;
 /// A rank that waits in this class publishes its wait on the board of its node, and answers the
 /// questions of ranks on other nodes. Shortly before its deadline, and again when the deadline has
 /// passed, it asks the members on other nodes what they do, and reads the board for the members on
-/// its own node. So it can tell members that have ended, are stopped, are not in rankmesh, or wait
-/// at another point. The error is thrown at most half a second after the deadline. The finding is
-/// sent to the other members: those at the same point throw the same error, and those that come
-/// later learn that this rank has given up, and why.
+/// its own node. It can therefore distinguish members that have ended, are stopped, are not in
+/// rankmesh, or wait at another point. The error is thrown at most half a second after the
+/// deadline. The finding is sent to the other members: those at the same point throw the same
+/// error, and those that come later learn that this rank has given up, and why.
 ///
 /// If a member on this node has ended, or has left the mesh by an exception, the wait ends within a
 /// second, whatever its deadline.
 ///
-/// Cost: nothing beyond the polls for a wait that ends within 64 polls; then three calls of
-/// MPI_Iprobe per 64 polls, and one for each other mesh that is open. Before and after a deadline
-/// each member on another node gets a message of 160 bytes and answers with another one; the
-/// verdict has 2.4 kB.
+/// Cost: a wait that ends within 64 polls costs nothing beyond the polls. A longer wait costs three
+/// calls of MPI_Iprobe per 64 polls, and one more for each other mesh that is open. Before and
+/// after a deadline, each member on another node gets a message of 160 bytes, and answers with a
+/// message of 160 bytes. The verdict has 2.4 kB.
 ///
 /// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
 /// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
 /// half of its deadline), and asks nothing before its deadline is near. It receives only messages
-/// of exactly its own sizes and ignores those without its mark; but MPI cannot give a message back,
-/// so the program must not use these tags there. receive_leftovers() clears the communicator.
+/// of exactly its own sizes, and ignores received messages without its mark. But MPI cannot give a
+/// message back, so the program must not use these tags on that communicator. receive_leftovers()
+/// clears the communicator.
 ///
 /// Thread safety: one thread at a time.
 class RANKMESH_API WaitMonitor {
@@ -82,26 +83,27 @@ class RANKMESH_API WaitMonitor {
   /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);
-  /// Waits until all ranks of the communicator have reached this point, and receives the messages
-  /// that their monitors have already sent to this rank, so that none is left for the program on a
-  /// shared communicator. Collective over the communicator: one reduction of 4 bytes, and an
-  /// exchange of 4 bytes between all ranks if there are any messages.
+  /// Returns whether this monitor has sent messages. Local.
+  [[nodiscard]] bool has_sent() const;
+  /// Receives the messages that the other monitors have already sent to this rank, so that none is
+  /// left for the program on a shared communicator. Collective over the communicator: an exchange
+  /// of 4 bytes between all ranks. It is only needed if has_sent() is true on a rank.
   /// @throws TimeoutError or PeerError under the same conditions as wait().
   void receive_leftovers(const WaitPoint& point, const Deadline& deadline);
-  /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh: their waits
-  /// for this rank end. Local. The board tells the ranks on this node.
+  /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh, so that their
+  /// waits for this rank end. Local. The ranks on this node learn it from the board.
   void leave(const std::string& reason);
 
-  /// Answers the questions about this monitor's mesh in the waits of all other monitors of this
-  /// process too, until close() is called or the monitor is destroyed: peers that wait for this
-  /// rank learn that it waits in another mesh. Does nothing with MPI_THREAD_MULTIPLE, because other
-  /// threads may use the other monitors.
+  /// From now on, the other monitors of this process also answer questions about this monitor's
+  /// mesh while they wait, until close() is called or this monitor is destroyed. Peers that wait
+  /// for this rank then learn that it waits in another mesh. Does nothing with MPI_THREAD_MULTIPLE,
+  /// because other threads may use the other monitors.
   void answer_in_other_waits();
   /// Call it before the communicator is freed; nothing is sent or received afterwards.
   void close();
 
-  /// Sets the board of the node and the log, which the mesh owns. A monitor without them tells less
-  /// about missing ranks, and reports no stalls.
+  /// Sets the board of the node and the log, which the mesh owns. Without them, a monitor can say
+  /// less about missing ranks, and reports no stalls.
   void set_context(std::shared_ptr<const detail::WaitContext> context);
 
  private:

@@ -20,12 +20,13 @@ Batch::~Batch() {
 void Batch::require_no_other(const Batch* mine) {
   if (open_here != nullptr && open_here != mine)
     throw UsageError{"an NcclGroup of another mesh is open, and this call would join it",
-                     "end that group first"};
+                     "end the NcclGroup of the other mesh first"};
 }
 
 void Batch::begin() {
   if (open_here != nullptr)
-    throw UsageError{"an NCCL group is begun inside another", "end the first before the second"};
+    throw UsageError{"an NCCL group is begun inside another",
+                     "end the first group before the second one begins"};
   library_->check(library_->GroupStart(), "ncclGroupStart");
   members_.clear();
   open_ = true;

@@ -36,6 +36,7 @@ struct GroupDescription {
   Deadline::Duration timeout{600};  ///< For waits for operations of the group.
   RankInGroup leader{};             ///< The member that creates the NCCL unique ID.
   std::int32_t nodes = 1;           ///< The number of nodes of the members.
+  bool has_own_cores = true;        ///< Whether all ranks on these nodes have a core each.
   BatchPlace place;                 ///< The place of its operations in a batch.
 };
 

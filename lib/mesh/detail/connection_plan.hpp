@@ -15,15 +15,12 @@
 
 namespace rankmesh::detail {
 
-/// Computes the connections of one rank from the plan of the mesh, without communication. All ranks
-/// have the same number of splits, because the plan decides which communicators must be created. A
-/// rank that gets no communicator from a split passes MPI_UNDEFINED.
+/// Computes the connections of one rank from the plan of the mesh, without communication.
 struct ConnectionPlan {
-  /// One MPI_Comm_split of all ranks.
-  struct Split {
-    std::optional<int> colour;  ///< Empty if this rank is in no group of the split.
-    int key = 0;
-    std::optional<std::size_t> group;  ///< The index in `groups` of its communicator.
+  /// The creation of a communicator by the members of its group.
+  struct Creation {
+    int tag = 0;            ///< The same on all members.
+    std::size_t group = 0;  ///< The index in `groups`.
   };
   /// A coordinator of this rank.
   struct Coordinator {
@@ -32,7 +29,8 @@ struct ConnectionPlan {
   };
 
   std::vector<GroupDescription> groups;  ///< In the order in which they are created and freed.
-  std::vector<Split> splits;
+  /// In the order of the plan, so that any two ranks create their common groups in one order.
+  std::vector<Creation> creations;
   std::vector<Coordinator> coordinators;
 
   /// @param timeout  The timeout of the operations of those families that set no timeout
@@ -46,9 +44,11 @@ struct ConnectionPlan {
   void add_duplicates(const MeshPlan& plan, std::size_t family,
                       const std::optional<GroupIndex>& place, std::optional<std::size_t> group,
                       const Placement& placement);
-  void add_split(const std::optional<GroupIndex>& place, std::optional<std::size_t> group);
+  void add_creation(std::optional<std::size_t> group);
   std::size_t add_group(std::string name, const RankSet& ranks, std::size_t family,
                         const Placement& placement, Deadline::Duration timeout);
+
+  int last_tag_ = 0;
 };
 
 /// Returns the name of a duplicate communicator: `name[key]`.

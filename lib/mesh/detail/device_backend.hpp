@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -110,9 +111,16 @@ struct DeviceBackendOrReason {
   std::string why_not;
 };
 
-/// Chooses the device of every rank. Collective over the mesh. Either all ranks get a
-/// backend, or none of them.
-DeviceBackendOrReason open_device_backend(const MeshOptions& options, const Placement& placement,
-                                          std::shared_ptr<ControlPlane> control);
+/// What this rank knows about devices before the ranks compare it.
+struct DeviceProbe {
+  /// Holds what must be the same on all ranks.
+  Agreement agreement;
+  /// Chooses the device of every rank. Collective over the mesh, after the agreement. Either all
+  /// ranks get a backend, or none of them.
+  std::function<DeviceBackendOrReason(const Placement&, std::shared_ptr<ControlPlane>)> open;
+};
+
+/// Looks for the devices and the libraries of this rank. Local.
+DeviceProbe probe_devices(const MeshOptions& options);
 
 }  // namespace rankmesh::detail

@@ -4,15 +4,18 @@
 
 #include <memory>
 
+#include "node_segments.hpp"
 #include "rankmesh/layout/placement.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
 
-/// Creates the board of this rank's node. Collective over the ranks of the node; blocks. If there
-/// is no memory that they share, the board holds this rank alone.
-std::shared_ptr<NodeBoard> open_board(const Placement& placement, const mpi::Node& node,
+/// Returns what the board of this rank's node needs.
+SegmentRequest board_request(const Placement& placement, Rank self);
+
+/// Creates the board of this rank's node in its segment. Local. If the ranks of the node share no
+/// memory, the board holds this rank alone.
+std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment segment,
                                       ControlPlane& control);
 
 }  // namespace rankmesh::detail

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "group/detail/connection.hpp"
+#include "node_segments.hpp"
 #include "rankmesh/base/symmetric_window.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "wait/detail/control_plane.hpp"
@@ -31,10 +31,12 @@ struct SharedTransport {
 /// needs no collective of its own, and its members need no information about other groups.
 class SharedMemoryBackend {
  public:
-  /// Creates the node's segment. Collective over the ranks of each node; blocks. If it cannot be
-  /// created, the groups of the node use MPI, and why_not() returns the reason.
-  SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement, mpi::Node node,
-                      std::shared_ptr<ControlPlane> control);
+  /// Returns the segment that the groups of a plan need on this rank's node.
+  static SegmentRequest request(const MeshPlan& plan, const Placement& placement, Rank self);
+  /// Takes the node's segment. Local. If it could not be created, the groups of the node use MPI,
+  /// and why_not() returns the reason.
+  SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
+                      NodeSegment segment, std::shared_ptr<ControlPlane> control);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
@@ -57,15 +59,14 @@ class SharedMemoryBackend {
       const std::vector<const GroupDescription*>& groups);
   /// Frees the symmetric memory. Local; the first step of closing a mesh.
   void close_windows() noexcept;
-  /// Frees the segment. Collective over the node; call it after the connections are closed.
-  void close();
+  /// Frees the segment. Local; call it after the connections are closed.
+  void close() { segment_ = {}; }
 
  private:
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
   [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
-  [[nodiscard]] WaitPoint wait_point(const std::string& activity) const;
 
   struct Allocation {
     SharedSegment segment;
@@ -74,7 +75,7 @@ class SharedMemoryBackend {
 
   std::shared_ptr<const MeshPlan> plan_;
   Placement placement_;
-  mpi::Node node_;
+  std::size_t ranks_on_node_;
   std::shared_ptr<ControlPlane> control_;
   SharedSegment segment_;
   std::string why_not_;

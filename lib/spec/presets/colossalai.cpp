@@ -15,7 +15,7 @@ constexpr Key hybrid_keys[] = {
     {"tp", Form::size, "tensor parallelism, default 1"},
     {"sp", Form::size, "sequence parallelism, default 1"},
     {"dp_outside", Form::flag, "dp outside pp, default true"},
-    {"ring_attn", Form::flag, "ring attention: sp outside tp, default false"}};
+    {"ring_attn", Form::flag, "whether ring attention puts sp outside tp, default false"}};
 constexpr Key moe_keys[] = {
     {"moe_dp", Form::size, "data parallelism of the experts, default: the rest of the world"},
     {"pp", Form::size, "pipeline stages, default 1"},

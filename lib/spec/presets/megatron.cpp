@@ -69,12 +69,13 @@ void read_order(const Arguments& in, Shape& s) {
   const std::int64_t dp = s.dense.at("dp");
   const std::int64_t edp = s.expert.at("dp");
   if (!text.ends_with("pp") && s.dense.at("pp") > 1 && edp != dp)
-    in.refuse("order",
-              fmt::format(
-                  "the order '{}' does not end in pp, so dense and expert data parallelism must be "
-                  "equal, but they are {} and {}",
-                  text, dp, edp),
-              "end the order in pp, or choose ep and etp so that both are equal");
+    in.refuse(
+        "order",
+        fmt::format(
+            "the order '{}' does not end in pp, so dense and expert data parallelism must be "
+            "equal, but they are {} and {}",
+            text, dp, edp),
+        "end the order in pp, or choose ep and etp so that the two data-parallel sizes are equal");
 }
 
 Shape shape_of(const Arguments& in) {
@@ -128,7 +129,7 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
         fmt::format("pipeline stages are {} ranks apart in the dense view, but {} ranks apart in "
                     "the expert view",
                     a.stride, b.stride),
-        "end the order in pp, or choose ep and etp so that both agree");
+        "end the order in pp, or choose ep and etp so that the two distances are equal");
 }
 
 // Returns the groups of the first and the last stage of each pipeline, or of the first stage alone.

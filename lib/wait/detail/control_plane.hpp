@@ -68,7 +68,7 @@ class ControlPlane {
   /// Tells the other ranks that this rank destroys its mesh. Does nothing after leave().
   void leave_by_destruction(bool is_by_exception) noexcept;
   /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
-  /// before open_board() and after leave().
+  /// after leave().
   void leave_by_exception(const std::string& reason) noexcept;
   /// The board of this rank's node. open_mesh() sets it.
   [[nodiscard]] NodeBoard& board() const { return *context_->board; }

@@ -42,11 +42,11 @@ struct SplitRequest {
 
 /// The seconds that this rank spent in each phase.
 struct BootstrapTimes {
-  double unique_ids = 0;  ///< For creating the unique IDs.
-  double broadcasts = 0;  ///< For broadcasting them.
-  double barriers = 0;    ///< In the barriers of the groups.
-  double inits = 0;       ///< In the inits of NCCL.
-  double splits = 0;      ///< In the splits of NCCL.
+  double unique_ids = 0;  ///< The time to create the unique IDs.
+  double broadcasts = 0;  ///< The time to broadcast the unique IDs.
+  double barriers = 0;    ///< The time in the barriers of the groups.
+  double inits = 0;       ///< The time in the initialisations of NCCL.
+  double splits = 0;      ///< The time in the splits of NCCL.
 };
 
 /// Creates one communicator per request. Collective over the participants. Each participant passes

@@ -17,11 +17,11 @@ namespace rankmesh::nccl {
 /// Holds an NCCL communicator. This object owns the communicator unless the program created it
 /// (adopt()).
 ///
-/// A communicator is created as a non-blocking one, so that its creation has a deadline. Its
-/// children (split()) may block. A call on a non-blocking communicator may return before NCCL has
-/// carried it out. After each such call, wait until wait_until_ready() returns before you make the
-/// next call on the communicator, record an event, or end a capture. A call on a blocking
-/// communicator returns when NCCL has carried it out; CallWatch limits its time.
+/// Each communicator is first created as a non-blocking communicator, so that its creation has a
+/// deadline. Its children (split()) may be blocking. A call on a non-blocking communicator may
+/// return before NCCL has carried it out. After each such call, wait until wait_until_ready()
+/// returns before you make the next call on the communicator, record an event, or end a capture. A
+/// call on a blocking communicator returns when NCCL has carried it out; CallWatch limits its time.
 ///
 /// The functions that create a Communicator return a unique_ptr, because NCCL keeps pointers to
 /// data members of the object. Thread safety: one thread at a time.
@@ -48,8 +48,8 @@ class RANKMESH_API Communicator {
                                              const GroupOptions& options);
   /// Refers to a communicator of the program. The new object never finalises, destroys or aborts
   /// that communicator.
-  /// @param blocks  Whether the communicator is blocking, as NCCL creates it by default. NCCL has
-  ///                no function that tells it.
+  /// @param blocks Whether the communicator is blocking, which is NCCL's default. NCCL has no
+  ///                function that returns this mode.
   static std::unique_ptr<Communicator> adopt(const Library& library, ncclComm_t native,
                                              std::string name, bool blocks);
   /// If the communicator is owned and was not destroyed, aborts it. Local; does not wait for other
@@ -87,7 +87,7 @@ class RANKMESH_API Communicator {
   void wait_until_ready(const Deadline& deadline) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
-  /// drops the operations of both without an error.
+  /// drops the operations of both communicators without an error.
   void require_whole() const;
 
   /// Begins to finalise the communicator: NCCL completes the operations in progress. Collective

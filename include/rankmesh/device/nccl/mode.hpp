@@ -10,9 +10,10 @@ namespace rankmesh::nccl {
 
 /// Returns the mode that the variable NCCL_COMM_BLOCKING gives to all communicators of the process,
 /// whatever their configuration says: true if it is 1, false if it is 0, and nothing otherwise.
-/// Like NCCL, the function reads the variable from the environment, and else from the file that
-/// NCCL_CONF_FILE names or from ~/.nccl.conf, and else from /etc/nccl.conf (envConfigOverride in
-/// src/init.cc, initEnvFunc in src/misc/param.cc). The first call decides, as in NCCL. Local.
+/// Like NCCL, the function looks for the variable first in the environment, then in the file that
+/// NCCL_CONF_FILE names or in ~/.nccl.conf, and then in /etc/nccl.conf (envConfigOverride in
+/// src/init.cc, initEnvFunc in src/misc/param.cc). As in NCCL, only the first call reads these
+/// places; later calls return the same result. Local.
 RANKMESH_API std::optional<bool> forced_blocking();
 
 /// Returns whether communicators should block after their creation. In this case a call starts no

@@ -18,11 +18,11 @@ struct ShardedBufferOptions {
   /// The size of a full bucket, in bytes of the whole tensors. A larger tensor is a bucket of its
   /// own. The default is 25 MiB, as in Bucket.
   std::int64_t bytes = std::int64_t{25} << 20;
-  /// Whether every member always has memory for all whole tensors. If not, a member has this memory
-  /// only for 1 + `prefetch` buckets at a time.
+  /// If true, every member always has memory for all whole tensors. If false, a member has memory
+  /// for the whole tensors of only 1 + `prefetch` buckets at a time.
   bool keep_whole = false;
-  /// The number of buckets that gather() gathers in advance, and the number of buckets that may be
-  /// reduced while the program computes the next one.
+  /// The number of buckets that gather() gathers in advance. It is also the number of buckets that
+  /// may be reduced while the program computes the next bucket.
   int prefetch = 1;
   ReduceOp op = ReduceOp::avg;  ///< How reduce() combines the values of the members.
   StreamRef stream{};           ///< The stream on which the program uses device memory.
@@ -35,7 +35,7 @@ class RANKMESH_API ShardedMemory {
  public:
   ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> sizes, DataType type,
                 MemoryKind kind, const ShardedBufferOptions& options);
-  /// Creates memory with the division into buckets of `like`, whose stream it uses.
+  /// Creates memory with the same buckets and the same stream as `like`.
   ShardedMemory(const ShardedMemory& like, DataType type, const ShardedBufferOptions& options);
   ~ShardedMemory();
   ShardedMemory(ShardedMemory&&) noexcept;
@@ -55,7 +55,7 @@ class RANKMESH_API ShardedMemory {
 
  private:
   struct State;
-  /// @throws UsageError if this object was moved; ClosedError if the group is gone.
+  /// @throws UsageError if this object was moved; ClosedError if the group was destroyed.
   [[nodiscard]] State& state() const;
   std::unique_ptr<State> state_;
 };

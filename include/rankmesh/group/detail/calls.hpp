@@ -29,15 +29,15 @@ inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
     !(reduces(operation) && is_narrow_float(ElementUnits<ElementOf<M>>::type));
 
-/// The number of elements of a buffer that one element of the memory M becomes.
+/// The number of buffer elements that stand for one element of the memory M.
 template <class M>
 inline constexpr std::size_t units_of = ElementUnits<ElementOf<M>>::units;
 
-/// The number of elements of a buffer that one innermost element of the memory M becomes.
+/// The number of buffer elements that stand for one innermost element of the memory M.
 template <class M>
 inline constexpr std::size_t units_per_leaf = ElementUnits<ElementOf<M>>::per_leaf;
 
-/// Returns the blocks of a buffer whose elements are each `units` times as many.
+/// Returns the blocks with all counts and displacements multiplied by `units`.
 RANKMESH_API Blocks scaled(const Blocks& blocks, std::size_t units);
 
 /// Returns the blocks of the memory M, counted as buffer_of(M) counts elements.

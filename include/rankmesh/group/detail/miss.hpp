@@ -19,7 +19,7 @@
 
 namespace rankmesh::detail {
 
-/// The operation that a program has called, as it is spelt.
+/// The name of the operation that a program has called.
 enum class Called : std::uint8_t {
   broadcast,
   all_reduce,
@@ -45,7 +45,7 @@ constexpr bool is_reduction(Called called) {
          called == Called::reduce_scatter || called == Called::reduce_scatter_v ||
          called == Called::scan || called == Called::exscan;
 }
-/// Returns whether the first argument is written.
+/// Returns whether the operation writes to its first argument.
 constexpr bool writes_first(Called called, std::size_t buffers) {
   return called == Called::broadcast || called == Called::recv || called == Called::scan ||
          called == Called::exscan ||
@@ -60,7 +60,7 @@ constexpr bool has_output(Called called) {
 
 /// What is wrong with the arguments of a call.
 enum class Miss : std::uint8_t {
-  none,  ///< the call is right
+  none,  ///< the call has no mistake
   pointer,
   smart_pointer,
   world_rank,
@@ -79,7 +79,7 @@ enum class Miss : std::uint8_t {
   function_on_device,
   no_output,
   temporary,
-  usage,  ///< another mistake: the message says how the operation is called
+  usage,  ///< another mistake; the message says how to call the operation
 };
 
 template <class T>

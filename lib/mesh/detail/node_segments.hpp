@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that the ranks of a node share.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node_members.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
+
+namespace rankmesh::detail {
+
+/// A segment that the ranks of this node want.
+struct SegmentRequest {
+  std::string activity;   ///< For messages: the creation of this segment.
+  std::size_t bytes = 0;  ///< The same on all ranks of the node. 0: this node wants none.
+};
+
+/// The segment of this node.
+struct NodeSegment {
+  SharedSegment segment;  ///< Empty if the node wants none, or if it could not be created.
+  int descriptor = -1;    ///< A descriptor of its file that this process has opened; -1 if none.
+  std::optional<SharedMemoryError> error{};  ///< The same on all ranks of the node.
+
+  NodeSegment() = default;
+  NodeSegment(NodeSegment&& other) noexcept;
+  NodeSegment& operator=(NodeSegment&&) = delete;
+  ~NodeSegment();
+};
+
+/// Creates segments on this node. Collective over the node; blocks. The first rank sends each other
+/// one where the files are (40 bytes per segment), receives whether it could map them, and sends
+/// the outcome; then the same again if the node has to use names in /dev/shm.
+/// @param requests  At most two. All ranks of the node pass the same ones.
+/// @throws TimeoutError if ranks are missing; the error names them.
+std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
+                                            const std::vector<SegmentRequest>& requests);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The default rules: the one place to change when another transport or algorithm becomes faster.
+#include "rankmesh/routes/route_table.hpp"
+
+namespace rankmesh {
+
+// A rule names the sizes at which its transport took at most as long as Open MPI, with MPI's
+// default settings and with its best ones (docs/performance-collectives.md). Groups of 2, 3 and 4
+// ranks were measured with a core for each rank, and groups of 8 ranks on shared cores.
+//
+// Shared memory copies data twice, but every member reduces or copies a share of a large message.
+// MPI copies once, and leaves the work to few members. So shared memory wins at all sizes where
+// three or more members share the work, and up to the size of a cache where they do not: with two
+// members, and in scatter and all_to_all, which have no work to share.
+const RouteTable& RouteTable::defaults() {
+  static const RouteTable table = parse(
+      // Any number of ranks inside one node.
+      "*.barrier:host:one_node=shm; *.reduce_scatter:host:one_node=shm; "
+      "*.broadcast:host:0-32K:one_node=shm; *.reduce:host:0-96K:one_node=shm; "
+      "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
+      "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-32K:one_node=shm; "
+      "*.all_to_all:host:0-32K:one_node=shm; "
+      // Three and more ranks. Sizes above 8 MiB were not measured.
+      "*.broadcast:host:32K-192K:ranks(3):one_node=shm; "
+      "*.broadcast:host:32K-16M:ranks(4-inf):one_node=shm; "
+      "*.reduce:host:96K-16M:ranks(3-inf):one_node=shm; "
+      "*.all_reduce:host:192K-16M:ranks(3-inf):one_node=shm; "
+      "*.all_gather:host:48K-16M:ranks(3-inf):one_node=shm; "
+      "*.gather:host:96K-16M:ranks(3-inf):one_node=shm; "
+      "*.scatter:host:32K-64K:ranks(3-inf):one_node=shm; "
+      "*.all_to_all:host:32K-96K:ranks(3-inf):one_node=shm; "
+      // Ranks that share cores: each message of MPI costs a change of the running process.
+      "*.scatter:host:64K-192K:ranks(5-inf):one_node:shared_cores=shm; "
+      "*.all_to_all:host:96K-256K:ranks(5-inf):one_node:shared_cores=shm; "
+      // The rest.
+      "*.*:host=mpi; *.*:device=nccl",
+      RouteSource::builtin, "default");
+  return table;
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The file behind a shared segment: one member creates it, the others open it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "rankmesh/export.hpp"
+#include "rankmesh/transport/shared_segment.hpp"
+
+namespace rankmesh::detail {
+
+/// What member 0 tells the other members so that they can open its file.
+struct SegmentAnnouncement {
+  std::uint64_t bytes = 0;
+  std::uint64_t token = 0;  ///< Also written behind the segment.
+  std::int64_t process = 0;
+  std::int32_t descriptor = -1;
+  std::int32_t error = 0;     ///< The errno of member 0 if it failed.
+  std::int64_t is_named = 0;  ///< Whether it has a name in /dev/shm; otherwise it is a memfd.
+
+  /// Returns the name in /dev/shm, which contains the random token.
+  [[nodiscard]] std::string name() const;
+};
+
+/// One attempt of one member. Member 0 creates the file and announces it. The other members open
+/// it, either by its name or through /proc/PID/fd/FD of member 0. A container may have its own
+/// process numbers, so that this path leads to another file there: member 0 therefore writes a
+/// random token behind the segment, and every member compares it. The members then tell each other
+/// their errors.
+///
+/// All functions are local. The destructor unmaps the memory, and removes the name.
+class RANKMESH_API SegmentFile {
+ public:
+  SegmentFile() = default;
+  ~SegmentFile();
+  SegmentFile(SegmentFile&& other) noexcept { swap(other); }
+  SegmentFile& operator=(SegmentFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  SegmentFile(const SegmentFile&) = delete;
+  SegmentFile& operator=(const SegmentFile&) = delete;
+
+  /// Creates the file, on member 0. A failure is part of the announcement.
+  /// @param bytes  0 is treated as 1.
+  [[nodiscard]] SegmentAnnouncement create(std::size_t bytes, SharedSegment::Backing backing);
+  /// Opens the file, on the other members. Does nothing if member 0 has failed.
+  void open(const SegmentAnnouncement& announcement);
+
+  /// Returns the errno of this member's failure; 0 if it has not failed.
+  [[nodiscard]] int error() const { return error_; }
+  /// Returns the size in bytes that member 0 wants.
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Returns the mapping, which the caller unmaps: mapped_bytes(size()). Call it only if no member
+  /// has failed.
+  [[nodiscard]] std::byte* release_mapping() { return std::exchange(data_, nullptr); }
+  /// Returns the descriptor of the file, which the caller closes.
+  [[nodiscard]] int release_descriptor() { return std::exchange(descriptor_, -1); }
+  /// Returns the size of the mapping of a segment: the token follows the segment's own bytes.
+  [[nodiscard]] static std::size_t mapped_bytes(std::size_t bytes) {
+    return bytes + sizeof(SegmentAnnouncement::token);
+  }
+
+ private:
+  void swap(SegmentFile& other) noexcept;
+  bool create_file(std::size_t bytes, SharedSegment::Backing backing, SegmentAnnouncement& to);
+  bool open_file(const SegmentAnnouncement& announcement);
+  bool map();
+  void note(bool is_done, int otherwise);
+
+  int error_ = 0;
+  std::uint64_t size_ = 0;
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  std::string name_;  // in /dev/shm, to be removed
+};
+
+/// Returns the error that all members throw if one of them failed.
+RANKMESH_API SharedMemoryError segment_error(const std::string& activity, std::uint64_t bytes,
+                                             int member, int members, int error);
+
+}  // namespace rankmesh::detail
