@@ -292,6 +292,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
+  HierarchicalTransport::Counter counter;
   if (options.check.value_or(false)) {
     auto checked = std::make_unique<CheckedTransport>(
         comm,
@@ -302,20 +303,25 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
                               control.key_of_mesh}},
         shared.transport.get());
     transports.comparison = checked.get();
-    meeting.exchange = checked->exchange();
+    meeting.exchange = counter.exchange = checked->exchange();
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
     transports.list.push_back(
         std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
   } else {
     auto of_mpi = std::make_unique<MpiTransport>(comm, options.largest_count);
-    meeting.mpi = of_mpi.get();
+    meeting.mpi = counter.mpi = of_mpi.get();
     transports.list.push_back(std::move(of_mpi));
   }
   if (shared.transport != nullptr)
     transports.list.push_back(std::move(shared.transport));
   else
     transports.absent.emplace("shm", std::move(shared.why_not));
+  if (shared.levels)
+    transports.list.push_back(
+        std::make_unique<HierarchicalTransport>(comm, std::move(*shared.levels), counter));
+  else
+    transports.absent.emplace("hierarchical", std::move(shared.why_no_levels));
   add_program_transports(transports, std::move(own), meeting, comm, options);
   return transports;
 }

@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
 namespace rankmesh::detail {
 namespace {
 
@@ -64,6 +67,25 @@ SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, P
   } else if (!segment_) {
     why_not_ = "no other rank is on this node";
   }
+  if (placement_.node_count() > 1) agree_on_levels();
+}
+
+// The nodes tell each other whether they have shared memory: all members of a group must choose the
+// same transports.
+void SharedMemoryBackend::agree_on_levels() {
+  struct Answers {
+    int own = 0, all = 0;
+  };
+  MpiMemory<Answers> answers;
+  answers->own = ranks_on_node_ == 1 || why_not_.empty() ? 1 : 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Iallreduce(&answers->own, &answers->all, 1, MPI_INT, MPI_MIN,
+                            control_->comm().native(), &request),
+             "MPI_Iallreduce");
+  answers.wait(request, control_->monitor,
+               WaitPoint::of_all(control_->comm().size(), "the creation of the shared memory"),
+               control_->deadline());
+  all_nodes_share_memory_ = answers->all != 0;
 }
 
 // Groups of the plan are numbered in the order in which the plan creates them.
@@ -109,17 +131,50 @@ ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group)
 SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group,
                                                     const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
-  if (std::string why = why_not(group); !why.empty()) return {nullptr, std::move(why)};
+  if (std::string why = why_not(group); !why.empty()) {
+    SharedTransport shared{nullptr, std::move(why)};
+    if (group.nodes > 1) add_levels(shared, group);
+    return shared;
+  }
   ShmTransport::Place place = place_of(group);
   place.recording = recording;
   return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
+}
+
+// The members of each node use the areas that the segment has for the group.
+void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescription& group) const {
+  std::vector<int> node_of;
+  std::vector<Rank> here;
+  for (const Rank rank : group.ranks) {
+    node_of.push_back(placement_.node(rank));
+    if (placement_.node(rank) == placement_.node(control_->rank())) here.push_back(rank);
+  }
+  levels::Shape shape{node_of, static_cast<int>(group.ranks.index_of(control_->rank())->value())};
+  if (shape.node_count() == shape.size()) {
+    shared.why_no_levels = "each of its members is alone on its node";
+    return;
+  }
+  if (!all_nodes_share_memory_) {
+    shared.why_no_levels = "a node has no shared memory";
+    return;
+  }
+  for (const Rank rank : group.ranks)
+    shape.carriers =
+        std::min(shape.carriers, placement_.cores(placement_.node(rank)).value_or(shape.carriers));
+  shared.levels.emplace(HierarchicalTransport::Place{
+      .shape = std::move(shape), .members = {group.ranks, control_->names, group.names}});
+  if (here.size() == 1) return;
+  GroupDescription members = group;
+  members.ranks = RankSet::of(here);
+  shared.levels->inside = std::make_unique<ShmTransport>(place_of(members), shm::Limits{});
 }
 
 SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescription& group,
                                                             const mpi::CommunicatorView& comm,
                                                             const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
-  if (group.nodes > 1) return {nullptr, "its members are on several nodes"};
+  if (group.nodes > 1)
+    return {nullptr, "its members are on several nodes", {}, "it was created by new_group"};
   ShmTransport::Place place = members_of(group);
   place.recording = recording;
   place.slot_bytes = largest_slot;

@@ -107,7 +107,7 @@ class Entries {
     call.descriptor.kind = entry.kind.load(relaxed);
     call.descriptor.detail = entry.detail.load(relaxed);
     call.descriptor.count = static_cast<std::int64_t>(entry.count.load(relaxed));
-    const std::uint64_t carrier = word >> format::carrier_shift & 7;
+    const std::uint64_t carrier = word >> format::carrier_shift & format::carrier_mask;
     const std::uint64_t group = word >> format::group_shift & 0xffff;
     const bool has_group = group < known_groups_ || group == format::unknown_group;
     const std::uint64_t carriers =

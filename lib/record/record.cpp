@@ -25,6 +25,8 @@ std::string_view carrier_name(const Record& record, Carrier carrier) {
       return "mpi";
     case Carrier::nccl:
       return "nccl";
+    case Carrier::hierarchical:
+      return "hierarchical";
     case Carrier::first_of_program:
       break;
   }

@@ -32,6 +32,13 @@ const RouteTable& RouteTable::defaults() {
       // Ranks that share cores: each message of MPI costs a change of the running process.
       "*.scatter:host:64K-192K:ranks(5-inf):one_node:shared_cores=shm; "
       "*.all_to_all:host:96K-256K:ranks(5-inf):one_node:shared_cores=shm; "
+      // Groups that span nodes, on two levels.
+      "*.barrier:host:many_nodes=hierarchical; *.broadcast:host:many_nodes=hierarchical; "
+      "*.all_reduce:host:many_nodes=hierarchical; *.all_gather:host:many_nodes=hierarchical; "
+      "*.reduce_scatter:host:many_nodes=hierarchical; "
+      "*.reduce:host:ranks(5-inf):many_nodes=hierarchical; "
+      "*.gather:host:4K-256K:many_nodes=hierarchical; "
+      "*.scatter:host:4K-32K:many_nodes=hierarchical; "
       // The rest.
       "*.*:host=mpi; *.*:device=nccl",
       RouteSource::builtin, "default");

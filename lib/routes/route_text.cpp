@@ -21,7 +21,7 @@ constexpr std::size_t most_characters = 1 << 16;
 constexpr std::size_t most_rules = 1000;
 
 const std::vector<std::string>& own_transports() {
-  static const std::vector<std::string> names{"mpi", "shm", "nccl"};
+  static const std::vector<std::string> names{"mpi", "shm", "hierarchical", "nccl"};
   return names;
 }
 
@@ -285,13 +285,16 @@ class Reader {
       refuse(word.position,
              fmt::format("{} does not carry {} memory", rule.transport,
                          rankmesh::to_string(*rule.kind)),
-             "use mpi or shm for host memory, nccl for device memory");
+             "use mpi, shm or hierarchical for host memory, nccl for device memory");
     if (rule.capture && !on_device)
       refuse(word.position, fmt::format("{} has no rules for CUDA graphs", rule.transport),
              "write eager and capture in rules for nccl only");
     if (rule.one_node == false && rule.transport == "shm")
       refuse(word.position, "shm does not reach other nodes",
              "write one_node, or use another transport");
+    if (rule.one_node == true && rule.transport == "hierarchical")
+      refuse(word.position, "hierarchical carries calls of groups that span nodes only",
+             "write many_nodes, or use another transport");
     if (!rule.operation) return;
     if (rule.bytes && is_point_to_point(*rule.operation))
       refuse(rule.position,

@@ -75,6 +75,10 @@ void ShmTransport::give_up(const Error& why) {
       const bool has_ended = dynamic_cast<const PeerError*>(timeout) != nullptr;
       return Found{has_ended ? Finding::ended : Finding::timed_out, why.message()};
     });
+  if (dynamic_cast<const MismatchError*>(&why) != nullptr)  // found on another node
+    return write_finding(engine_.finding(), {}, [&] {
+      return Found{Finding::mismatch, why.message()};
+    });
   write_finding(engine_.finding(), {}, [&] {
     return Found{Finding::gave_up,
                  fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),

@@ -32,10 +32,11 @@ class ShmTransport::Operation final : public Pending {
     transport_.engine_.begin(record_->progress, record_->call);
     transport_.engine_.advance();
   }
-  Operation(ShmTransport& transport, const shm::Meeting& meeting)
-      : transport_{transport}, record_{std::make_unique<Record>(meeting)} {
+  // @param call  It must stay valid.
+  Operation(ShmTransport& transport, const Call& call, const shm::Algorithm& algorithm)
+      : transport_{transport}, record_{std::make_unique<Record>(call)} {
     transport_.throw_if_ended();
-    transport_.engine_.begin(record_->progress, meeting, shm::meeting);
+    transport_.engine_.begin(record_->progress, call, algorithm);
     transport_.engine_.advance();
   }
   ~Operation() override {
@@ -154,7 +155,13 @@ std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
 }
 
 std::unique_ptr<Pending> ShmTransport::start_meeting(const shm::Meeting& meeting) {
-  return std::make_unique<Operation>(*this, meeting);
+  return std::make_unique<Operation>(*this, meeting, shm::meeting);
+}
+
+std::unique_ptr<Pending> ShmTransport::start_step(const Call& call, const shm::Algorithm& algorithm,
+                                                  std::uint64_t number) {
+  engine_.set_calls(number - 1);  // it counts this call itself
+  return std::make_unique<Operation>(*this, call, algorithm);
 }
 
 }  // namespace rankmesh

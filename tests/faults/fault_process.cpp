@@ -9,7 +9,7 @@
 //                  continue   SIGSTOP, and SIGCONT after 4 s
 //                  none       nothing: something happens to its host
 //   --victim RANK  the last, unless given
-//   --route R      transport of the calls: shm or mpi
+//   --route R      transport of the calls: shm, mpi or hierarchical
 //   --count N      floats per call (default 1000)
 //   --deadline S, --timeout S   as in MeshOptions
 //   --limit S      the program ends after so many seconds without an error (default 12)
@@ -95,7 +95,8 @@ void call_for_ever(const Options& options, int alarm, Outcome& outcome, Clock::t
   MeshOptions mesh_options;
   mesh_options.timeout = Deadline::Duration{options.timeout};
   if (options.deadline > 0) mesh_options.deadline = Deadline::Duration{options.deadline};
-  mesh_options.routes = "*.*:host:one_node=" + options.route + "; *.*:host=mpi";
+  const char* nodes = options.route == "hierarchical" ? "many_nodes" : "one_node";
+  mesh_options.routes = std::string{"*.*:host:"} + nodes + "=" + options.route + "; *.*:host=mpi";
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", mesh_options};
   const int rank = static_cast<int>(mesh.rank().value());
   const int victim = options.victim < 0 ? static_cast<int>(mesh.size()) - 1 : options.victim;

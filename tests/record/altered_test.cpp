@@ -89,7 +89,7 @@ TEST_CASE("records of other versions and machines are refused by name") {
     return refusal_with([=](Bytes& bytes) { store(bytes, offset, number); });
   };
   CHECK(with_number(offsetof(format::Header, version), 1) ==
-        "the record 'job/x.rankmesh' has version 1, and this program reads version 2");
+        "the record 'job/x.rankmesh' has version 1, and this program reads version 3");
   CHECK_CONTAINS(with_number(offsetof(format::Header, byte_order), 0x04030201),
                  "another byte order");
   CHECK_CONTAINS(with_number(offsetof(format::Header, magic), 0), "is not a record");

@@ -47,6 +47,8 @@ TEST_CASE("bad rules are refused with the position, the reason and a hint") {
       {"*.*:device=shm", 11, "shm does not carry device memory"},
       {"*.*:capture=mpi", 12, "mpi has no rules for CUDA graphs"},
       {"*.*:many_nodes=shm", 15, "shm does not reach other nodes"},
+      {"*.*:one_node=hierarchical", 13,
+       "hierarchical carries calls of groups that span nodes only"},
       {"tp.send:0-32K=mpi", 0, "rules for send cannot depend on the size"},
       {"tp.barrier:float=mpi", 0, "a barrier carries no data"},
       {"tp.*=mpi; tp.all_reduce=mpi", 10, "the rule 'tp.all_reduce=mpi' can never match"},
@@ -84,7 +86,7 @@ TEST_CASE("hints suggest the nearest word") {
   CHECK(hint("*.all_reduc=mpi")
             .starts_with("did you mean 'all_reduce'? the operations are: barrier, "));
   CHECK(hint("/tmp/tuned.routes") == "write @PATH to read rules from a file");
-  CHECK(hint("*.*=shn") == "did you mean 'shm'? the transports are: mpi, shm, nccl");
+  CHECK(hint("*.*=shn") == "did you mean 'shm'? the transports are: mpi, shm, hierarchical, nccl");
 }
 
 TEST_CASE("a word of which every character differs is not suggested") {

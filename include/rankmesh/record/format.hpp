@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layout of a record in memory and in a file, version 2. docs/record.md describes it.
+// The layout of a record in memory and in a file, version 3. docs/record.md describes it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";  ///< The first bytes of a record.
-inline constexpr std::uint32_t version = 2;           ///< The version of this format.
+inline constexpr std::uint32_t version = 3;           ///< The version of this format.
 /// The value of Header::byte_order, in the byte order of the machine that writes the record.
 inline constexpr std::uint32_t byte_order = 0x01020304;
 inline constexpr std::size_t entry_count = 4096;       ///< A power of two.
@@ -41,11 +41,11 @@ struct alignas(64) Entry {
   /// This word holds:
   /// - bits 0 to 39: the number of a collective in its group; 0 for messages
   /// - bits 40 to 55: the line of the group, counted from 0
-  /// - bits 56 to 58: record::Carrier
-  /// - bit 59: whether the call is asynchronous
-  /// - bit 60: whether the call is captured in a CUDA graph
-  /// - bit 61: whether `begin` is valid
-  /// - bit 62: whether the call is a receive that was cancelled
+  /// - bits 56 to 59: record::Carrier
+  /// - bit 60: whether the call is asynchronous
+  /// - bit 61: whether the call is captured in a CUDA graph
+  /// - bit 62: whether `begin` is valid
+  /// - bit 63: whether the call is a receive that was cancelled
   std::atomic<std::uint64_t> call;
   std::atomic<std::uint64_t> reserved;  ///< Not used; 0.
   /// The begin time of the call, in units of the counter. `end` is valid if `begin` is valid and
@@ -65,13 +65,14 @@ inline constexpr int group_shift = 40;    ///< The lowest bit of the line of the
 inline constexpr int carrier_shift = 56;  ///< The lowest bit of the carrier.
 /// The bits of the number of a collective.
 inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << group_shift) - 1;
+inline constexpr std::uint64_t carrier_mask = 15;  ///< The bits of the carrier, shifted.
 /// The bit of an asynchronous call.
-inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 59;
+inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 60;
 /// The bit of a call that is captured in a CUDA graph.
-inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 61;
 /// The bit that says that `begin` is valid.
-inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 61;
-inline constexpr std::uint64_t cancelled_bit = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t cancelled_bit = std::uint64_t{1} << 63;
 /// The times of a call are recorded if its position is a multiple of this. Other calls may have
 /// times too.
 inline constexpr std::uint64_t sampled_every = 64;
@@ -110,7 +111,7 @@ struct alignas(64) Header {
   /// The random numbers in /proc/sys/kernel/random/boot_id, which identify the machine since it was
   /// started; 0 if they are not known.
   std::uint64_t boot[2];
-  /// The names of the transports of the program, for the values of record::Carrier from 4.
+  /// The names of the transports of the program, for the values of record::Carrier from 5.
   char transports[4][transport_bytes];
 
   // What changes.

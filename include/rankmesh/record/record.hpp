@@ -29,14 +29,15 @@ enum class State : std::uint8_t {
   failed = 4,  ///< The call has thrown an error.
 };
 
-/// What carries a call. The values from `first_of_program` to 7 stand for transports of the
+/// What carries a call. The values from `first_of_program` stand for transports of the
 /// program, whose names are in Record::transports.
 enum class Carrier : std::uint8_t {
   local = 0,
   shared_memory = 1,
   mpi = 2,
   nccl = 3,
-  first_of_program = 4
+  hierarchical = 4,
+  first_of_program = 5
 };
 /// How many transports of the program a record can name.
 inline constexpr std::size_t most_program_transports = 4;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
+#include "transport/detail/hierarchical_transport.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -24,6 +26,9 @@ namespace rankmesh::detail {
 struct SharedTransport {
   std::unique_ptr<ShmTransport> transport;
   std::string why_not;
+  /// What the hierarchical transport of the group needs, or the reason why it has none.
+  std::optional<HierarchicalTransport::Place> levels{};
+  std::string why_no_levels = "its members are on one node";
 };
 
 /// Owns one segment per node for all groups of the mesh. The area of a rank in a group is computed
@@ -64,6 +69,8 @@ class SharedMemoryBackend {
 
  private:
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
+  void agree_on_levels();
+  void add_levels(SharedTransport& shared, const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
   [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
@@ -79,6 +86,7 @@ class SharedMemoryBackend {
   std::shared_ptr<ControlPlane> control_;
   SharedSegment segment_;
   std::string why_not_;
+  bool all_nodes_share_memory_ = false;  // with several nodes
   std::size_t slot_bytes_ = 0;
   std::vector<Allocation> allocations_;
 };

@@ -27,4 +27,11 @@ struct GroupKey {
   static constexpr std::uint64_t tags = 1800;
 };
 
+/// The tags of the messages between the nodes of a group (see levels::Messages). Only groups with a
+/// communicator of their own send them.
+/// @param is_odd  of the piece: two pieces can be under way.
+[[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
+/// The tag of the text in which a node tells the others that their calls differ.
+inline constexpr int level_note_tag = 19992;
+
 }  // namespace rankmesh::detail

@@ -70,6 +70,12 @@ class RANKMESH_API ShmTransport final : public Transport {
   void meet(const shm::Meeting& meeting, Waiter& waiter);
   /// Starts a meeting; does not block. The meeting must stay valid until it is complete.
   [[nodiscard]] std::unique_ptr<Pending> start_meeting(const shm::Meeting& meeting);
+  /// Starts an operation that is a part of a call, and is carried out by this algorithm; does not
+  /// block. The Call must stay valid until the operation is complete.
+  /// @param number  The number of the whole call in its group.
+  [[nodiscard]] std::unique_ptr<Pending> start_step(const Call& call,
+                                                    const shm::Algorithm& algorithm,
+                                                    std::uint64_t number);
 
   [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
   void leave(std::string_view why) override { engine_.leave(why); }

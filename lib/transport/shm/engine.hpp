@@ -142,6 +142,8 @@ class Engine {
     return call_of_step_[step % headers];
   }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  /// Sets the number of calls so far, if a call takes several operations or none.
+  void set_calls(std::uint64_t calls) { calls_ = calls; }
   [[nodiscard]] const Group& group() const { return group_; }
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves without closing the group; empty otherwise.

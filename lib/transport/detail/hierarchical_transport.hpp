@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host memory in groups that span nodes, on two levels.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/call_exchange.hpp"
+#include "transport/detail/call_variants.hpp"
+#include "transport/detail/shm_transport.hpp"
+#include "transport/levels/execution.hpp"
+
+namespace rankmesh {
+
+/// Carries collectives of a group whose members are on several nodes, at least two of them on one
+/// node: inside each node through shared memory, and between the nodes by messages of MPI. It does
+/// not carry all_to_all, blocks of different sizes and reductions with a function of the program.
+///
+/// The members compare their calls: those of a node in shared memory, those of different nodes by
+/// the messages, which carry the call. If the calls differ, the members that are in a call of the
+/// group throw a MismatchError, and the others at their next call.
+///
+/// Nothing runs by itself: operations make progress in run(), in the test() of any Pending of this
+/// transport, and in advance(). They are carried out in the order in which they were issued.
+class RANKMESH_API HierarchicalTransport final : public Transport {
+ public:
+  struct Place {
+    levels::Shape shape;
+    std::unique_ptr<ShmTransport> inside;  ///< Null if this member is alone on its node.
+    detail::GroupMembers members;
+  };
+  /// What counts the collective calls of the group. One pointer is not null; the object must
+  /// outlive the transport.
+  struct Counter {
+    MpiTransport* mpi = nullptr;
+    /// With the option `check`: it compares each call before it is carried out.
+    detail::CallExchange* exchange = nullptr;
+
+    [[nodiscard]] std::uint64_t calls() const {
+      return exchange != nullptr ? exchange->calls() : mpi->calls();
+    }
+  };
+  /// @param comm  The communicator of the group. It must outlive this object.
+  HierarchicalTransport(mpi::CommunicatorView comm, Place place, Counter counter,
+                        levels::Limits limits = {});
+
+  [[nodiscard]] std::string_view name() const override { return "hierarchical"; }
+  [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::hierarchical; }
+  [[nodiscard]] bool supports(const Call& call) const override;
+  [[nodiscard]] std::string why_not(const Call& call) const override;
+  void run(const Call& call, Waiter& waiter) override;
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  [[nodiscard]] bool is_polled() const override { return true; }
+  void advance() override;
+
+  void leave(std::string_view why) override;
+  bool have_all_left() override;
+  void stay() override;
+  void give_up(const Error& why) override;
+  void compare_at_close() override;
+  void throw_if_ended() override;
+
+ private:
+  class Operation;
+  struct Issued;
+  struct Note;
+  [[nodiscard]] std::shared_ptr<Issued> issue(const Call& call);
+  bool step(Issued& issued);
+  void refuse(const levels::Counterparts::Difference& difference);
+  void tell_other_nodes(std::string_view text) const;
+  void receive_note();
+  void fail(std::exception_ptr why);
+
+  mpi::CommunicatorView comm_;
+  detail::GroupMembers members_;
+  std::unique_ptr<ShmTransport> inside_;
+  std::shared_ptr<levels::Setting> setting_;
+  Counter counter_;
+  std::deque<std::shared_ptr<Issued>> queue_;
+  std::exception_ptr failure_;  // why the group has ended early
+  bool has_thrown_ = false;     // on this rank
+  int polls_ = 0;
+};
+
+}  // namespace rankmesh
