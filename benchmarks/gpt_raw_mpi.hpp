@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands for examples/gpt/library.hpp in gpt_speed.cpp: the same calls of MPI itself, on the
+// Stands for examples/gpt/library.hpp in gpt_training.cpp: the same calls of MPI itself, on the
 // communicators of the same groups. rankmesh opens them, and carries no call of the steps.
 #pragma once
 
@@ -54,7 +54,7 @@ class Group {
   [[nodiscard]] bool is_first() const { return group_.is_first(); }
   [[nodiscard]] bool is_last() const { return group_.is_last(); }
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
-  operator rankmesh::GroupCoordinator&() { return group_; }  // for ZeRO and experts: as they are
+  rankmesh::GroupCoordinator& coordinator() { return group_; }  // for ZeRO and experts: as they are
 
   void barrier() { MPI_Barrier(comm_); }
   void all_gather(In in, Out out) {
@@ -176,16 +176,32 @@ class Bucket {
   std::deque<Reduction> issued_;  // grows without moving its elements
 };
 
+// The objects that issue calls on a group.
+class ShardedBuffer : public rankmesh::exchange::ShardedBuffer<Real> {
+ public:
+  using Base = rankmesh::exchange::ShardedBuffer<Real>;
+  ShardedBuffer(Group& group, const std::vector<std::int64_t>& sizes,
+                rankmesh::exchange::ShardedBufferOptions options)
+      : Base{group.coordinator(), sizes, options} {}
+  ShardedBuffer(Base&& other) : Base{std::move(other)} {}  // of like()
+};
+
+class ExpertDispatcher : public rankmesh::exchange::ExpertDispatcher {
+ public:
+  ExpertDispatcher(Group& group, rankmesh::exchange::ExpertMap map)
+      : rankmesh::exchange::ExpertDispatcher{group.coordinator(), std::move(map)} {}
+};
+
 }  // namespace raw
 
 using rankmesh::ReduceOp;
 using rankmesh::Slice;
-using rankmesh::exchange::ExpertDispatcher;
 using rankmesh::exchange::ExpertMap;
 using rankmesh::exchange::ExpertRoute;
 using raw::Bucket;
+using raw::ExpertDispatcher;
 using raw::Group;
 using raw::Mesh;
 using raw::Message;
+using raw::ShardedBuffer;
 using raw::Work;
-using ShardedBuffer = rankmesh::exchange::ShardedBuffer<Real>;

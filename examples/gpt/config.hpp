@@ -66,6 +66,8 @@ inline void check(const Config& config, const Groups& groups) {
           config.microbatch * config.context / groups.cp.size());
   divides("ep", groups.ep.size(), "the experts", config.experts);
   divides("pp x chunks", groups.pp.size() * config.chunks, "the layers", config.layers);
+  if (config.chunks > 1 && groups.pp.size() == 1)
+    throw rankmesh::UsageError{"one stage has no interleaved schedule", "use --chunks 1"};
   if (config.chunks > 1)
     divides("pp", groups.pp.size(), "the microbatches of an interleaved schedule",
             Share{config, groups}.microbatches);

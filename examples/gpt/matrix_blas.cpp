@@ -16,8 +16,8 @@ void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, cons
 namespace {
 
 // The same name for both types, so that matrix_blas.cpp follows the alias Real.
-constexpr auto gemm_of(double /*type*/) { return dgemm_; }
-constexpr auto gemm_of(float /*type*/) { return sgemm_; }
+[[maybe_unused]] constexpr auto gemm_of(double /*type*/) { return dgemm_; }
+[[maybe_unused]] constexpr auto gemm_of(float /*type*/) { return sgemm_; }
 
 // C (m x n) = A B + beta C, column-major; `a` and `b` say whether A and B are transposed.
 void gemm(char a, char b, std::int64_t m, std::int64_t n, std::int64_t k, In x,

@@ -63,6 +63,7 @@ struct Options {
         refuse(name, "is unknown");
     }
     if (every == 0) every = 1;
+    if (!(config.rate > 0)) refuse("--rate", "must be a number above 0");
     if (prompt.empty()) refuse("--prompt", "is empty");
   }
 

@@ -175,6 +175,19 @@ Machine Machine::first_slots(std::int64_t slots) const {
   return Machine{slots, std::move(levels), devices_};
 }
 
+Machine Machine::with_speed(std::size_t level, std::optional<double> bandwidth,
+                            std::optional<double> latency) const {
+  for (const auto& value : {bandwidth, latency})
+    if (value && !(*value > 0))
+      throw UsageError{
+          fmt::format("the bandwidth or latency of a {} is {}", levels_[level].name, *value),
+          "give a positive number"};
+  Machine result = *this;
+  result.levels_[level].bandwidth = bandwidth;
+  result.levels_[level].latency = latency;
+  return result;
+}
+
 std::string Machine::describe() const {
   std::vector<std::string> parts;
   for (std::size_t l = 0; l < levels_.size(); ++l) {

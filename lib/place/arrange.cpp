@@ -69,6 +69,7 @@ class SwapSearch {
       for (std::int64_t a = 0; a < ranks; ++a)
         for (std::int64_t b = a + 1; b < ranks; ++b)
           has_improved = try_swap(a, b, slots) || has_improved;
+      if (!has_improved) has_improved = swap_groups(slots);
     }
   }
 
@@ -86,6 +87,33 @@ class SwapSearch {
       const auto b = static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(ranks));
       if (try_swap(a, b, slots)) failed = 0;
     }
+  }
+
+  // Two groups of a family change their places, which leaves the bytes of this family as they are.
+  // Swaps of single ranks would first have to split the groups. Returns whether this helps.
+  bool swap_groups(std::vector<std::int64_t>& slots) {
+    const std::int64_t cost =
+        objective_.members() * static_cast<std::int64_t>(objective_.levels()) + 1;
+    LevelBytes best = objective_.evaluate(slots);
+    bool has_improved = false;
+    objective_.each_pair_of_groups([&](std::span<const std::int32_t> a,
+                                       std::span<const std::int32_t> b) {
+      if (is_exhausted()) return;
+      const auto swap = [&] {
+        for (std::size_t i = 0; i < a.size(); ++i)
+          std::swap(slots[static_cast<std::size_t>(a[i])], slots[static_cast<std::size_t>(b[i])]);
+      };
+      swap();
+      budget_ -= cost;
+      LevelBytes bytes = objective_.evaluate(slots);
+      if (bytes < best) {
+        best = std::move(bytes);
+        has_improved = true;
+      } else {
+        swap();
+      }
+    });
+    return has_improved;
   }
 
   bool try_swap(std::int64_t a, std::int64_t b, std::vector<std::int64_t>& slots) {

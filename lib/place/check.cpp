@@ -118,7 +118,7 @@ void check_pipeline(const GroupFamily& family, const Machine& machine,
     if (spreads[l].split == 0) continue;
     std::int64_t first = -1;
     std::int64_t worst = 0;
-    detail::visit_distinct_groups(family, machine, l, [&](std::int64_t g) {
+    detail::visit_distinct_groups(family, machine, l, [&](std::int64_t g, std::int64_t) {
       std::int64_t last = -1;
       std::int64_t crossings = 0;
       std::vector<std::int64_t> units;
@@ -154,7 +154,7 @@ void check_uneven(const GroupFamily& family, const Machine& machine,
   if (spreads[node].split == 0 || family.group_size() <= spreads[node].most_units) return;
   std::int64_t first = -1;
   std::pair<std::int64_t, std::int64_t> example;
-  detail::visit_distinct_groups(family, machine, node, [&](std::int64_t g) {
+  detail::visit_distinct_groups(family, machine, node, [&](std::int64_t g, std::int64_t) {
     std::vector<std::int64_t> units;
     family.group(g).for_each([&](Rank rank) { units.push_back(machine.unit(node, rank.value())); });
     std::ranges::sort(units);

@@ -185,9 +185,11 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
                                     : find(plan, "fsdp") != nullptr ? "fsdp"
                                                                     : "dp";
   estimator.data(all_data, model.parameters - model.expert_parameters, estimator.t * estimator.p);
-  const std::int64_t etp = size_of(plan, "etp");
-  if (find(plan, "edp") != nullptr)
-    estimator.data("edp", model.expert_parameters, etp * estimator.e * estimator.p);
+  // Megatron's preset has the prefix `expt_`.
+  const std::int64_t etp = size_of(plan, "etp") * size_of(plan, "expt_tp");
+  for (const char* name : {"edp", "expt_dp"})
+    if (find(plan, name) != nullptr)
+      estimator.data(name, model.expert_parameters, etp * estimator.e * estimator.p);
   return std::move(estimator.volumes);
 }
 

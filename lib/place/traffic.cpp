@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/distinct_groups.hpp"
 #include "detail/objective.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/place/role.hpp"
@@ -89,23 +90,40 @@ std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t siz
   return 0;
 }
 
-Objective::Objective(const MeshPlan& plan, const Machine& machine,
-                     std::span<const FamilyTraffic> traffic,
-                     std::span<const std::string> kept_in_nodes)
-    : machine_{machine}, ranks_{plan.world_size()} {
-  if (machine.slot_count() < ranks_)
+namespace {
+
+void require_disjoint(const GroupFamily& family, std::int64_t ranks) {
+  if (family.coverage(ranks) == Coverage::overlapping)
+    throw UsageError{
+        fmt::format("the groups of '{}' overlap, so their traffic is not known", family.name()),
+        "give the traffic of families whose groups do not overlap"};
+}
+
+void require_traffic(const MeshPlan& plan, const Machine& machine,
+                     std::span<const FamilyTraffic> traffic) {
+  const std::int64_t ranks = plan.world_size();
+  if (machine.slot_count() < ranks)
     throw UsageError{fmt::format("the mesh has {}, but the machine has {} slots",
-                                 count_text(ranks_, "rank"), machine.slot_count()),
+                                 count_text(ranks, "rank"), machine.slot_count()),
                      "use a machine with a slot for each rank"};
-  std::int64_t left = (std::int64_t{1} << 61) / ranks_;
+  std::int64_t left = (std::int64_t{1} << 61) / ranks;
   for (const FamilyTraffic& t : traffic) {
-    const GroupFamily& family = plan.groups(t.name);
     // No pattern lets more than two times the bytes of each rank leave its units.
     if (t.bytes < 0 || t.bytes > left || (left -= t.bytes) < 0)
       throw UsageError{fmt::format("the bytes of '{}' are negative, or too many to add up", t.name),
                        "give the bytes that one rank sends in one step"};
-    add_family(family, t, false);
+    require_disjoint(plan.groups(t.name), ranks);
   }
+}
+
+}  // namespace
+
+Objective::Objective(const MeshPlan& plan, const Machine& machine,
+                     std::span<const FamilyTraffic> traffic,
+                     std::span<const std::string> kept_in_nodes)
+    : machine_{machine}, ranks_{plan.world_size()} {
+  require_traffic(plan, machine, traffic);
+  for (const FamilyTraffic& t : traffic) add_family(plan.groups(t.name), t, false);
   for (const std::string& name : kept_in_nodes)
     add_family(plan.groups(name), {name, 0, Pattern::ring}, true);
   for (std::size_t l = 0; l < levels(); ++l) {
@@ -115,10 +133,7 @@ Objective::Objective(const MeshPlan& plan, const Machine& machine,
 }
 
 void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traffic, bool is_kept) {
-  if (family.coverage(ranks_) == Coverage::overlapping)
-    throw UsageError{
-        fmt::format("the groups of '{}' overlap, so their traffic is not known", family.name()),
-        "give the traffic of families whose groups do not overlap"};
+  require_disjoint(family, ranks_);
   Family f{traffic.pattern, traffic.bytes, is_kept, {}, {0}, {}};
   f.group_of.resize(static_cast<std::size_t>(ranks_), -1);
   for (std::int64_t g = 0; g < family.group_count(); ++g) {
@@ -218,13 +233,67 @@ LevelBytes Objective::bound() const {
   return bytes;
 }
 
+namespace {
+
+// The bytes of one group in the order of the launcher. `counts` has a zero for each unit.
+std::int64_t bytes_of_group(const RankSet& group, const FamilyTraffic& traffic,
+                            const Machine& machine, std::size_t level,
+                            std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> touched;
+  std::int64_t crossings = 0;
+  std::int64_t last = -1;
+  group.for_each([&](Rank rank) {
+    const std::int64_t unit = machine.unit(level, rank.value());
+    if (counts[static_cast<std::size_t>(unit)]++ == 0) touched.push_back(unit);
+    crossings += last >= 0 && last != unit ? 1 : 0;
+    last = unit;
+  });
+  std::int64_t squares = 0;
+  for (const std::int64_t unit : touched) {
+    std::int64_t& count = counts[static_cast<std::size_t>(unit)];
+    squares += count * count;
+    count = 0;
+  }
+  return bytes_between(traffic.pattern, traffic.bytes, group.size(),
+                       static_cast<std::int64_t>(touched.size()), squares, crossings);
+}
+
+}  // namespace
 }  // namespace detail
 
 std::vector<std::int64_t> bytes_per_level(const MeshPlan& plan, const Machine& machine,
                                           std::span<const FamilyTraffic> traffic,
                                           std::span<const std::int64_t> slots) {
-  const detail::LevelBytes bytes = detail::Objective{plan, machine, traffic}.evaluate(slots);
-  return {bytes.begin() + 1, bytes.end()};
+  if (!slots.empty()) {
+    const detail::LevelBytes bytes = detail::Objective{plan, machine, traffic}.evaluate(slots);
+    return {bytes.begin() + 1, bytes.end()};
+  }
+  detail::require_traffic(plan, machine, traffic);
+  std::vector<std::int64_t> bytes(machine.levels().size());
+  for (std::size_t l = 0; l < bytes.size(); ++l) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(machine.unit_count(l)));
+    for (const FamilyTraffic& t : traffic) {
+      const GroupFamily& family = plan.groups(t.name);
+      detail::visit_distinct_groups(family, machine, l, [&](std::int64_t g, std::int64_t alike) {
+        bytes[l] += alike * detail::bytes_of_group(family.group(g), t, machine, l, counts);
+      });
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::optional<double>> least_seconds_per_level(const Machine& machine,
+                                                           std::span<const std::int64_t> bytes) {
+  std::vector<std::optional<double>> seconds;
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    const MachineLevel& level = machine.levels()[l];
+    seconds.emplace_back();
+    if (!level.bandwidth) continue;
+    const double all = *level.bandwidth * static_cast<double>(machine.slot_count());
+    seconds.back() =
+        bytes[l] == 0 ? 0 : static_cast<double>(bytes[l]) / all + level.latency.value_or(0);
+  }
+  return seconds;
 }
 
 std::vector<std::int64_t> least_bytes_per_level(const MeshPlan& plan, const Machine& machine,

@@ -3,9 +3,32 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
+namespace {
+
+// The bytes of all families together share the network of a level.
+void add_bounds(const MeshPlan& plan, const Machine& machine, std::span<const FamilyVolume> volumes,
+                Document& document) {
+  std::vector<FamilyTraffic> traffic;
+  for (const FamilyVolume& volume : volumes) traffic.push_back(volume.traffic);
+  const auto bytes = bytes_per_level(plan, machine, traffic);
+  const auto seconds = least_seconds_per_level(machine, bytes);
+  for (std::size_t l = 0; l < seconds.size(); ++l) {
+    if (!seconds[l]) continue;
+    const std::string& level = machine.levels()[l].name;
+    document.fields["least_seconds"][level] = *seconds[l];
+    document.add(fmt::format(
+        "  between {}: at least {:.3g} ms, a lower bound: all {} send {} bytes together "
+        "and nothing waits\n",
+        plural(level), 1e3 * *seconds[l],
+        rankmesh::detail::count_text(machine.slot_count(), "rank"), bytes[l]));
+  }
+}
+
+}  // namespace
 
 Document estimate(const MeshPlan& plan, const ModelFigures& model,
                   std::span<const FamilyVolume> volumes, const Machine* machine) {
@@ -52,6 +75,7 @@ Document estimate(const MeshPlan& plan, const ModelFigures& model,
   document.add("\n");
   document.text.emplace_back(TableHere{});
   document.add("\n  the volumes are bytes of one step, not times\n");
+  if (machine != nullptr) add_bounds(plan, *machine, volumes, document);
   for (const FamilyVolume& volume : volumes)
     document.add(fmt::format("  {}: {}\n", volume.traffic.name, volume.source));
   return document;

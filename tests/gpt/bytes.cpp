@@ -2,6 +2,9 @@
 // bytes TEXT: what the ranks of examples/gpt send in a step, by their records, equals what
 // `meshinfo estimate` computes from the figures of the model. Six ranks.
 //
+// bytes LAYOUT [--NAME VALUE]... (the options of examples/gpt): prints what all ranks together send
+// in a step.
+//
 // The formulas count the layers. So the stage in the middle of a pipeline is compared, which has
 // neither the embedding nor the loss, and single numbers (the loss) are left out.
 #include <unistd.h>
@@ -13,6 +16,7 @@
 #include <rankmesh/place/model.hpp>
 #include <rankmesh/record/find.hpp>
 
+#include "../../examples/gpt/options.hpp"
 #include "training.hpp"
 
 namespace {
@@ -47,6 +51,8 @@ std::map<std::string, Sent> sent_in_step(const Mesh& mesh, Trainer& trainer) {
       of.collectives += others * bytes;
     else if (what.operation() == all_reduce)
       of.collectives += 2 * others * bytes / group.size;
+    else if (what.operation() == all_to_all)  // of experts: without the rows that stay
+      of.collectives += what.has(rankmesh::CallDescriptor::blocks) ? bytes : 0;
     else if (what.operation() == send || what.operation() == send_recv)
       of.messages[static_cast<std::int64_t>(what.peer())] += bytes;
   }
@@ -98,11 +104,34 @@ void compare_step(const std::string& layout, Config config, const std::string& t
   mesh.close();
 }
 
+void print_step(const Options& options) {
+  Mesh mesh{MPI_COMM_WORLD, complete(options.layout)};
+  {
+    Groups groups{mesh};
+    Trainer trainer{options.config, groups, options.text};
+    auto sent = sent_in_step(mesh, trainer);
+    std::string line;
+    for (const char* name : {"tp", "pp", "cp", "ep", "embd", "data", "data_tp", "expert_data"}) {
+      std::int64_t bytes = sent[name].collectives;
+      for (const auto& [to, in_messages] : sent[name].messages) bytes += in_messages;
+      groups.world.all_reduce(bytes);
+      if (bytes > 0)
+        line += (line.empty() ? "" : ", ") + std::string{name} + " " + std::to_string(bytes);
+    }
+    if (mesh.rank() == rankmesh::Rank{0})
+      std::printf("%s: %s\n", options.layout.c_str(), line.c_str());
+  }
+  mesh.close();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return rankmesh::run(argc, argv, [&] {
-    if (argc != 2) return 2;
+    if (argc != 2) {
+      print_step(Options{argc, argv});
+      return 0;
+    }
     Config config{.layers = 6, .width = 12, .context = 12, .batch = 6};
     compare_step("pp=3,tp=2", config, argv[1]);
     compare_step("pp=3,cp=2", config, argv[1]);

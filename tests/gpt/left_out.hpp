@@ -11,6 +11,7 @@
 #include <source_location>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <rankmesh/exchange/bucket.hpp>
 #include <rankmesh/exchange/expert_dispatcher.hpp>
@@ -79,7 +80,7 @@ class Group {
   }
 
   // For objects that issue calls on a group: without them, each rank is alone.
-  operator rankmesh::GroupCoordinator&() {  // NOLINT(google-explicit-constructor)
+  rankmesh::GroupCoordinator& coordinator() {
     return is_made("objects on " + name_) ? group_ : alone_;
   }
 
@@ -124,16 +125,38 @@ class Mesh {
   std::map<std::string, std::unique_ptr<Group>> groups_;
 };
 
+// The objects that issue calls on a group.
+class ShardedBuffer : public rankmesh::exchange::ShardedBuffer<Real> {
+ public:
+  using Base = rankmesh::exchange::ShardedBuffer<Real>;
+  ShardedBuffer(Group& group, const std::vector<std::int64_t>& sizes,
+                rankmesh::exchange::ShardedBufferOptions options)
+      : Base{group.coordinator(), sizes, options} {}
+  ShardedBuffer(Base&& other) : Base{std::move(other)} {}  // of like()
+};
+
+class ExpertDispatcher : public rankmesh::exchange::ExpertDispatcher {
+ public:
+  ExpertDispatcher(Group& group, rankmesh::exchange::ExpertMap map)
+      : rankmesh::exchange::ExpertDispatcher{group.coordinator(), std::move(map)} {}
+};
+
+class Bucket : public rankmesh::exchange::Bucket {
+ public:
+  Bucket(Group& group, rankmesh::exchange::BucketOptions options)
+      : rankmesh::exchange::Bucket{group.coordinator(), options} {}
+};
+
 }  // namespace left_out
 
+using left_out::Bucket;
+using left_out::ExpertDispatcher;
 using left_out::Group;
 using left_out::Mesh;
+using left_out::ShardedBuffer;
 using rankmesh::ReduceOp;
 using rankmesh::Slice;
 using rankmesh::Work;
-using rankmesh::exchange::Bucket;
-using rankmesh::exchange::ExpertDispatcher;
 using rankmesh::exchange::ExpertMap;
 using rankmesh::exchange::ExpertRoute;
 using Message = rankmesh::OwningWork<Values>;
-using ShardedBuffer = rankmesh::exchange::ShardedBuffer<Real>;

@@ -96,6 +96,39 @@ TEST_CASE("bytes per level agree with a count") {
   }
 }
 
+TEST_CASE("groups that lie alike are counted once, with the same result") {
+  for (const auto& [mesh, per_node, per_leaf] :
+       std::vector<std::tuple<const char*, int, int>>{{"pp=3,dp=4,tp=5", 6, 2},
+                                                      {"tp=4,dp=6", 8, 1},
+                                                      {"ep=7,dp=3", 4, 2},
+                                                      {"dp=5,pp=5", 3, 3}}) {
+    const MeshPlan plan = MeshSpec::parse(mesh).plan();
+    const Machine machine = MachineReader{}.machine(
+        {.ranks_per_node = per_node, .nodes_per_leaf = per_leaf, .world_size = plan.world_size()});
+    std::vector<std::int64_t> same;
+    for (std::int64_t r = 0; r < plan.world_size(); ++r) same.push_back(r);
+    auto traffic = usual_traffic(plan);
+    for (const auto pattern : {rankmesh::Pattern::ring, rankmesh::Pattern::tree,
+                               rankmesh::Pattern::all_to_all, rankmesh::Pattern::chain}) {
+      for (auto& family : traffic) family.pattern = pattern;
+      CHECK(bytes_per_level(plan, machine, traffic) ==
+            bytes_per_level(plan, machine, traffic, same));
+    }
+  }
+}
+
+TEST_CASE("bandwidths give a lower bound of the time") {
+  const Machine plain = MachineReader{}.machine({.ranks_per_node = 4, .world_size = 8});
+  const std::vector<std::int64_t> bytes{8'000'000};
+  CHECK(!least_seconds_per_level(plain, bytes)[0]);
+  const Machine machine = plain.with_speed(0, 1e6, std::nullopt);
+  CHECK(*least_seconds_per_level(machine, bytes)[0] == doctest::Approx(1));
+  CHECK(*least_seconds_per_level(machine.with_speed(0, 1e6, 0.5), bytes)[0] ==
+        doctest::Approx(1.5));
+  CHECK(*least_seconds_per_level(machine, std::vector<std::int64_t>{0})[0] == 0);
+  CHECK_THROWS_AS((void)plain.with_speed(0, 0.0, std::nullopt), rankmesh::UsageError);
+}
+
 TEST_CASE("the arrangement of up to 12 ranks is as good as the best of all") {
   const char* more = std::getenv("RANKMESH_ARRANGE_CASES");
   const int cases = more != nullptr ? std::atoi(more) : 60;

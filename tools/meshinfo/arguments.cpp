@@ -30,6 +30,16 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
   return command.add_option(name, read, description)->type_name("N");
 }
 
+void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
+              const std::string& type, const std::string& description) {
+  command.add_option(option, to, description)
+      ->type_name(type)
+      ->type_size(1)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void MeshArguments::add_to(CLI::App& command) {
   command
       .add_option("MESH", mesh,

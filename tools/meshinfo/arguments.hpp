@@ -19,6 +19,10 @@ namespace meshinfo {
 CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
                         std::function<void(std::int64_t)> store);
 
+// Adds an option that may be repeated and takes one word each time.
+void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
+              const std::string& type, const std::string& description);
+
 // The mesh that a subcommand reads.
 struct MeshArguments {
   std::string mesh;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "arguments.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -41,16 +42,6 @@ FamilyTraffic read_volume(const std::string& text) {
       return result;
     }
   refuse_volume(text);
-}
-
-void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
-              const std::string& type, const std::string& description) {
-  command.add_option(option, to, description)
-      ->type_name(type)
-      ->type_size(1)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
 }
 
 }  // namespace

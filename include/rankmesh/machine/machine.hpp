@@ -113,6 +113,10 @@ class RANKMESH_API Machine {
   /// Returns a machine that has only the first `slots` slots of this machine.
   /// @throws SpecError if the machine has fewer slots.
   [[nodiscard]] Machine first_slots(std::int64_t slots) const;
+  /// Returns this machine with these values of MachineLevel::bandwidth and MachineLevel::latency.
+  /// @throws UsageError if a value is not positive.
+  [[nodiscard]] Machine with_speed(std::size_t level, std::optional<double> bandwidth,
+                                   std::optional<double> latency) const;
   /// Returns one line, for example `16 slots: 2 leaf, 4 node of 4`.
   [[nodiscard]] std::string describe() const;
 

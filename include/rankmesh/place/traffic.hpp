@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,13 +57,22 @@ struct FamilyTraffic {
 [[nodiscard]] RANKMESH_API Pattern usual_pattern(std::string_view name);
 
 /// Returns the bytes that leave the units of each level in one step, outermost level first, summed
-/// over all ranks. Takes O(ranks x families x levels) time.
+/// over all ranks. Takes O(ranks x families x levels) time. If `slots` is empty and the machine is
+/// regular, groups that lie alike are counted once.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
 /// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, or
 /// if the sum could exceed 2^62.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic,
     std::span<const std::int64_t> slots = {});
+
+/// Returns a lower bound of the time that these bytes need in each level, in seconds, or nothing
+/// where the bandwidth of a level is not known: the bytes divided by the bandwidth of all slots
+/// together, and one latency. The step can be much slower, because the slots do not share the bytes
+/// equally, and messages wait for each other and for the computation.
+/// @param bytes  the bytes that leave the units of each level (bytes_per_level()).
+[[nodiscard]] RANKMESH_API std::vector<std::optional<double>> least_seconds_per_level(
+    const Machine& machine, std::span<const std::int64_t> bytes);
 
 /// Returns a lower bound of bytes_per_level() over all assignments of ranks to slots. For each
 /// level and family, the bound assumes that this family alone is placed on the machine.

@@ -39,6 +39,21 @@ class Objective {
   /// Returns the number of members that around() visits, times the levels.
   [[nodiscard]] std::int64_t visited_around(std::int64_t a, std::int64_t b) const;
 
+  /// Calls `take(a, b)` with the members of each two groups of one family that have equal sizes.
+  template <class Take>
+  void each_pair_of_groups(Take&& take) const {
+    for (const Family& family : families_) {
+      const auto members = [&](std::size_t g) {
+        return std::span{family.members}.subspan(
+            static_cast<std::size_t>(family.starts[g]),
+            static_cast<std::size_t>(family.starts[g + 1] - family.starts[g]));
+      };
+      for (std::size_t a = 0; a + 1 < family.starts.size(); ++a)
+        for (std::size_t b = a + 1; b + 1 < family.starts.size(); ++b)
+          if (members(a).size() == members(b).size()) take(members(a), members(b));
+    }
+  }
+
   /// Returns the lower bound (least_bytes_per_level()).
   [[nodiscard]] LevelBytes bound() const;
 
