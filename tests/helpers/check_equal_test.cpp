@@ -54,7 +54,7 @@ TEST_CASE("an outlier is named, with its coordinates and the first element that 
   CHECK_CONTAINS(
       of_first.message(),
       "the values differ between replicas in dp: rank 0 (dp=0): element 3 is 5 instead of -1");
-  CHECK_CONTAINS(of_first.message(), "the first of which is rank 1 (dp=1)");
+  CHECK_CONTAINS(of_first.message(), "the first of these members is rank 1 (dp=1)");
   mesh.close();
 }
 

@@ -40,7 +40,7 @@ bool is_installed(const Scratch& scratch, const std::string& program) {
 TEST_CASE("bash completes commands, options and values") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir folder; touch mesh.toml folder/a.toml other.txt").status == 0);
-  CHECK(bash_offers(scratch, "meshinfo sh") == "show");
+  CHECK(bash_offers(scratch, "meshinfo sho") == "show");
   CHECK(bash_offers(scratch, "meshinfo explain ") == "rank order");
   CHECK(bash_offers(scratch, "meshinfo show --off") == "--offline");
   CHECK(bash_offers(scratch, "meshinfo --ver") == "--version");
@@ -80,7 +80,7 @@ TEST_CASE("fish completes commands, options and values") {
     for (const std::string& candidate : lines_of(result.out)) text += candidate + " ";
     return text;
   };
-  CHECK(offers("meshinfo sh") == "show ");
+  CHECK(offers("meshinfo sho") == "show ");
   CHECK(offers("meshinfo explain ") == "order rank ");
   CHECK(offers("meshinfo show --off") == "--offline ");
   CHECK(offers("meshinfo show --format ") == "csv json text ");

@@ -3,6 +3,7 @@
 // failed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
