@@ -73,12 +73,13 @@ TEST_CASE(
     "random pipelines: every layer is in one run, place inverts run, runs follow one another") {
   std::mt19937 random{5};
   for (int round = 0; round < 300; ++round) {
-    const std::int64_t stages = 1 + random() % 5, chunks = 1 + random() % 4;
+    const auto below = [&](std::uint32_t end) { return static_cast<std::int64_t>(random() % end); };
+    const std::int64_t stages = 1 + below(5), chunks = 1 + below(4);
     std::vector<std::int64_t> counts;
-    for (std::int64_t r = 0; r < stages * chunks; ++r) counts.push_back(random() % 4);
+    for (std::int64_t r = 0; r < stages * chunks; ++r) counts.push_back(below(4));
     const StageLayers layers =
-        random() % 2 == 0 ? StageLayers::even(stages * chunks * (1 + random() % 5), stages, chunks)
-                          : StageLayers::given(counts, chunks);
+        below(2) == 0 ? StageLayers::even(stages * chunks * (1 + below(5)), stages, chunks)
+                      : StageLayers::given(counts, chunks);
     std::int64_t next = 0;
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
       for (std::int64_t stage = 0; stage < stages; ++stage) {
