@@ -113,6 +113,21 @@ TEST_CASE("partial sums are added once and forwarded") {
   CHECK(part[0].receives[3].step == TransferStep::forward);
 }
 
+TEST_CASE("a message has the smaller one of both types") {
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = 4});
+  const auto moved = [&](const char* from, const char* to) {
+    const auto volume = planned(from, to, &machine).volume();
+    CHECK(volume.moved_bytes == volume.least_moved_bytes);
+    return volume.moved_bytes;
+  };
+  // Two ranks of a node receive 8 elements each; half of them are forwarded.
+  CHECK(moved("[8] f32 @ tp=1 : (_)", "[8] bf16 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  CHECK(moved("[8] bf16 @ tp=1 : (_)", "[8] f32 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  CHECK(moved("[8] f16 @ tp=1 : (_)", "[8] bf16 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  // Two summands of 2 bytes for each element, and a forwarded sum of 4 bytes.
+  CHECK(moved("[8] bf16 @ tp=2 : (_) sum(tp)", "[8] f32 @ dp=2 on 2-3 : (_)") == 8 * (2 * 2 + 4));
+}
+
 TEST_CASE("what cannot be planned is refused") {
   const auto refused = [](const char* from, const char* to, const char* reason,
                           const Machine* machine = nullptr) {
