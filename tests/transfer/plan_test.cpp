@@ -78,6 +78,14 @@ TEST_CASE("replicas share the work, one receiver each where it is even") {
   CHECK(plan.flows().size() == 8);
 }
 
+TEST_CASE("ranks with several groups of elements leave some of them to other holders") {
+  // Ranks 0 and 1 have the first third, 1 and 2 the second one, 2 and 3 the last one.
+  const auto plan = planned("[36] f32 @ ep=4 : (ep:lists(0-11; 0-23; 12-35; 24-35))",
+                            "[36] f32 @ tp=1 on 4 : (_)");
+  for (const rankmesh::TransferFlow& flow : plan.flows()) CHECK(flow.bytes == 9 * 4);
+  CHECK(plan.volume().least_most_sent_bytes == 9 * 4);
+}
+
 TEST_CASE("a node that lacks elements receives each of them once") {
   const Machine machine = MachineReader{}.machine({.ranks_per_node = 4, .world_size = 8});
   const char* const from = "[64] f32 @ dp=4 : (_)";
