@@ -28,7 +28,7 @@ namespace rankmesh {
 ///     shape   := '[' [ size { ',' size } ] ']'
 ///     type    := bf16 | f16 | f32 | f64 | f8_e4m3 | f8_e5m2 | i8 | u8 | i16 | ... | u64
 ///     mesh    := a mesh string, see MeshString
-///     on      := 'on' ranks                 rank i of the mesh is entry i of a list: 0-3,8,16-120:8
+///     on      := 'on' ranks                 a list such as 0-3,8: rank i of the mesh is entry i
 ///     at      := 'at' fixed { ',' fixed }   only these ranks of the mesh have the tensor
 ///     fixed   := name '=' coordinate
 ///     axis    := segment { '+' segment }    stored one after the other on each rank
