@@ -72,7 +72,7 @@ class RANKMESH_API Machine {
   Machine(std::int64_t slots, std::vector<MachineLevel> levels,
           std::vector<SlotDevice> devices = {});
 
-  /// Returns the number of slots, each of which has room for one rank.
+  /// Returns the number of slots, each of which takes one rank.
   [[nodiscard]] std::int64_t slot_count() const { return slots_; }
   /// Returns the levels, from the outermost to the innermost.
   [[nodiscard]] const std::vector<MachineLevel>& levels() const { return levels_; }
