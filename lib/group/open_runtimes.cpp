@@ -77,7 +77,7 @@ void OpenRuntimes::advance() {
 void OpenRuntimes::finish_polled() {
   for (const auto& runtime : with_polled_of_this_thread())
     if (const GuestLock lock{*runtime}; lock.is_held())
-      runtime->in_flight.finish_polled(runtime->control->monitor);
+      runtime->in_flight.finish_polled(runtime->control->monitor, true);
 }
 
 }  // namespace rankmesh::detail

@@ -243,6 +243,9 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
     return transports;
   }
   if (options.check.value_or(false)) {
+    if (shared.transport != nullptr)
+      shared.transport->leave_messages_to_others(
+          "the option check compares messages on both members, over MPI");
     auto checked = std::make_unique<CheckedTransport>(
         comm,
         CheckedTransport::Options{.largest_count = options.largest_count,
@@ -288,8 +291,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   relate_clocks(*control, placement, node);
   control->open_board(detail::open_board(placement, node, *control),
                       local.settings.watchdog.value_or(true));
-  auto shared =
-      std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node), control);
+  auto shared = std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(node),
+                                                      control, local.settings.single_copy);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
   std::vector<mpi::Communicator> owned = make_communicators(plan, control->comm());

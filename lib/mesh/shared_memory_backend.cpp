@@ -26,6 +26,31 @@ std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
   return count;
 }
 
+// Groups with more members send messages over MPI, because each pair of members needs a ring.
+constexpr std::int64_t most_members_with_rings = 16;
+
+// Returns the bytes that the rings of a group take, in which each of some members gets messages
+// from each of `senders` members.
+std::size_t bytes_of_rings(std::size_t receivers, std::int64_t senders) {
+  if (senders > most_members_with_rings) return 0;
+  return receivers * static_cast<std::size_t>(senders) * shm::Ring::size();
+}
+
+// Returns the bytes that the rings of the first `groups` communicators of the plan take on a node.
+// The same on every rank of the node.
+std::size_t bytes_of_rings(const MeshPlan& plan, std::size_t ranks_on_node, std::size_t groups) {
+  std::size_t bytes = 0;
+  std::size_t number = 0;
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
+    const std::size_t end = groups_before(plan, f + 1);
+    const std::int64_t senders =
+        std::min(plan.families()[f].group_size(), static_cast<std::int64_t>(ranks_on_node));
+    for (; number < std::min(end, groups); ++number)
+      bytes += bytes_of_rings(ranks_on_node, senders);
+  }
+  return bytes;
+}
+
 std::vector<Rank> ranks_of_node(const Placement& placement, std::int32_t node) {
   std::vector<Rank> ranks;
   for (std::int64_t r = 0; r < placement.world_size(); ++r)
@@ -36,7 +61,8 @@ std::vector<Rank> ranks_of_node(const Placement& placement, std::int32_t node) {
 }  // namespace
 
 SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                                         mpi::Node node, std::shared_ptr<ControlPlane> control)
+                                         mpi::Node node, std::shared_ptr<ControlPlane> control,
+                                         SingleCopy single_copy)
     : plan_{std::move(plan)},
       placement_{std::move(placement)},
       node_{std::move(node)},
@@ -47,7 +73,10 @@ SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, P
     why_not_ = "no other rank is on this node";
     return;
   }
-  const auto total = [&](std::size_t slot) { return groups * members * shm::Area::size(slot); };
+  rings_ = bytes_of_rings(*plan_, members, groups);
+  const auto total = [&](std::size_t slot) {
+    return rings_ + groups * members * shm::Area::size(slot);
+  };
   slot_bytes_ = largest_slot;
   while (slot_bytes_ > smallest_slot && total(slot_bytes_) > largest_segment) slot_bytes_ /= 2;
   try {
@@ -57,7 +86,12 @@ SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, P
   } catch (const SharedMemoryError& error) {
     why_not_ = error.message();  // the same on all ranks of the node
     control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
+    return;
   }
+  memory_ = std::make_shared<NodeMemory>(
+      node_.comm.view(), ranks_of_node(placement_, placement_.node(control_->rank())), single_copy,
+      control_->monitor, wait_point("the reads of the memory of the node's processes"),
+      control_->deadline());
 }
 
 WaitPoint SharedMemoryBackend::wait_point(const std::string& activity) const {
@@ -92,18 +126,39 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
   place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
+  place.processes = memory_;
   return place;
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
   const auto ranks_on_node = static_cast<std::size_t>(node_.comm.view().size());
-  const std::size_t first = number_of(group) * ranks_on_node;
+  const std::size_t number = number_of(group);
+  const std::size_t first = number * ranks_on_node;
   ShmTransport::Place place = members_of(group);
   place.slot_bytes = slot_bytes_;
   for (const std::int32_t local : place.locals)
-    place.areas.push_back(segment_.data() +
+    place.areas.push_back(segment_.data() + rings_ +
                           (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
+  const std::int64_t senders = std::min(plan_->families()[group.families.front()].group_size(),
+                                        static_cast<std::int64_t>(ranks_on_node));
+  if (senders > most_members_with_rings) return place;
+  std::byte* const rings = segment_.data() + bytes_of_rings(*plan_, ranks_on_node, number);
+  add_rings(place, [&](std::size_t from, std::size_t to) {
+    return rings +
+           (static_cast<std::size_t>(place.locals[to]) * static_cast<std::size_t>(senders) + from) *
+               shm::Ring::size();
+  });
   return place;
+}
+
+void SharedMemoryBackend::add_rings(
+    ShmTransport::Place& place,
+    const std::function<std::byte*(std::size_t from, std::size_t to)>& ring) {
+  const auto self = static_cast<std::size_t>(place.self);
+  for (std::size_t k = 0; k < place.locals.size(); ++k) {
+    place.rings_to.emplace_back(ring(self, k));
+    place.rings_from.emplace_back(ring(k, self));
+  }
 }
 
 SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group,
@@ -124,10 +179,12 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   place.recording = recording;
   place.slot_bytes = largest_slot;
   const std::size_t size = shm::Area::size(place.slot_bytes);
+  const std::size_t members = place.locals.size();
+  const std::size_t rings = bytes_of_rings(members, static_cast<std::int64_t>(members));
   try {
     const std::string activity = "the creation of the shared memory of " + group.name;
     place.memory = std::make_shared<SharedSegment>(
-        comm, size * place.locals.size(), control_->monitor,
+        comm, rings + size * members, control_->monitor,
         WaitPoint::of(group.ranks, activity, "shared memory of " + group.identity),
         control_->deadline());
   } catch (const SharedMemoryError& error) {
@@ -135,8 +192,12 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
                   fmt::format("'{}' uses MPI inside its node: {}", group.name, error.message()));
     return {nullptr, error.message()};
   }
-  for (std::size_t k = 0; k < place.locals.size(); ++k)
-    place.areas.push_back(place.memory->data() + k * size);
+  for (std::size_t k = 0; k < members; ++k)
+    place.areas.push_back(place.memory->data() + rings + k * size);
+  if (rings != 0)
+    add_rings(place, [&](std::size_t from, std::size_t to) {
+      return place.memory->data() + (to * members + from) * shm::Ring::size();
+    });
   return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 

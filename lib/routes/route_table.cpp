@@ -72,6 +72,7 @@ const RouteTable& RouteTable::defaults() {
       "*.reduce_scatter:host:one_node=shm; *.all_to_all:host:0-16K:one_node=shm; "
       "*.reduce:host:0-8K:one_node=shm; *.gather:host:0-16K:one_node=shm; "
       "*.scatter:host:0-16K:one_node=shm; "
+      "*.send:host:one_node=shm; *.recv:host:one_node=shm; *.send_recv:host:one_node=shm; "
       "*.*:host=mpi; *.*:device=nccl",
       RouteSource::builtin, "default");
   return table;
@@ -148,6 +149,7 @@ std::string RouteExplanation::to_string() const {
     text += fmt::format("{}, since a group of one rank only copies", transport);
   else
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
+  if (!how.empty()) text += "\n  " + how;
   for (const Skipped& one : skipped)
     text += fmt::format("\n  skipped '{}' ({}): {}", one.rule, one.origin, one.why);
   for (const RouteExplanation& form : async_form) text += "\n" + form.to_string();

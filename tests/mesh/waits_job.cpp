@@ -49,6 +49,29 @@ extern "C" int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, 
   return PMPI_Ibcast(buffer, count, type, root, comm, request);
 }
 
+namespace {
+
+// The last rank ends after it has told the others where its buffer lies.
+[[noreturn]] void end_inside_a_large_reduction(Mesh& mesh, bool is_last) {
+  std::vector<float> values(1 << 20, 1.0F);
+  if (is_last) {
+    Work work = mesh["tp"].all_reduce_async(std::span{values});
+    std::raise(SIGKILL);
+  }
+  try {
+    mesh["tp"].all_reduce(std::span{values});
+    std::printf("the reduction ended\n");
+  } catch (const PeerError& error) {
+    std::printf("PeerError: %s\n", error.message().c_str());
+  }
+  std::fflush(stdout);
+  // MPI_Finalize would wait for the rank that is gone.
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  _exit(0);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const mpi::Environment environment{argc, argv};
@@ -80,6 +103,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (is_last && mode == "killed") std::raise(SIGKILL);
+  if (mode == "killed inside") end_inside_a_large_reduction(mesh, is_last);
   if (is_last) std::this_thread::sleep_for(std::chrono::seconds{2});
   if (!is_last) {
     const auto begin = std::chrono::steady_clock::now();

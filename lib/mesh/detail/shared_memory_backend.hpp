@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,11 +11,13 @@
 #include <vector>
 
 #include "group/detail/connection.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/base/symmetric_window.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
+#include "transport/detail/node_memory.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -34,7 +37,7 @@ class SharedMemoryBackend {
   /// Creates the node's segment. Collective over the ranks of each node; blocks. If it cannot be
   /// created, the groups of the node use MPI, and why_not() returns the reason.
   SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement, mpi::Node node,
-                      std::shared_ptr<ControlPlane> control);
+                      std::shared_ptr<ControlPlane> control, SingleCopy single_copy);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
@@ -64,6 +67,9 @@ class SharedMemoryBackend {
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
+  /// Adds the rings between this member and all members.
+  static void add_rings(ShmTransport::Place& place,
+                        const std::function<std::byte*(std::size_t from, std::size_t to)>& ring);
   [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
   [[nodiscard]] WaitPoint wait_point(const std::string& activity) const;
 
@@ -77,8 +83,10 @@ class SharedMemoryBackend {
   mpi::Node node_;
   std::shared_ptr<ControlPlane> control_;
   SharedSegment segment_;
+  std::shared_ptr<NodeMemory> memory_;  // null if the node has no segment
   std::string why_not_;
   std::size_t slot_bytes_ = 0;
+  std::size_t rings_ = 0;  // bytes of the rings, which lie at the beginning of the segment
   std::vector<Allocation> allocations_;
 };
 
