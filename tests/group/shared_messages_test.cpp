@@ -233,7 +233,7 @@ TEST_CASE("a message that does not come ends the receive at the deadline, and na
   wait_for_all();
 }
 
-TEST_CASE("a send for which there is no room ends at the deadline") {
+TEST_CASE("a send for which there is no space ends at the deadline") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(size() <= 4, "needs at most 4 ranks, because it waits for a deadline");
   MeshOptions options = unchecked();

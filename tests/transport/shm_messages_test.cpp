@@ -91,7 +91,7 @@ class Member {
       if (is_sending() && sending.size() < 12) send(sending);
       if (next < receives_.size() && receiving.size() < 6) receive(receiving, receives_[next++]);
       if (random_() % 3 == 0) messages_->advance();
-      if (random_() % 16 == 0) messages_->make_room();
+      if (random_() % 16 == 0) messages_->make_space();
       std::erase_if(sending, [](const auto& half) { return half->message.is_complete; });
       std::erase_if(receiving, [&](const auto& half) { return has_ended(*half); });
       std::this_thread::yield();
@@ -203,7 +203,7 @@ bool check_matching() {
   auto first = receive(values[0], 1), second = receive(values[1], 1), other = receive(values[2], 2);
   messages.begin_receive(*first);
   messages.begin_receive(*second);
-  if (!send(20, 2) || !send(10, 1) || !send(11, 1)) return fail("there is no room");
+  if (!send(20, 2) || !send(10, 1) || !send(11, 1)) return fail("there is no space");
   if (messages.arrived(0, 1)) return fail("a message that a receive has taken was probed");
   if (messages.arrived(0, 2) != 4) return fail("a message that has arrived was not probed");
   messages.begin_receive(*other);
@@ -226,12 +226,12 @@ bool check_matching() {
   auto right = receive(values[5], 1);
   if (!wrong->is_complete || !wrong->wrong || !messages.try_receive(*right) || values[5] != 14)
     return fail("a message of another type was not reported");
-  // More messages than there is room for.
+  // More messages than there is space for.
   int sent = 0;
   while (send(sent, 5)) ++sent;
   if (sent != static_cast<int>(shm::Ring::parts)) return fail("the ring has another size");
-  messages.make_room();
-  if (!send(sent++, 5)) return fail("there is no room after messages were taken out");
+  messages.make_space();
+  if (!send(sent++, 5)) return fail("there is no space after messages were taken out");
   for (int i = 0; i < sent; ++i) {
     auto one = receive(values[0], 5);
     messages.begin_receive(*one);

@@ -23,7 +23,7 @@ Messages::Messages(std::vector<Ring> to, std::vector<Ring> from)
 
 // Whether the memory of the next part may be written. It belongs to an earlier part, which the
 // receiver must have taken. A part without a place also has to wait for the part that had its line.
-bool Messages::has_room(Outgoing& out, std::size_t bytes) {
+bool Messages::has_space(Outgoing& out, std::size_t bytes) {
   const std::uint64_t ahead = Ring::ahead_of(bytes);
   if (out.next - out.taken <= ahead) return true;
   out.taken = out.ring.taken().load(std::memory_order_acquire);
@@ -42,7 +42,7 @@ void Messages::put(Outgoing& out, const Envelope& envelope, const std::byte* fro
 bool Messages::try_send(const Message& message) {
   Outgoing& out = out_[message.peer];
   const std::size_t bytes = message.bytes();
-  if (bytes > Ring::place_bytes || !out.queue.empty() || has_given_up_ || !has_room(out, bytes))
+  if (bytes > Ring::place_bytes || !out.queue.empty() || has_given_up_ || !has_space(out, bytes))
     return false;
   put(out, message.envelope, message.source, bytes);
   return true;
@@ -77,13 +77,13 @@ void Messages::begin_send(Message& message) {
   push(out);
 }
 
-// Sends as many parts as there is room for.
+// Sends as many parts as there is space for.
 void Messages::push(Outgoing& out) {
   while (!out.queue.empty()) {
     Message& message = *out.queue.front();
     const std::size_t all = message.bytes();
     const std::size_t bytes = Ring::payload_bytes(all - out.sent);
-    if (!has_room(out, bytes)) return;
+    if (!has_space(out, bytes)) return;
     put(out, message.envelope, message.source + out.sent, bytes);
     out.sent += bytes;
     if (out.sent < all) continue;
@@ -175,7 +175,7 @@ void Messages::advance() {
     if (in.is_arriving || !in.receives.empty()) pull(in, false);
 }
 
-void Messages::make_room() {
+void Messages::make_space() {
   if (has_given_up_) return;
   for (Incoming& in : in_) pull(in, true);
 }

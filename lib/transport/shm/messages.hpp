@@ -50,7 +50,7 @@ class Messages {
   /// @param from  the rings from all members.
   Messages(std::vector<Ring> to, std::vector<Ring> from);
 
-  /// Sends a message at once if it consists of a single part and there is room for it.
+  /// Sends a message at once if it consists of a single part and there is space for it.
   [[nodiscard]] bool try_send(const Message& message);
   /// Receives the next message of a member at once, if it has arrived, consists of a single part,
   /// and no other receive or message comes before. Returns whether `message` is complete.
@@ -67,7 +67,7 @@ class Messages {
   void advance();
   /// Takes what other members have sent out of their rings, even if no receive wants it. Otherwise
   /// members that send each other many messages could wait for each other.
-  void make_room();
+  void make_space();
   /// Ends a receive to which no message has come. Returns false if one has.
   [[nodiscard]] bool cancel(Message& message);
   /// Forgets all messages; nothing goes on. For a group that has ended early, and for messages
@@ -106,7 +106,7 @@ class Messages {
     Early* early_one = nullptr;
   };
 
-  [[nodiscard]] static bool has_room(Outgoing& out, std::size_t bytes);
+  [[nodiscard]] static bool has_space(Outgoing& out, std::size_t bytes);
   static void put(Outgoing& out, const Envelope& envelope, const std::byte* from,
                   std::size_t bytes);
   static void push(Outgoing& out);

@@ -149,7 +149,7 @@ bool ShmTransport::try_to_complete(const Halves& halves) {
   if (halves.are_complete()) return true;
   messages_->advance();
   if (halves.are_complete()) return true;
-  if (!halves.out.is_complete) messages_->make_room();
+  if (!halves.out.is_complete) messages_->make_space();
   throw_if_ended();
   return false;
 }
