@@ -109,9 +109,9 @@ class BlockReader {
         key = key.substr(1, key.size() - 2);
       const std::string_view rest = stripped(row.text.substr(end + 1));
       ++next_;
-      data.fields.emplace_back(std::string{key}, rest.empty()
-                                                     ? nested(indent, true, row.number, depth)
-                                                     : scalar(rest, row.number));
+      data.fields.push_back(rest.empty() ? nested(indent, true, row.number, depth)
+                                         : scalar(rest, row.number));
+      data.fields.back().key = key;
     }
     return data;
   }
@@ -170,9 +170,9 @@ class BlockReader {
 
 }  // namespace
 
-const Data* Data::find(std::string_view key) const {
-  const auto field = std::ranges::find(fields, key, [](const auto& f) { return f.first; });
-  return field == fields.end() ? nullptr : &field->second;
+const Data* Data::find(std::string_view wanted) const {
+  const auto field = std::ranges::find(fields, wanted, &Data::key);
+  return field == fields.end() ? nullptr : &*field;
 }
 
 Data read_data(std::string_view text, std::string_view origin) {

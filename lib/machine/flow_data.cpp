@@ -137,7 +137,8 @@ class FlowReader {
       skip_blanks();
       if (at_end() || peek() != ':') fail("a colon is missing behind a key");
       ++at_;
-      data.fields.emplace_back(std::move(key), value(depth + 1));
+      data.fields.push_back(value(depth + 1));
+      data.fields.back().key = std::move(key);
       skip_blanks();
       if (!at_end() && peek() == ',')
         ++at_;

@@ -17,9 +17,8 @@ constexpr std::string_view topograph_hint =
 std::string domain_of(const Data& instance) {
   const Data* labels = instance.find("labels");
   if (labels == nullptr) return {};
-  for (const auto& [key, value] : labels->fields)
-    if (key.ends_with("accelerator.topograph.run/domain") || key.ends_with("/domain"))
-      return value.text;
+  for (const Data& label : labels->fields)
+    if (label.key.ends_with("/domain")) return label.text;
   return {};
 }
 

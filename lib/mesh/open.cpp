@@ -67,6 +67,33 @@ void apply_settings(LocalPlan& local, MeshOptions& options) {
   require_positive(local.stall, "MeshOptions::stall");
 }
 
+// Throws unless every process takes one rank of the mesh.
+void require_permutation(const std::vector<std::int64_t>& reorder, int ranks) {
+  if (reorder.empty()) return;
+  std::vector<bool> is_taken(static_cast<std::size_t>(ranks));
+  if (reorder.size() != is_taken.size())
+    throw UsageError{
+        fmt::format("MeshOptions::reorder has {} processes for {} ranks", reorder.size(), ranks),
+        "list one process for each rank, as Arrangement::slots does"};
+  for (std::size_t r = 0; r < reorder.size(); ++r) {
+    if (reorder[r] < 0 || reorder[r] >= ranks || is_taken[static_cast<std::size_t>(reorder[r])])
+      throw UsageError{fmt::format("MeshOptions::reorder gives rank {} to process {}, which does "
+                                   "not exist or has another rank",
+                                   r, reorder[r]),
+                       "list each process once"};
+    is_taken[static_cast<std::size_t>(reorder[r])] = true;
+  }
+}
+
+// The options of all ranks are compared by this text.
+std::string reorder_text(const std::vector<std::int64_t>& reorder) {
+  if (reorder.empty()) return "none";
+  const std::string_view bytes{reinterpret_cast<const char*>(reorder.data()),
+                               reorder.size() * sizeof(std::int64_t)};
+  return fmt::format("{} (hash {})", fmt::join(reorder | std::views::take(16), ","),
+                     to_string(hash_bytes(bytes)).substr(0, 8));
+}
+
 LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
   LocalPlan local;
   try {
@@ -75,6 +102,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
       throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
                                    options.largest_count),
                        "leave it at its default"};
+    require_permutation(options.reorder, ranks);
     for (const auto& one : transports_of_every_mesh()) options.transports.insert(one);
     check_transports(options);
     const MeshSpec spec = parse();
@@ -118,6 +146,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   agreement.add("option check", options.check.value_or(false) ? "on" : "off");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
+  agreement.add("option reorder", reorder_text(options.reorder));
   if (local.plan) agreement.add("options of families", local.plan->options_text());
   if (local.routes) agreement.add("routes", local.routes->to_string());
   agreement.add("option transports",
@@ -127,16 +156,26 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   return agreement;
 }
 
+// Returns the communicator of the mesh: a duplicate of the program's, or a split with the new rank
+// of each process as the key.
+mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
+                                       const std::vector<std::int64_t>& reorder) {
+  if (reorder.empty()) return mpi::duplicate(world);
+  const auto own = std::ranges::find(reorder, std::int64_t{world.rank()});
+  return mpi::split(world, 0, static_cast<int>(own - reorder.begin()));
+}
+
 // Verifies that all ranks pass the same mesh, and duplicates the program's communicator. rankmesh
 // has no communicator yet, so the ranks exchange their messages on the program's.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
                                            const LocalPlan& local, const std::string& description,
                                            const MeshOptions& options) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  const RankNames names_in_world = options.reorder.empty() ? names : RankNames{};
   WaitContext context{.board = {},
                       .log = std::make_shared<const Log>(options.log, local.settings.log),
                       .stall = local.stall};
-  WaitMonitor monitor{world, WaitMonitor::Audience::shared, names};
+  WaitMonitor monitor{world, WaitMonitor::Audience::shared, names_in_world};
   monitor.set_context(std::make_shared<const WaitContext>(context));
   const Deadline deadline{local.timeout};
   try {
@@ -153,8 +192,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
   monitor.receive_leftovers(
       WaitPoint::of_all(world.size(), "the creation of the control communicator"),
       Deadline{local.timeout});
-  return std::make_shared<ControlPlane>(mpi::duplicate(world), names, local.timeout,
-                                        std::move(context));
+  return std::make_shared<ControlPlane>(communicator_of_mesh(world, options.reorder), names,
+                                        local.timeout, std::move(context));
 }
 
 // Gives the mesh a number that differs from those of other meshes.

@@ -88,8 +88,9 @@ NodeReport::NodeReport(std::uint64_t key) noexcept
   const Address address = address_of(key);
   is_reporter_ =
       ::bind(socket_, reinterpret_cast<const sockaddr*>(&address.name), address.size) == 0;
-  const timeval patience{.tv_sec = 0, .tv_usec = 200'000};  // where the reporter's queue is full
-  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  // Where the reporter's queue is full.
+  const timeval send_timeout{.tv_sec = 0, .tv_usec = 200'000};
+  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof send_timeout);
 }
 
 NodeReport::~NodeReport() {

@@ -9,6 +9,7 @@
 
 #include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
+#include "detail/parts.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/diff.hpp"
 #include "rankmesh/place/role.hpp"
@@ -18,7 +19,7 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::array<PlacementRule, 9> rules{{
+constexpr std::array<PlacementRule, 11> rules{{
     {"leaves-domain", Severity::warning,
      "groups of tp or ep leave their NVLink domain or node, although they fit"},
     {"larger-than-domain", Severity::warning,
@@ -31,6 +32,10 @@ constexpr std::array<PlacementRule, 9> rules{{
      "a group has different numbers of ranks on its nodes, which hangs NCCL 2.31.2"},
     {"shared-device", Severity::error, "two ranks are on one device"},
     {"scattered-ranks", Severity::note, "the ranks of a node are not consecutive"},
+    {"order-not-launchers", Severity::note,
+     "the mesh orders its ranks in another way than the launcher, and returns to nodes"},
+    {"node-loss-fatal", Severity::warning,
+     "a node has the only copies of a part of the model (with --any-node-lost)"},
     {"preset-mismatch", Severity::error,
      "groups differ from those of the mesh that the file names"},
 }};
@@ -202,6 +207,32 @@ void check_nodes(const Machine& machine, Findings& findings) {
                 "--distribution=block)"});
 }
 
+// A mesh that permutes its ranks should not visit a node several times.
+void check_order(const MeshPlan& plan, const Machine& machine, Findings& findings) {
+  const std::size_t node = machine.node_level();
+  for (const Layout& view : plan.views()) {
+    if (!view.ranks().table()) continue;
+    std::vector<std::int64_t> entered;
+    std::int64_t last = -1;
+    view.ranks().for_each([&](Rank rank) {
+      const std::int64_t unit = machine.unit(node, rank.value());
+      if (unit != last) entered.push_back(unit);
+      last = unit;
+    });
+    const std::size_t visits = entered.size();
+    std::ranges::sort(entered);
+    const auto nodes =
+        static_cast<std::size_t>(std::ranges::unique(entered).begin() - entered.begin());
+    if (visits == nodes) continue;
+    add(findings, "order-not-launchers",
+        {.what = fmt::format("the mesh lists its ranks in an order that enters {} {}",
+                             detail::count_text(nodes, "node"), detail::count_text(visits, "time")),
+         .why = "neighbours in the mesh are on different nodes, unless the order is made for them",
+         .fix = "leave out `rank_order`, or let `meshinfo emit mesh-order` write it"});
+    return;  // the other views have the same order
+  }
+}
+
 void require_known(std::span<const std::string> silenced) {
   std::vector<std::string> ids;
   for (const PlacementRule& rule : rules) ids.emplace_back(rule.id);
@@ -232,6 +263,7 @@ std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machin
   require_known(silenced);
   Findings findings;
   check_nodes(machine, findings);
+  check_order(plan, machine, findings);
   for (const GroupFamily& family : plan.families()) {
     const std::vector<LevelSpread> spreads = spread_of(family, machine);
     check_domain(family, machine, spreads, findings);
@@ -243,6 +275,47 @@ std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machin
     return std::ranges::find(silenced, finding.rule) != silenced.end();
   });
   std::ranges::stable_sort(findings, std::ranges::greater{}, &PlacementFinding::severity);
+  return findings;
+}
+
+std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan, const Machine& machine) {
+  const detail::Parts parts = detail::parts_of(plan);
+  const std::size_t level = machine.node_level();
+  constexpr std::int64_t several = -2;
+  std::vector<std::int64_t> home(parts.count, -1);  // the node of all copies
+  std::vector<std::int64_t> example(parts.count);
+  for (std::size_t r = 0; r < parts.part.size(); ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    if (rank >= machine.slot_count())
+      throw UsageError{fmt::format("rank {} has no slot: the machine has {}", rank,
+                                   detail::count_text(machine.slot_count(), "slot")),
+                       "use a machine with a slot for each rank"};
+    const std::int64_t node = machine.unit(level, rank);
+    std::int64_t& known = home[parts.part[r]];
+    if (known == -1) example[parts.part[r]] = rank;
+    known = known == -1 || known == node ? node : several;
+  }
+  std::vector<std::int64_t> nodes;
+  std::size_t first = parts.count;
+  std::int64_t fatal = 0;
+  for (std::size_t p = 0; p < parts.count; ++p) {
+    if (home[p] == several) continue;
+    ++fatal;
+    if (first == parts.count) first = p;
+    nodes.push_back(home[p]);
+  }
+  Findings findings;
+  if (fatal == 0) return findings;
+  std::ranges::sort(nodes);
+  const auto distinct = std::ranges::unique(nodes).begin() - nodes.begin();
+  add(findings, "node-loss-fatal",
+      {.what = fmt::format("the loss of one node can be fatal: {} of {} have the only copies of {} "
+                           "of the model, for example {} those of {}",
+                           distinct, detail::count_text(machine.unit_count(level), "node"),
+                           detail::count_text(fatal, "part"), machine.unit_name(level, home[first]),
+                           detail::part_text(plan, example[first])),
+       .why = "no other node can provide these parameters, so the run continues from a checkpoint",
+       .fix = "add replicas (dp), and spread them over nodes with `meshinfo plan`"});
   return findings;
 }
 

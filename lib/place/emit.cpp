@@ -18,13 +18,14 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EmitFormat>, 8> format_names{{
+constexpr std::array<std::pair<std::string_view, EmitFormat>, 9> format_names{{
     {"openmpi", EmitFormat::openmpi},
     {"openmpi5", EmitFormat::openmpi5},
     {"openmpi-seq", EmitFormat::openmpi_seq},
     {"mpich", EmitFormat::mpich},
     {"slurm", EmitFormat::slurm},
     {"cray", EmitFormat::cray},
+    {"torchrun", EmitFormat::torchrun},
     {"cuda-devices", EmitFormat::cuda_devices},
     {"mesh-order", EmitFormat::mesh_order},
 }};
@@ -86,6 +87,48 @@ std::string cuda_devices(const Machine& machine, std::span<const std::int64_t> s
   return text;
 }
 
+// The ranks of a node, and their slots in the order of the ranks.
+struct NodeRanks {
+  std::vector<std::int64_t> ranks, slots;
+};
+
+// torchrun numbers the ranks node by node, so the hosts are sorted by their first ranks.
+std::vector<NodeRanks> nodes_in_order(const Machine& machine, std::span<const std::int64_t> slots) {
+  std::vector<NodeRanks> nodes(static_cast<std::size_t>(machine.unit_count(machine.node_level())));
+  for (std::size_t r = 0; r < slots.size(); ++r) {
+    NodeRanks& node = nodes[static_cast<std::size_t>(machine.unit(machine.node_level(), slots[r]))];
+    if (!node.ranks.empty() && node.ranks.back() + 1 != static_cast<std::int64_t>(r))
+      throw UsageError{fmt::format("torchrun numbers the ranks of a host consecutively, but {} has "
+                                   "the ranks {} and {} and none between them",
+                                   machine.host(slots[r]), node.ranks.back(), r),
+                       "use the format mesh-order or MeshOptions::reorder, which move the mesh"};
+    node.ranks.push_back(static_cast<std::int64_t>(r));
+    node.slots.push_back(slots[r]);
+  }
+  std::erase_if(nodes, [](const NodeRanks& node) { return node.ranks.empty(); });
+  std::ranges::sort(nodes, {}, [](const NodeRanks& node) { return node.ranks.front(); });
+  return nodes;
+}
+
+std::string torchrun_commands(const Machine& machine, std::span<const std::int64_t> slots) {
+  const std::vector<std::int64_t> local = local_slots(machine);
+  const std::vector<NodeRanks> nodes = nodes_in_order(machine, slots);
+  std::string text;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    std::vector<std::int64_t> devices;
+    for (const std::int64_t slot : nodes[n].slots) {
+      const std::int64_t device = machine.device(slot).device;
+      devices.push_back(device >= 0 ? device : local[static_cast<std::size_t>(slot)]);
+    }
+    text += fmt::format(
+        "{}: CUDA_VISIBLE_DEVICES={} torchrun --nnodes={} --node-rank={} --nproc-per-node={} "
+        "--master-addr={} --master-port=29500\n",
+        machine.host(nodes[n].slots.front()), fmt::join(devices, ","), nodes.size(), n,
+        nodes[n].ranks.size(), machine.host(nodes.front().slots.front()));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<EmitFormat> emit_format(std::string_view name) {
@@ -112,6 +155,8 @@ std::string emit(EmitFormat format, const Machine& machine, std::span<const std:
       return hosts_of_ranks(machine, slots);
     case EmitFormat::cray:
       return rank_order(machine, slots);
+    case EmitFormat::torchrun:
+      return torchrun_commands(machine, slots);
     case EmitFormat::cuda_devices:
       return cuda_devices(machine, slots);
     case EmitFormat::mesh_order: {
@@ -137,6 +182,8 @@ std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ra
                          ranks);
     case EmitFormat::cray:
       return fmt::format("copy {} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3", path);
+    case EmitFormat::torchrun:
+      return fmt::format("on each host, run its command of {} with PROGRAM behind it", path);
     case EmitFormat::cuda_devices:
       return fmt::format("start each rank with its line of {}", path);
     case EmitFormat::mesh_order:

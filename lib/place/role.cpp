@@ -9,10 +9,11 @@ namespace rankmesh {
 namespace {
 
 // The names of the presets, and those that torch, DeepSpeed and JAX programs use most.
-constexpr std::array<std::pair<std::string_view, FamilyRole>, 30> roles{{
+constexpr std::array<std::pair<std::string_view, FamilyRole>, 34> roles{{
     {"tp", FamilyRole::tensor},
     {"sp", FamilyRole::tensor},
     {"etp", FamilyRole::tensor},
+    {"expt_tp", FamilyRole::tensor},
     {"tensor", FamilyRole::tensor},
     {"attn_tp", FamilyRole::tensor},
     {"moe_tp", FamilyRole::tensor},
@@ -26,9 +27,12 @@ constexpr std::array<std::pair<std::string_view, FamilyRole>, 30> roles{{
     {"ep_tp", FamilyRole::expert},
     {"etp_ep", FamilyRole::expert},
     {"cp", FamilyRole::context},
+    {"pcp", FamilyRole::context},
     {"context", FamilyRole::context},
     {"dp", FamilyRole::data},
     {"edp", FamilyRole::data},
+    {"expt_dp", FamilyRole::data},
+    {"external_dp", FamilyRole::data},
     {"data", FamilyRole::data},
     {"dp_replicate", FamilyRole::data},
     {"expert_data", FamilyRole::data},

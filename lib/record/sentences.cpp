@@ -51,10 +51,10 @@ RankSet ranks_of(const Job& job, std::span<const std::size_t> nodes) {
 }
 
 std::string name_ranks(const Job& job, std::span<const std::size_t> nodes) {
-  constexpr std::size_t most_names = 3;
+  constexpr std::size_t most_single_names = 3;
   constexpr std::size_t most_characters = 60;
   if (nodes.size() == 1) return "rank " + name_of(job.record(nodes.front()));
-  if (nodes.size() > most_names)
+  if (nodes.size() > most_single_names)
     return fmt::format("ranks {} ({} ranks)", ranks_of(job, nodes).to_string(most_characters),
                        nodes.size());
   std::string text = "ranks ";

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/picture.hpp"
 #include "rankmesh/place/spread.hpp"
 #include "rankmesh/report/show.hpp"
 
@@ -48,6 +49,23 @@ std::string changes_text(const MeshPlan& plan, const Machine& machine,
             before[l].inside, after[l].most_units, before[l].most_units);
   }
   return text;
+}
+
+// Before and after. The numbers are the bytes of each level, outermost first.
+Picture picture_of(const MeshPlan& mesh, const Machine& machine, std::string_view unit,
+                   const Arrangements& found) {
+  Picture picture = detail::picture_of(mesh, &machine);
+  std::vector<std::string> levels;
+  for (const MachineLevel& level : machine.levels()) levels.push_back(plural(level.name));
+  picture.notes.push_back(fmt::format("{} that leave {}: today {}, best {}",
+                                      unit == "bytes" ? "bytes" : "units of traffic",
+                                      fmt::join(levels, ", "), fmt::join(found.today.bytes, ", "),
+                                      fmt::join(found.best.bytes, ", ")));
+  picture.states.push_back(picture.states.front());
+  picture.states[0].name = "today";
+  picture.states[1].name = "best";
+  picture.states[1].slots = found.best.slots;
+  return picture;
 }
 
 }  // namespace
@@ -93,6 +111,7 @@ Document plan(const MeshPlan& mesh, const Machine& machine, std::span<const Fami
     document.add("  meshinfo emit writes the files that make a launcher use it\n");
   }
   if (found.is_exact) document.add("  it reaches the bound, so no arrangement is better\n");
+  document.picture = picture_of(mesh, machine, unit, found);
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/detail/text.hpp"
+#include "detail/picture.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -45,6 +46,11 @@ Document check(const MeshPlan& plan, const Machine& machine,
   document.add(findings.empty() ? "nothing was found\n"
                                 : fmt::format("\n{}\n", rankmesh::detail::count_text(
                                                             findings.size(), "finding")));
+  document.picture = detail::picture_of(plan, &machine);
+  for (const PlacementFinding& finding : findings)
+    document.picture->notes.push_back(fmt::format(
+        "{}: {}{} [{}]", to_string(finding.severity), finding.what,
+        finding.groups.empty() ? "" : fmt::format(" ({})", finding.groups), finding.rule));
   if (!silenced.empty())
     document.add(fmt::format("silenced by the mesh file: {}\n", fmt::join(silenced, ", ")));
   return document;

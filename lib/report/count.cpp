@@ -108,6 +108,13 @@ Document count(const MeshPlan& plan, const PlanCounts& counts) {
                              number(counts.overlapping_groups)));
   document.add("\n");
   document.text.emplace_back(TableHere{});
+  document.picture = detail::picture_of(plan, nullptr);
+  document.picture->notes.push_back(fmt::format(
+      "{} with {}, of which {} are distinct; {} is in {} groups, and has {} communicators",
+      rankmesh::detail::count_text(counts.names, "name"),
+      rankmesh::detail::count_text(counts.groups, "group"), number(counts.distinct_groups),
+      whose(counts.groups_per_rank), range(counts.groups_per_rank),
+      range(counts.communicators_per_rank)));
   return document;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/curves.hpp"
+#include "detail/escaped.hpp"
 
 namespace rankmesh::report::detail {
 namespace {
@@ -21,21 +22,6 @@ constexpr double frame_height = panel_height - top - bottom;
 // Colours of Okabe and Ito, which people with any colour vision can tell apart.
 constexpr std::array colours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                 "#e69f00", "#56b4e9", "#8a6d00", "#7f7f7f"};
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else
-      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return result;
-}
 
 // A logarithmic axis from one power of `base` to another one.
 struct Axis {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/picture.hpp"
+
 namespace rankmesh::report {
 namespace {
 
@@ -79,12 +81,29 @@ Value diff_fields(const PlanDiff& difference, const std::string& a, const std::s
   return fields;
 }
 
+// The boxes are the coordinates of A.
+Picture picture_of(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
+                   const std::string& a, const std::string& b) {
+  Picture picture{.title = fmt::format("A {} and B {}", a, b)};
+  for (const NameDiff& name : difference.names)
+    picture.notes.push_back(fmt::format("{}: {}{}", name.name, sentence(name.change),
+                                        name.changed_ranks && *name.changed_ranks > 0
+                                            ? fmt::format(", {} ranks change", *name.changed_ranks)
+                                            : ""));
+  for (const MeshPlan* plan : {&plan_a, &plan_b}) picture.states.push_back(detail::state_of(*plan));
+  picture.states[0].name = "A";
+  picture.states[1].name = "B";
+  return picture;
+}
+
 }  // namespace
 
-Document diff(const PlanDiff& difference, const std::string& a, const std::string& b) {
+Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
+              const std::string& a, const std::string& b) {
   Document document{.schema = "rankmesh.diff/1",
                     .fields = diff_fields(difference, a, b),
-                    .table = names_table(difference)};
+                    .table = names_table(difference),
+                    .picture = picture_of(difference, plan_a, plan_b, a, b)};
   if (difference.is_empty()) return document;
   document.add(fmt::format("A  {}   {} ranks\nB  {}   {} ranks\n\n", a, difference.world_a, b,
                            difference.world_b));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/picture.hpp"
 #include "detail/writer.hpp"
 
 namespace rankmesh::report {
@@ -189,12 +190,15 @@ Table facts_of_ranks(const LiveFacts& live) {
 
 }  // namespace
 
-Document groups(std::int64_t world_size, std::vector<NamedFamily> families, const LiveFacts* live) {
+Document groups(const MeshPlan& plan, std::vector<NamedFamily> families, const LiveFacts* live) {
+  Picture picture = detail::picture_of(plan, nullptr, live);
+  picture.states.front().families = families;
   return {.schema = "rankmesh.groups/1",
-          .fields = {{"world_size", world_size}},
+          .fields = {{"world_size", plan.world_size()}},
           .table = {},
           .groups = std::move(families),
-          .of_ranks = live == nullptr ? Table{} : facts_of_ranks(*live)};
+          .of_ranks = live == nullptr ? Table{} : facts_of_ranks(*live),
+          .picture = std::move(picture)};
 }
 
 }  // namespace rankmesh::report

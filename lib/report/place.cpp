@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/picture.hpp"
 #include "detail/place.hpp"
 
 namespace rankmesh::report {
@@ -56,6 +57,8 @@ Document group_places(const MeshPlan& plan, const std::vector<NamedFamily>& fami
   }
   document.add(fmt::format("{}\n\n", machine.describe()));
   document.text.emplace_back(TableHere{});
+  document.picture = detail::picture_of(plan, &machine);
+  document.picture->states.front().families = families;
   return document;
 }
 

@@ -10,6 +10,7 @@
 #include "base/detail/text.hpp"
 #include "detail/grid.hpp"
 #include "detail/live.hpp"
+#include "detail/picture.hpp"
 #include "detail/place.hpp"
 
 namespace rankmesh::report {
@@ -315,6 +316,7 @@ Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width,
     document.add(fmt::format("  ... and {} more names\n", plan.families().size() - names));
   if (live != nullptr) document.add(fmt::format("\n{}", detail::nodes_text(*live)));
   document.add(fmt::format("\n{}", communicators_text(plan)));
+  document.picture = detail::picture_of(plan, machine, live);
   return document;
 }
 

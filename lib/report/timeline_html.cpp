@@ -29,20 +29,6 @@ enum BarFlag : unsigned {
   wait_flag = 256,
 };
 
-/// Returns JSON that may stand inside a script element: no `<` can end the element.
-std::string script_json(const PageData& data) {
-  const std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::string result;
-  result.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<')
-      result += "\\u003c";
-    else
-      result += c;
-  }
-  return result;
-}
-
 class PageWriter {
  public:
   PageWriter(std::ostream& out, std::span<const Record> records)
@@ -56,7 +42,7 @@ class PageWriter {
     out_ << detail::page_head << "{\"ranks\":[";
     for (std::size_t r = 0; r < records_.size(); ++r) {
       if (r > 0) out_ << ",\n";
-      out_ << script_json(rank_data(r));
+      out_ << detail::script_json(rank_data(r));
     }
     out_ << "],\n\"messages\":[";
     write_messages();
@@ -69,11 +55,13 @@ class PageWriter {
     for (const std::string& sentence : diagnosis) sentences.push_back(sentence);
     const Record none;
     const Record& first = records_.empty() ? none : records_.front();
-    out_ << "],\n\"groups\":" << script_json(groups) << ",\n\"texts\":" << script_json(texts)
-         << ",\n\"mesh\":" << script_json(first.mesh) << ",\"world_size\":" << first.world_size
-         << ",\"transports\":" << script_json(PageData(first.transports))
-         << ",\"opened_at\":" << first.opened_at << ",\"diagnosis\":" << script_json(sentences)
-         << "}" << detail::page_tail;
+    out_ << "],\n\"groups\":" << detail::script_json(groups)
+         << ",\n\"texts\":" << detail::script_json(texts)
+         << ",\n\"mesh\":" << detail::script_json(first.mesh)
+         << ",\"world_size\":" << first.world_size
+         << ",\"transports\":" << detail::script_json(PageData(first.transports))
+         << ",\"opened_at\":" << first.opened_at
+         << ",\"diagnosis\":" << detail::script_json(sentences) << "}" << detail::page_tail;
   }
 
  private:

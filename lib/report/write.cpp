@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "detail/picture.hpp"
 #include "detail/writer.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::report {
 
@@ -18,6 +20,16 @@ std::string detail::cell_text(const Value& value, std::size_t most) {
     return ranks->set.to_string(std::min(most, ranks->most));
   return {};
 }
+
+namespace {
+
+const Picture& picture_of(const Document& document) {
+  if (document.picture) return *document.picture;
+  throw UsageError{fmt::format("the report {} has no picture", document.schema),
+                   "write it as text, JSON or CSV"};
+}
+
+}  // namespace
 
 void write(const Document& document, Format format, const Sink& sink, const TextStyle& style) {
   detail::Writer out{sink};
@@ -34,6 +46,12 @@ void write(const Document& document, Format format, const Sink& sink, const Text
     case Format::long_csv:
       document.groups ? detail::write_member_rows(*document.groups, document.of_ranks, out)
                       : detail::write_csv(document, out);
+      break;
+    case Format::svg:
+      detail::write_svg(picture_of(document), out);
+      break;
+    case Format::html:
+      detail::write_picture_page(picture_of(document), out);
       break;
   }
   out.flush();

@@ -4,14 +4,13 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
 #include "detail/hidden_rule.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
 
@@ -345,19 +344,12 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
                             std::string_view origin, const std::vector<std::string>& transports) {
   if (!text_or_path.starts_with('@')) return parse(text_or_path, source, origin, transports);
   const std::string path{text_or_path.substr(1)};
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  bool is_read = file.is_open();
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    is_read = false;
-  }
-  if (!is_read || file.bad())
+  const auto text = detail::read_file(path);
+  if (!text)
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
                     "check the path and its permissions on every node"};
   RouteTable table;
-  table.rules_ = Reader{text, source, path, true, transports}.read();
+  table.rules_ = Reader{*text, source, path, true, transports}.read();
   return table;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -10,6 +8,7 @@
 #include "detail/text.hpp"
 #include "detail/toml_options.hpp"
 #include "detail/toml_reader.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
@@ -28,18 +27,11 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  bool is_read = file.is_open();
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    is_read = false;
-  }
-  if (!is_read || file.bad())
+  auto text = detail::read_file(path);
+  if (!text)
     throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
                     "check the path and its permissions on every node"};
-  return text;
+  return *std::move(text);
 }
 
 toml::table parse_table(std::string_view text, std::string_view origin) {

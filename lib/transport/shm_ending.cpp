@@ -48,9 +48,13 @@ void ShmTransport::throw_if_ended() {
   if (engine_.is_halted()) end_early();
 }
 
+bool ShmTransport::has_ended(std::size_t member) const {
+  return engine_.finding().state.load(std::memory_order_relaxed) != Finding::none ||
+         engine_.group().areas[member].presence().closed_after.load(std::memory_order_relaxed) != 0;
+}
+
 // A member whose process has ended, or that has given up, is reported by those who find that out.
-void ShmTransport::throw_if_unreadable() const {
-  const std::optional<shm::FailedRead> failed = engine_.failed_read();
+void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const {
   if (!failed || failed->code == 0 || failed->code == ESRCH) return;
   const auto name = [&](std::size_t k) {
     return place_.names(place_.ranks.at(static_cast<std::int64_t>(k)));

@@ -19,7 +19,7 @@ namespace {
 constexpr int yields_of_messages = 200;
 
 shm::Envelope envelope_of(const Call& call, std::int64_t count, DataType type) {
-  return {count, call.tag, static_cast<std::uint32_t>(type)};
+  return {count, call.tag, static_cast<std::uint16_t>(type), 0};
 }
 
 std::string text_of(const shm::Envelope& envelope) {
@@ -151,6 +151,7 @@ bool ShmTransport::try_to_complete(const Halves& halves) {
   if (halves.are_complete()) return true;
   if (!halves.out.is_complete) messages_->make_space();
   throw_if_ended();
+  throw_if_unreadable(messages_->failed_read());
   return false;
 }
 

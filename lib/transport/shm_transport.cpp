@@ -66,7 +66,13 @@ ShmTransport::ShmTransport(Place place, shm::Limits limits)
               limits,       place_.key(),  place_.recording, place_.reader()},
       messages_{place_.rings_to.empty()
                     ? nullptr
-                    : std::make_unique<shm::Messages>(place_.rings_to, place_.rings_from)},
+                    : std::make_unique<shm::Messages>(place_.rings_to, place_.rings_from,
+                                                      shm::Fetching{.reader = place_.reader(),
+                                                                    .locals = place_.locals,
+                                                                    .has_ended =
+                                                                        [this](std::size_t member) {
+                                                                          return has_ended(member);
+                                                                        }})},
       pauses_{place_.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
@@ -77,6 +83,12 @@ std::string ShmTransport::why_not(const Call& call) const {
 }
 
 std::string ShmTransport::how(const Call& call) const {
+  if (is_point_to_point(call.operation)) {
+    if (messages_ == nullptr || place_.processes == nullptr) return {};
+    const std::string& why = place_.processes->why_not();
+    return why.empty() ? "receivers read large messages from the senders' buffers"
+                       : "large messages in parts: " + why;
+  }
   if (engine_.uses_direct_reads(call)) return "members read each other's buffers directly";
   if (place_.processes == nullptr || !engine_.could_use_direct_reads(call)) return {};
   return "in pieces through slots: " + place_.processes->why_not();
@@ -157,7 +169,7 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
   if (++polls_ % polls_per_look == 0) engine_.look_for_closed_members();
   throw_if_ended();
-  throw_if_unreadable();
+  throw_if_unreadable(engine_.failed_read());
   return false;
 }
 

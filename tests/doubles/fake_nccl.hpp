@@ -35,6 +35,7 @@ struct FakeNcclCounters {
   // Alive now.
   long communicators;
   long roots;          // unique IDs whose ranks have not all come: a thread and a socket each
+  long hanging;        // blocking calls that the fault "hang" holds
   long threads;        // roots and helpers of non-blocking calls
   long segments;       // mappings of memory shared with other ranks
   long registrations;  // ncclCommRegister

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "rankmesh/report/rank.hpp"
 #include "rankmesh/report/show.hpp"
 #include "rankmesh/report/write.hpp"
+#include "require.hpp"
 
 using rankmesh::Coverage;
 using rankmesh::GroupFamily;
@@ -30,14 +30,6 @@ namespace {
 
 constexpr std::int64_t small_world = 64;  // up to this size every rank is checked
 constexpr std::int64_t few = 4;           // above it: this many at the front and at the back
-
-// This replaces assert, which NDEBUG would disable.
-void require(bool holds, const char* property, std::string_view which = {}) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s: %.*s\n", property, static_cast<int>(which.size()),
-               which.data());
-  std::abort();
-}
 
 // Returns 0 .. n-1 in a small world, else numbers from both ends.
 std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t world) {
@@ -121,8 +113,8 @@ void check_reports(const MeshPlan& plan) {
     groups += family.group_count();
   }
   std::size_t written = 0;
-  const auto listing = report::groups(plan.world_size(), std::move(families));
-  for (const auto format : {text, json, csv})
+  const auto listing = report::groups(plan, std::move(families));
+  for (const auto format : {text, json, csv, report::Format::svg, report::Format::html})
     report::write(listing, format, [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);

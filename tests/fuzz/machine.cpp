@@ -2,22 +2,16 @@
 // Fuzzes descriptions of machines: any text, read in any format, is refused with a reason and a
 // hint, or becomes a tree whose levels agree with each other.
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/machine/read_machine.hpp"
+#include "require.hpp"
 
 using namespace rankmesh;
 
 namespace {
-
-void require(bool holds, const char* property) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 void check(const Machine& machine) {
   require(machine.slot_count() > 0 && !machine.describe().empty(), "no slots");

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -29,18 +28,13 @@
 #include "rankmesh/report/trace.hpp"
 #include "rankmesh/report/write.hpp"
 #include "record/recorded_rank.hpp"
+#include "require.hpp"
 
 using namespace rankmesh;
 namespace format = rankmesh::record::format;
 using Bytes = std::vector<std::byte>;
 
 namespace {
-
-void require(bool holds, const char* property) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 template <class Number>
 void store(Bytes& bytes, std::size_t offset, Number number) {

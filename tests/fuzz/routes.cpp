@@ -2,22 +2,16 @@
 // Fuzzes routes: any text is refused with a place and a hint, or is printed and parses back to the
 // same rules.
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
+#include "require.hpp"
 
 using namespace rankmesh;
 
 namespace {
-
-void require(bool holds, const char* property) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 void check(const RouteTable& table) {
   const std::string text = table.to_string();

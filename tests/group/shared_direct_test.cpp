@@ -141,6 +141,7 @@ TEST_CASE("if one process must not be read, all members copy through slots") {
   NEEDS_RANKS(2);
   const Unreadable unreadable{rank() == last()};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", routed("*.*:host=shm")};
+  SKIP_UNLESS(mesh.placement().node_count() == 1, "needs one node");
   CHECK_CONTAINS(how(mesh), "in pieces through slots: rank ");
   CHECK_CONTAINS(how(mesh), " cannot read the memory of rank " + std::to_string(last()));
   sums_are_right(mesh);

@@ -307,3 +307,36 @@ TEST_CASE("a family without all ranks works on the ranks that it has") {
   CHECK(sum_of(mesh["pp"], 1) == size());
   mesh.close();
 }
+
+TEST_CASE("a mesh is reordered without another launch") {
+  // Process p takes rank (p + 1) % size of the mesh.
+  MeshOptions options;
+  for (int r = 0; r < size(); ++r) options.reorder.push_back((r + size() - 1) % size());
+  const std::string text = size() % 2 == 0 ? "dp=auto,tp=2" : "dp=auto,tp=1";
+  Mesh mesh{MPI_COMM_WORLD, text, options};
+  CHECK(mesh.rank() == Rank{(rank() + 1) % size()});
+  for (const char* name : {"dp", "tp"}) {
+    CHECK(mesh[name].rank_in_group().value() == mesh.coordinate(name).value());
+    std::int64_t processes = 0;  // of the group, by their ranks in the program's communicator
+    for (const Rank r : mesh[name].ranks()) processes += options.reorder[r.to_size()];
+    CHECK(sum_of(mesh[name], rank()) == processes);
+  }
+  // A group of all ranks in the order of the mesh.
+  CHECK(mesh["world"].rank_in_group().value() == mesh.rank().value());
+  mesh.close();
+}
+
+TEST_CASE("a wrong order is refused on every rank") {
+  MeshOptions options;
+  options.reorder.assign(static_cast<std::size_t>(size()), 0);
+  const auto open = [&] { Mesh mesh{MPI_COMM_WORLD, "dp=auto", options}; };
+  if (size() > 1) CHECK_THROWS_AS(open(), UsageError);
+  options.reorder = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  CHECK_THROWS_AS(open(), UsageError);
+  if (size() > 2) {  // rank 0 has another order
+    options.reorder.clear();
+    for (int r = 0; r < size(); ++r) options.reorder.push_back(r);
+    if (rank() == 0) std::swap(options.reorder[0], options.reorder[1]);
+    CHECK_THROWS_AS(open(), MismatchError);
+  }
+}

@@ -44,7 +44,7 @@ TEST_CASE("bash completes commands, options and values") {
   CHECK(bash_offers(scratch, "meshinfo explain ") == "rank order");
   CHECK(bash_offers(scratch, "meshinfo show --off") == "--offline");
   CHECK(bash_offers(scratch, "meshinfo --ver") == "--version");
-  CHECK(bash_offers(scratch, "meshinfo show tp=2 --format ") == "text json csv");
+  CHECK(bash_offers(scratch, "meshinfo show tp=2 --format ") == "text json csv svg html");
   CHECK(bash_offers(scratch, "meshinfo show tp=2 --format=j") == "json");
   CHECK(bash_offers(scratch, "meshinfo groups tp=2 --format l") == "long");
   CHECK(bash_offers(scratch, "meshinfo bench tp=2 --op all_r") == "all_reduce");

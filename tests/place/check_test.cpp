@@ -136,3 +136,32 @@ TEST_CASE("errors come first, and ids are unique") {
   std::set<std::string_view> ids;
   for (const auto& rule : rankmesh::placement_rules()) CHECK(ids.insert(rule.id).second);
 }
+
+TEST_CASE("order-not-launchers: a mesh that deals its ranks out to nodes") {
+  const auto breaks_order = [](const std::string& order) {
+    const std::string text = "mesh = \"dp=2,tp=3\"\nrank_order = \"" + order + "\"\n";
+    const MeshPlan plan = MeshSpec::parse_toml(text, "order.toml").plan();
+    for (const PlacementFinding& finding : check_placement(plan, nodes_of(3, 6)))
+      if (finding.rule == "order-not-launchers") return true;
+    return false;
+  };
+  CHECK(breaks_order("0,3,1,4,2,5"));
+  CHECK_FALSE(breaks_order("3,4,5,0,1,2"));
+  CHECK_FALSE(breaks_order("2,1,0,5,4,3"));
+}
+
+TEST_CASE("node-loss-fatal: a node with the only copies of a part") {
+  const auto findings = [](const char* mesh, const Machine& machine) {
+    return rankmesh::check_node_loss(MeshSpec::parse(mesh).plan(machine.slot_count()), machine);
+  };
+  const auto broken = findings("pp=2,dp=2,tp=2", nodes_of(4, 8));
+  REQUIRE(broken.size() == 1);
+  CHECK(broken[0].rule == "node-loss-fatal");
+  CHECK(broken[0].what ==
+        "the loss of one node can be fatal: 2 of 2 nodes have the only copies of 4 parts of the "
+        "model, for example node0 those of pp=0,tp=0");
+  CHECK(findings("dp=2,pp=2,tp=2", nodes_of(4, 8)).empty());
+  CHECK(findings("dp=3,tp=2", nodes_of(2, 6)).empty());
+  CHECK(findings("dp=3,tp=2", by_ranks({0, 0, 0, 0, 0, 1})).size() == 1);  // rank 0, 2 and 4
+  CHECK(findings("fsdp=4", nodes_of(2, 4)).size() == 1);                   // shards are no replicas
+}

@@ -50,7 +50,7 @@ TEST_CASE("each format says where the ranks are") {
 
 TEST_CASE("every format has a name and a command") {
   for (const char* name : {"openmpi", "openmpi5", "openmpi-seq", "mpich", "slurm", "cray",
-                           "cuda-devices", "mesh-order"}) {
+                           "torchrun", "cuda-devices", "mesh-order"}) {
     const auto format = rankmesh::emit_format(name);
     REQUIRE(format.has_value());
     CHECK(rankmesh::emit_usage(*format, "FILE", 4).find("FILE") != std::string::npos);
@@ -72,6 +72,19 @@ TEST_CASE("a mesh file with the emitted order has the groups of the plan in the 
     CHECK(planned[0].most_units == actual[0].most_units);
   }
   CHECK(spread_of(moved.groups("tp"), machine)[0].split == 0);
+}
+
+TEST_CASE("torchrun starts hosts in the order of their ranks, and devices in that of the slots") {
+  const Machine machine = two_hosts();
+  // The ranks 0 and 1 are on b, in reverse order.
+  CHECK(emit(EmitFormat::torchrun, machine, std::vector<std::int64_t>{3, 2, 0, 1}) ==
+        "b: CUDA_VISIBLE_DEVICES=1,0 torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 "
+        "--master-addr=b --master-port=29500\n"
+        "a: CUDA_VISIBLE_DEVICES=0,1 torchrun --nnodes=2 --node-rank=1 --nproc-per-node=2 "
+        "--master-addr=b --master-port=29500\n");
+  CHECK_THROWS_WITH_AS((void)emit(EmitFormat::torchrun, machine, swapped),
+                       doctest::Contains("a has the ranks 0 and 2 and none between them"),
+                       rankmesh::UsageError);
 }
 
 TEST_CASE("slots that do not exist or are taken twice are refused") {

@@ -113,7 +113,7 @@ TEST_CASE("messages on device memory are matched by their order alone") {
 
 TEST_CASE("send_recv sends and receives in one call") {
   Job job{1, 3};
-  for (const std::size_t rank : {0, 1})
+  for (const std::size_t rank : {0U, 1U})
     job.add(rank, Job::tp, message(send_recv, (rank + 1) % 3, 0, 8, (rank + 2) % 3), inside);
   const Diagnosis diagnosis = job.diagnose();
   CHECK(diagnosis.ranks[0].waits_for == RankSet::parse("2"));

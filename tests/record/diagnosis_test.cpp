@@ -234,7 +234,7 @@ TEST_CASE("calls of a captured graph are not waited for") {
 
 TEST_CASE("ranks in close() wait for those that have not closed the mesh") {
   Job job{2, 2};
-  for (const std::size_t rank : {0, 1, 3})
+  for (const std::size_t rank : {0U, 1U, 3U})
     job[rank].wait = Wait{"close()", 50 * second, 77, RankSet::range(0, 4)};
   CHECK_CONTAINS(lines(job.diagnose()),
                  "Ranks 0 (dp=0,tp=0), 1 (dp=0,tp=1) and 3 (dp=1,tp=1) wait for rank 2 "

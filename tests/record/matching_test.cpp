@@ -11,8 +11,8 @@ using record::Matching;
 
 TEST_CASE("a meeting has the calls of one number in one group") {
   SyntheticJob job{3};
-  for (std::size_t r : {0, 1, 2}) job.add(r, descriptor_of(Operation::barrier));
-  for (std::size_t r : {0, 2}) job.add(r, descriptor_of(Operation::all_reduce, 4));
+  for (std::size_t r : {0U, 1U, 2U}) job.add(r, descriptor_of(Operation::barrier));
+  for (std::size_t r : {0U, 2U}) job.add(r, descriptor_of(Operation::all_reduce, 4));
   job.add(1, descriptor_of(Operation::all_reduce, 5));
   job.add(0, descriptor_of(Operation::barrier));
   const Matching matching{job.records};
@@ -28,7 +28,7 @@ TEST_CASE("a meeting has the calls of one number in one group") {
 
 TEST_CASE("groups of other meshes and calls of a graph do not meet") {
   SyntheticJob job{2};
-  for (std::size_t r : {0, 1}) job.add(r, descriptor_of(Operation::barrier));
+  for (std::size_t r : {0U, 1U}) job.add(r, descriptor_of(Operation::barrier));
   job.records[1].mesh_key = 8;
   CHECK(Matching{job.records}.meetings().size() == 2);
   job.records[1].mesh_key = 7;
@@ -66,7 +66,7 @@ TEST_CASE("a receive that was cancelled is no end of a message") {
 
 TEST_CASE("send_recv is both ends of messages") {
   SyntheticJob job{3};
-  for (std::uint64_t r : {0, 1, 2})
+  for (std::uint64_t r : {0U, 1U, 2U})
     job.add(r, descriptor_of(Operation::send_recv, 4, (r + 1) % 3, 0, (r + 2) % 3));
   const Matching matching{job.records};
   REQUIRE(matching.messages().size() == 3);
@@ -77,7 +77,7 @@ TEST_CASE("send_recv is both ends of messages") {
 TEST_CASE("records that lost calls count messages from a collective that both have") {
   SyntheticJob job{2};
   job.add(0, descriptor_of(Operation::send, 4, 1));  // its receive is lost
-  for (std::size_t r : {0, 1}) job.add(r, descriptor_of(Operation::barrier)).number = 40;
+  for (std::size_t r : {0U, 1U}) job.add(r, descriptor_of(Operation::barrier)).number = 40;
   job.add(0, descriptor_of(Operation::send, 4, 1));
   job.add(1, descriptor_of(Operation::recv, 4, 0));
   job.records[1].calls_made += 900;

@@ -36,10 +36,10 @@ struct Readings {
 
 TEST_CASE("calls and bytes since the last reading") {
   Readings readings{2};
-  for (std::size_t r : {0, 1}) readings.job.add(r, meet);
+  for (std::size_t r : {0U, 1U}) readings.job.add(r, meet);
   readings.read();
   for (int i = 0; i < 10; ++i)
-    for (std::size_t r : {0, 1}) readings.job.add(r, meet);
+    for (std::size_t r : {0U, 1U}) readings.job.add(r, meet);
   readings.job.mark(0, 1'500'000'000, "mark");
   const auto family = readings.activity();
   CHECK(family.ranks == 2);
@@ -118,7 +118,7 @@ TEST_CASE("if several did not wait, or a time was only sampled, the last is not 
   Readings readings{3};
   readings.read();
   readings.job.add(0, meet, 1'100'000'000, 1'300'000'000);
-  for (std::size_t r : {1, 2}) readings.job.add(r, meet);
+  for (std::size_t r : {1U, 2U}) readings.job.add(r, meet);
   CHECK(readings.activity().undecided == 1);
   CHECK(!readings.activity().most_often_last());
 
@@ -136,7 +136,7 @@ TEST_CASE("calls in which nobody waited, that are not over, or that are old do n
   readings.job.add(0, meet, 100, 300);
   readings.job.add(1, meet);
   readings.read();
-  for (std::size_t r : {0, 1}) readings.job.add(r, meet);
+  for (std::size_t r : {0U, 1U}) readings.job.add(r, meet);
   readings.job.add(0, meet, 1'100'000'000, {}, State::issued);
   readings.job.add(1, meet);
   const auto family = readings.activity();

@@ -95,7 +95,7 @@ TEST_CASE("JSON: the schema first, then the fields in their order") {
 
 TEST_CASE("groups are written in pieces, of the same bytes in every form") {
   const auto plan = rankmesh::MeshSpec::parse_string("dp=65536,tp=2").plan();
-  const auto listing = rankmesh::report::groups(plan.world_size(), {{"tp", plan.groups("tp")}});
+  const auto listing = rankmesh::report::groups(plan, {{"tp", plan.groups("tp")}});
   for (const auto format : {Format::text, Format::json, Format::csv}) {
     std::string pieces;
     std::size_t longest = 0;

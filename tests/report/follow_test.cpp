@@ -20,10 +20,10 @@ struct Job {
     const auto call = descriptor_of(Operation::all_reduce, 1 << 18);
     for (Time i = 0; i < 50; ++i) {
       const Time time = 1'000'000'000 + i * 20'000'000;
-      for (std::size_t r : {0, 1, 2}) job.add(r, call, time, time + 10'000'000);
+      for (std::size_t r : {0U, 1U, 2U}) job.add(r, call, time, time + 10'000'000);
       job.add(3, call);
     }
-    for (std::size_t r : {0, 1})
+    for (std::size_t r : {0U, 1U})
       job.add(r, descriptor_of(Operation::barrier), 1'990'000'000, {}, State::issued);
     for (Record& record : job.records) record.read_at = 2'000'000'000;
     job.records[2].wait = record::Wait{"close()", 500'000'000};

@@ -81,7 +81,7 @@ TEST_CASE("a table that is still too wide continues below, beside its first colu
 
 TEST_CASE("show divides the grid, and stays below 50 lines") {
   const auto plan = rankmesh::MeshSpec::parse("dp=16,tp=16").plan();
-  for (const std::size_t width : {40, 60, 80, 100, 120}) {
+  for (const std::size_t width : {40U, 60U, 80U, 100U, 120U}) {
     CAPTURE(width);
     const std::string text = fitted(rankmesh::report::show(plan, nullptr, width), width);
     CHECK(std::count(text.begin(), text.end(), '\n') < 50);

@@ -155,13 +155,13 @@ TEST_CASE("roots, messages, and members that are missing") {
   SyntheticJob job{3, 3};
   const auto broadcast = descriptor_of(Operation::broadcast, 4, 1);
   const auto reduce = descriptor_of(Operation::reduce, 4, 0);
-  for (std::size_t r : {0, 1, 2}) {
+  for (std::size_t r : {0U, 1U, 2U}) {
     job.add(r, broadcast, 1'000'000 + static_cast<Time>(r) * 1000, 1'010'000);
     job.add(r, reduce, 1'020'000 + static_cast<Time>(r) * 1000, 1'030'000);
   }
   job.add(2, descriptor_of(Operation::send, 4, 0), 1'040'000, 1'050'000);
   job.add(0, descriptor_of(Operation::recv, 4, 2), 1'045'000, 1'060'000);
-  for (std::size_t r : {0, 1}) job.add(r, a_barrier, 1'070'000, {}, State::issued);
+  for (std::size_t r : {0U, 1U}) job.add(r, a_barrier, 1'070'000, {}, State::issued);
   const Json events = events_of(job.records);
   check_format(events);
   std::multiset<std::pair<double, int>> starts;
@@ -202,10 +202,10 @@ TEST_CASE("calls without times lie between those with times, in order") {
 
 TEST_CASE("a member that did not wait came when the others left") {
   SyntheticJob job{2, 2};
-  for (std::size_t r : {0, 1}) job.add(r, a_barrier, 1'000'000, 1'001'000);
+  for (std::size_t r : {0U, 1U}) job.add(r, a_barrier, 1'000'000, 1'001'000);
   job.add(0, a_barrier, 1'010'000, 1'900'000);
   job.add(1, a_barrier);
-  for (std::size_t r : {0, 1}) job.add(r, a_barrier, 2'000'000, 2'001'000);
+  for (std::size_t r : {0U, 1U}) job.add(r, a_barrier, 2'000'000, 2'001'000);
   const Json events = events_of(job.records);
   check_format(events);
   std::vector<double> estimated;

@@ -11,22 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "rankmesh/base/log.hpp"
+#include "support/messages.hpp"
 #include "wait/detail/node_board.hpp"
 
 namespace rankmesh_test {
 
-using rankmesh::LogLevel;
-using rankmesh::LogSink;
 using rankmesh::Rank;
 using rankmesh::detail::NodeBoard;
 using Kind = rankmesh::detail::RankActivity::Kind;
@@ -57,25 +52,6 @@ struct Memory {
   [[nodiscard]] NodeBoard board(Rank rank) const {
     return NodeBoard{data, nullptr, open_file(), {Rank{3}, Rank{5}}, rank};
   }
-};
-
-// Collects log messages.
-class Messages {
- public:
-  LogSink sink() {
-    return [this](LogLevel, std::string_view text) {
-      const std::lock_guard lock{mutex_};
-      texts_.emplace_back(text);
-    };
-  }
-  std::vector<std::string> texts() {
-    const std::lock_guard lock{mutex_};
-    return texts_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> texts_;
 };
 
 // A process that holds the board of a rank until it is killed.
@@ -133,20 +109,14 @@ class Peer {
 
 inline Kind kind_of_peer(const NodeBoard& board) { return board.look(Rank{5})->kind; }
 
-// Waits until the system shows the state, which follows a signal after a moment.
+// The system shows the state a moment after a signal.
 inline bool becomes(const NodeBoard& board, Kind kind) {
-  for (int i = 0; i < 200; ++i) {
-    if (kind_of_peer(board) == kind) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
-  }
-  return false;
+  return comes_true([&] { return kind_of_peer(board) == kind; });
 }
 
 // The last process that holds the lock of a rank lets go of it soon after the rank has ended.
 inline bool fails(const NodeBoard& board) {
-  for (int i = 0; i < 200 && !board.has_failed(Rank{5}); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
-  return board.has_failed(Rank{5});
+  return comes_true([&] { return board.has_failed(Rank{5}); });
 }
 
 }  // namespace rankmesh_test

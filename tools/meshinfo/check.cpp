@@ -18,6 +18,7 @@ struct CheckOptions {
   MachineArguments machine;
   OutputOptions output;
   std::string fail_on = "warning";
+  bool any_node_lost = false;
 };
 
 // The least severity that fails; nothing if findings never fail.
@@ -37,9 +38,15 @@ int check(const CheckOptions& options, Job& job) {
   const rankmesh::Machine machine = options.machine.require(open.plan.world_size(), open.live());
   std::vector<PlacementFinding> findings =
       rankmesh::check_placement(open.plan, machine, spec.silenced());
-  const bool is_silenced =
-      std::ranges::find(spec.silenced(), "preset-mismatch") != spec.silenced().end();
-  if (!spec.same_as().empty() && !is_silenced) {
+  const auto is_silenced = [&](const char* id) {
+    return std::ranges::find(spec.silenced(), id) != spec.silenced().end();
+  };
+  if (options.any_node_lost && !is_silenced("node-loss-fatal")) {
+    auto loss = rankmesh::check_node_loss(open.plan, machine);
+    findings.insert(findings.end(), loss.begin(), loss.end());
+    std::ranges::stable_sort(findings, std::ranges::greater{}, &PlacementFinding::severity);
+  }
+  if (!spec.same_as().empty() && !is_silenced("preset-mismatch")) {
     auto claim = rankmesh::check_claim(open.plan, spec.same_as());
     findings.insert(findings.begin(), claim.begin(), claim.end());  // errors come first
   }
@@ -54,12 +61,15 @@ void add_check(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("check", "rules for the placement of a mesh on a machine");
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   command
       ->add_option("--fail-on", options->fail_on,
                    "exit with status 1 if there is such a finding or a worse one (warning)")
       ->type_name("SEVERITY")
       ->check(CLI::IsMember({"note", "warning", "error", "never"}));
+  command->add_flag("--any-node-lost", options->any_node_lost,
+                    "is the loss of one node fatal? (rule node-loss-fatal)");
   command->footer(
       "Examples:\n"
       "  meshinfo check pp=2,dp=4,tp=8 --machine job.hosts --machine topology.conf\n"

@@ -26,6 +26,7 @@ void add_count(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("count", "how many groups and communicators the mesh makes");
   options->mesh.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   command->callback([options, &program] { program.status = count(*options, program.job); });
 }

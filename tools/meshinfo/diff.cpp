@@ -25,9 +25,10 @@ rankmesh::MeshPlan plan_of(const std::string& mesh, std::optional<std::int64_t> 
 
 int diff(const DiffOptions& options, const Job& job) {
   if (!job.prints()) return ok;  // the job plays no part
-  const rankmesh::PlanDiff difference = rankmesh::diff(plan_of(options.a, options.world_size),
-                                                       plan_of(options.b, options.world_size));
-  print(rankmesh::report::diff(difference, options.a, options.b), options.output);
+  const rankmesh::MeshPlan a = plan_of(options.a, options.world_size);
+  const rankmesh::MeshPlan b = plan_of(options.b, options.world_size);
+  const rankmesh::PlanDiff difference = rankmesh::diff(a, b);
+  print(rankmesh::report::diff(difference, a, b, options.a, options.b), options.output);
   return difference.is_empty() ? ok : check_failed;
 }
 
@@ -46,6 +47,7 @@ void add_diff(CLI::App& app, Program& program) {
   add_number(*command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
              [options](std::int64_t number) { options->world_size = number; });
   command->add_flag("--offline", options->offline, "ignore the job that this runs in");
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   command->callback([options, &program] { program.status = diff(*options, program.job); });
 }

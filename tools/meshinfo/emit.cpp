@@ -55,11 +55,11 @@ void add_emit(CLI::App& app, Program& program) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* command = app.add_subcommand(
       "emit", "the file that makes a launcher use the assignment that plan finds");
-  const std::vector<std::string> formats = rankmesh::emit_format_names();
-  command->add_option("FORMAT", options->format, fmt::format("{}", fmt::join(formats, ", ")))
+  const std::vector<std::string> names = rankmesh::emit_format_names();
+  command->add_option("FORMAT", options->format, fmt::format("{}", fmt::join(names, ", ")))
       ->type_name("FORMAT")
       ->required()
-      ->check(CLI::IsMember(formats));
+      ->check(CLI::IsMember(names));
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
   options->traffic.add_to(*command);

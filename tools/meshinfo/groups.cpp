@@ -55,7 +55,7 @@ int groups(const GroupsOptions& options, Job& job) {
   open.close();
   if (!job.prints()) return ok;
   const rankmesh::MeshPlan& plan = open.plan;
-  print(rankmesh::report::groups(plan.world_size(), families_of(plan, options.names), open.live()),
+  print(rankmesh::report::groups(plan, families_of(plan, options.names), open.live()),
         options.output);
   return ok;
 }
@@ -67,6 +67,7 @@ void add_groups(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_format_to(*command, {"long"});
   options->output.add_path_to(*command, "-o,--output",
                               "write to a file, whose extension picks the format");

@@ -3,12 +3,11 @@
 
 #include <array>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -30,18 +29,11 @@ constexpr std::array<std::pair<std::string_view, MachineFormat>, 8> formats{{
 }};
 
 std::string read_text(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  bool is_read = file.is_open();
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    is_read = false;
-  }
-  if (!is_read || file.bad())
+  auto text = rankmesh::detail::read_file(path);
+  if (!text)
     throw UsageError{fmt::format("cannot read the machine '{}'", path),
                      "give a file, FORMAT:FILE, or the word slurm in a job of Slurm"};
-  return text;
+  return *std::move(text);
 }
 
 // The variables of the job as `env` prints them.

@@ -19,7 +19,8 @@ struct OutputOptions {
   std::string format{};  // empty: by the file's extension, else text
   std::string path{};    // empty: standard output
   std::vector<std::string> text_extensions{"txt", "text"};
-  bool is_wide = false;  // -o wide: the terminal's width is ignored
+  bool is_wide = false;       // -o wide: the terminal's width is ignored
+  bool has_pictures = false;  // the command's documents can be drawn: svg and html
 
   // Adds --format and the path, whose flags are given.
   void add_to(CLI::App& command, const std::string& flags = "-o,--output");

@@ -37,6 +37,7 @@ void add_plan(CLI::App& app, Program& program) {
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
   options->traffic.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   command->footer(
       "Examples:\n"

@@ -38,6 +38,7 @@ void add_show(CLI::App& app, Program& program) {
       app.add_subcommand("show", "the mesh as a whole: the grid if it is small, and every name");
   options->mesh.add_to(*command);
   options->machine.add_to(*command);
+  options->output.has_pictures = true;
   options->output.add_to(*command);
   add_devices(
       *command, options->devices,

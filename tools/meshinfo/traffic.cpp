@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -57,17 +56,11 @@ void add_list(CLI::App& command, const std::string& option, std::vector<std::str
 }  // namespace
 
 rankmesh::ModelFigures read_model(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::string text;
-  try {
-    text.assign(std::istreambuf_iterator<char>{file}, {});
-  } catch (const std::ios_base::failure&) {  // for example a directory
-    file.setstate(std::ios::badbit);
-  }
-  if (!file.is_open() || file.bad())
+  const auto text = rankmesh::detail::read_file(path);
+  if (!text)
     throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
                                "give a TOML file such as examples/models/llama3_405b.toml"};
-  return rankmesh::ModelFigures::parse_toml(text, path);
+  return rankmesh::ModelFigures::parse_toml(*text, path);
 }
 
 void TrafficArguments::add_to(CLI::App& command) {

@@ -2,10 +2,12 @@
 // Reduces many small buffers in a few collectives.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/group_life.hpp"
+#include "rankmesh/group/detail/no_group.hpp"
 
 namespace rankmesh::exchange {
 
@@ -62,6 +65,13 @@ class RANKMESH_API Bucket {
   /// ClosedError.
   /// @throws UsageError if `bytes` is less than 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
+  template <class NoGroup>
+    requires(!std::derived_from<NoGroup, GroupCoordinator> && !std::same_as<NoGroup, Bucket>)
+  explicit Bucket(NoGroup&, BucketOptions options = {})
+      : Bucket{rankmesh::detail::no_group(), options} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a Bucket needs a group: write Bucket{mesh[\"dp\"]}, or Bucket{*group}");
+  }
   /// Gives up the buffers that were added since the last wait(), and logs a warning if there are
   /// any: they may not hold the results. Local.
   ~Bucket();
@@ -94,6 +104,22 @@ class RANKMESH_API Bucket {
     const auto in = buffer_of(values);
     add_buffers({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
   }
+  // Calls that do not compile, and say what to write instead.
+  template <class Pointer, class... A>
+    requires std::is_pointer_v<std::remove_cvref_t<Pointer>>
+  void add(Pointer&&, A&&...) {
+    static_assert(
+        rankmesh::detail::never<Pointer>,
+        "a pointer does not say how many elements there are: write std::span{pointer, n}");
+  }
+  template <Memory M>
+    requires(!WritableMemory<M>)
+  void add(M&&) {
+    static_assert(rankmesh::detail::never<M>,
+                  "the values are const, but add() changes them: pass values that are not const, "
+                  "or memory for this member's part too, as in add(values, mine)");
+  }
+
   /// Adds a buffer whose element type is known at run time; see add().
   void add_buffer(const Buffer& buffer);
   /// Adds a buffer whose element type is known at run time, and the memory for the result; see

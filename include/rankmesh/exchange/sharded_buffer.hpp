@@ -15,6 +15,7 @@
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/no_group.hpp"
 #include "rankmesh/transport/blocks.hpp"
 
 namespace rankmesh::exchange {
@@ -91,6 +92,21 @@ class ShardedBuffer {
   ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}
+  template <class NoGroup, rankmesh::detail::Integers Sizes>
+    requires(!std::derived_from<NoGroup, GroupCoordinator>)
+  ShardedBuffer(NoGroup&, const Sizes& sizes, ShardedBufferOptions options = {})
+      : ShardedBuffer{rankmesh::detail::no_group(), sizes, options} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
+  }
+  template <class NoGroup>
+    requires(!std::derived_from<NoGroup, GroupCoordinator>)
+  ShardedBuffer(NoGroup&, std::initializer_list<std::int64_t> sizes,
+                ShardedBufferOptions options = {})
+      : ShardedBuffer{rankmesh::detail::no_group(), sizes, options} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
+  }
   /// Creates another buffer with the same tensors and buckets, for example for the gradients or for
   /// a state of the optimizer, which may have another element type. It uses the same stream;
   /// `options.bytes` and `options.stream` are ignored. Collective over the group, like the
@@ -118,6 +134,20 @@ class ShardedBuffer {
   void load(std::int64_t tensor, M&& values) {
     const auto in = buffer_of(values);
     memory_.load(tensor, {in.data, in.count, in.type, in.kind});
+  }
+  // Calls that do not compile, and say what to write instead.
+  template <Memory M>
+    requires(!std::same_as<std::remove_cv_t<ElementOf<M>>, T>)
+  void load(std::int64_t, M&&) {
+    static_assert(rankmesh::detail::never<M>,
+                  "the values must have the element type of the buffer: convert them first");
+  }
+  template <class Pointer, class... A>
+    requires std::is_pointer_v<std::remove_cvref_t<Pointer>>
+  void load(std::int64_t, Pointer&&, A&&...) {
+    static_assert(
+        rankmesh::detail::never<Pointer>,
+        "a pointer does not say how many elements there are: write std::span{pointer, n}");
   }
 
   /// Returns this member's part of a bucket, which includes zeros as padding. All members' parts

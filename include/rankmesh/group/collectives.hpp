@@ -20,6 +20,7 @@ class Collectives : public detail::CallIssuer {
 
   /// Copies the root's values to all members. All members must pass the same number of elements.
   template <WritableMemory M>
+    requires detail::is_borrowed<M>
   void broadcast(M&& values, RankInGroup root, StreamRef stream = {}) {
     run_typed<Operation::broadcast, M>(calls::broadcast(values, root, stream));
   }
@@ -32,6 +33,7 @@ class Collectives : public detail::CallIssuer {
 
   /// Reduces element by element over the members, in place. All members get the result.
   template <WritableReducibleMemory M>
+    requires detail::is_borrowed<M>
   void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::all_reduce, M>(calls::all_reduce(values, values, op, stream));
   }
@@ -60,6 +62,7 @@ class Collectives : public detail::CallIssuer {
 
   /// Reduces element by element over the members, in place. Only the root gets the result.
   template <WritableReducibleMemory M>
+    requires detail::is_borrowed<M>
   void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
     run_typed<Operation::reduce, M>(calls::reduce(values, values, root, op, stream));
   }

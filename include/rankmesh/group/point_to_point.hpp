@@ -52,7 +52,7 @@ class PointToPoint : public UserReductions {
   }
   /// Receives values if a message has arrived; see probe(). Returns whether it has received them.
   template <WritableMemory Out>
-    requires(!DeviceMemory<Out>)
+    requires(!DeviceMemory<Out> && detail::is_borrowed<Out>)
   [[nodiscard]] bool try_recv(Out&& values, Peer from, int tag = 0) {
     if (!probe(from, tag)) return false;
     recv(values, from, tag);

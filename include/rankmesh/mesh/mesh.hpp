@@ -61,7 +61,7 @@ enum class NcclCalls : std::uint8_t {
 class RANKMESH_API Mesh : public MeshNearMisses {
  public:
   /// Opens a mesh. Collective over `world`; blocks until all ranks take part. Ranks of the mesh
-  /// have the same numbers as in `world`.
+  /// have the same numbers as in `world`, unless MeshOptions::reorder is set.
   /// @param world  Any intracommunicator.
   /// @param mesh   A mesh string, or a path that ends in `.toml`. It must be the same on every
   ///               rank.

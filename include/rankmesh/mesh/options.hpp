@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/log.hpp"
@@ -67,6 +68,12 @@ struct MeshOptions {
   std::optional<int> device{};
   /// Allows several ranks to use the same device.
   bool share_devices = false;
+  /// The process that takes each rank of the mesh, by its rank in the communicator of the program:
+  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a mesh
+  /// uses a better arrangement without another launch. The ranks of the mesh then differ from those
+  /// of the communicator; Mesh::rank() returns the rank of this process in the mesh. If `reorder`
+  /// is empty, the ranks are the same.
+  std::vector<std::int64_t> reorder{};
   /// The options of families, by the name of the family. They replace the options of the same
   /// family in a mesh file.
   std::map<std::string, GroupOptions> names{};

@@ -46,6 +46,12 @@ struct PlacementFinding {
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
     const MeshPlan& plan, const Machine& machine, std::span<const std::string> silenced = {});
 
+/// Applies the rule `node-loss-fatal`: does every part of the model have copies on two nodes? See
+/// shrink() for what a part is. Takes O(ranks x dimensions) time.
+/// @throws UsageError if a view leaves ranks out, or if a rank has no slot.
+[[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
+                                                                         const Machine& machine);
+
 /// Applies the rule `preset-mismatch`: compares the groups with those of the mesh that the file
 /// claims to be (MeshSpec::same_as). Only names that both meshes have are compared.
 /// @throws SpecError if the claimed mesh is invalid.

@@ -22,6 +22,7 @@ enum class EmitFormat : std::uint8_t {
   mpich,         ///< one host per rank: mpiexec -f FILE
   slurm,         ///< one host per rank: SLURM_HOSTFILE=FILE srun --distribution=arbitrary
   cray,          ///< MPICH_RANK_ORDER for MPICH_RANK_REORDER_METHOD=3
+  torchrun,      ///< the command of each host, for launchers that start one command per host
   cuda_devices,  ///< CUDA_VISIBLE_DEVICES of each rank, for a script that starts the ranks
   mesh_order,    ///< the line `rank_order` of a mesh file, for a launcher that stays as it is
 };
@@ -36,8 +37,8 @@ enum class EmitFormat : std::uint8_t {
 /// leaves the processes where they are and gives each of them the place in the mesh that belongs
 /// there.
 /// @param slots  the slot of each rank (Arrangement::slots).
-/// @throws UsageError if a slot is repeated or does not exist, or if the machine has no GPUs to be
-/// listed.
+/// @throws UsageError if a slot is repeated or does not exist, if the machine has no GPUs to be
+/// listed, or for `torchrun` if the ranks of a node are not consecutive.
 [[nodiscard]] RANKMESH_API std::string emit(EmitFormat format, const Machine& machine,
                                             std::span<const std::int64_t> slots);
 

@@ -9,13 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/layout/group_family.hpp"
 #include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/report/picture.hpp"
 
 namespace rankmesh::report {
 
@@ -127,11 +126,7 @@ struct TableHere {
   std::size_t most_rows = SIZE_MAX;  ///< The greatest number of rows in text.
 };
 
-/// A text by which the user asked for a family, for example `dp*tp`, and the family itself. Reports
-/// use the text as the key of the family.
-using NamedFamily = std::pair<std::string, GroupFamily>;
-
-/// A report that can be printed in three forms: text, JSON and CSV.
+/// A report that can be printed as text, JSON and CSV, and as a picture if it has one.
 ///
 /// The text form is a sequence of pieces, which is laid out for people. The JSON form contains the
 /// fields. The CSV form contains one table, which a user can load into a spreadsheet. The text form
@@ -148,6 +143,8 @@ struct Document {
   /// What is known about the ranks, one row for each rank. Its columns follow those of the long CSV
   /// form. Empty if nothing is known.
   Table of_ranks{};
+  /// The picture of the forms SVG and HTML, or nothing if the report cannot be drawn.
+  std::optional<Picture> picture{};
 
   /// Appends a piece of text.
   void add(std::string piece) { text.emplace_back(Span{std::move(piece)}); }

@@ -2,10 +2,10 @@
 // Lists every group of the families for which the user asks.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "rankmesh/export.hpp"
+#include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/report/document.hpp"
 #include "rankmesh/report/format.hpp"
 
@@ -16,7 +16,7 @@ namespace rankmesh::report {
 /// output are held in memory.
 /// @param live  the facts of the running job, or null. With these facts, the long CSV form has the
 /// host, the node, the local rank and the process of each rank, and its device if it has one.
-RANKMESH_API Document groups(std::int64_t world_size, std::vector<NamedFamily> families,
+RANKMESH_API Document groups(const MeshPlan& plan, std::vector<NamedFamily> families,
                              const LiveFacts* live = nullptr);
 
 }  // namespace rankmesh::report

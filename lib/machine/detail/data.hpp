@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace rankmesh::detail {
@@ -14,13 +13,14 @@ namespace rankmesh::detail {
 struct Data {
   enum class Kind : std::uint8_t { text, list, map };
   Kind kind = Kind::text;
-  std::string text{};                                  ///< of a scalar, without its quotes
-  std::vector<Data> items{};                           ///< of a list
-  std::vector<std::pair<std::string, Data>> fields{};  ///< of a map, in the order of the text
+  std::string text{};          ///< of a scalar, without its quotes
+  std::string key{};           ///< of a value in a map
+  std::vector<Data> items{};   ///< of a list
+  std::vector<Data> fields{};  ///< of a map, in the order of the text
   std::int64_t line = 0;
 
   /// Returns the value of a field, or null.
-  [[nodiscard]] const Data* find(std::string_view key) const;
+  [[nodiscard]] const Data* find(std::string_view wanted) const;
 };
 
 inline constexpr int deepest_data = 64;  // levels of nesting

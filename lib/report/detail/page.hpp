@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page of write_html(). lib/report/page/embed generates the texts from the files beside it.
+// The pages that need no other file: that of write_html() and that of pictures.
+// lib/report/page/embed generates the texts from the files in lib/report/page and
+// lib/report/picture.
 #pragma once
 
+#include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace rankmesh::report::detail {
 
-extern const std::string_view page_head;  ///< The page up to its data.
-extern const std::string_view page_tail;  ///< The page after its data.
+extern const std::string_view page_head;     ///< The page of the timeline up to its data.
+extern const std::string_view page_tail;     ///< The page of the timeline after its data.
+extern const std::string_view picture_head;  ///< The page of a picture up to its data.
+extern const std::string_view picture_tail;  ///< The page of a picture after its data.
+
+/// Returns JSON that may be put into a script element: no `<` can end the element.
+std::string script_json(const nlohmann::json& data);
 
 }  // namespace rankmesh::report::detail

@@ -116,7 +116,9 @@ class RANKMESH_API ShmTransport final : public Transport {
   void poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();
-  void throw_if_unreadable() const;
+  void throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const;
+  /// Returns whether a member has given up or left, so that it may change its buffers.
+  [[nodiscard]] bool has_ended(std::size_t member) const;
   struct Found {
     shm::Finding::State state;
     std::string text;

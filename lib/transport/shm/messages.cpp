@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace rankmesh::shm {
 namespace {
@@ -15,8 +16,8 @@ void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-Messages::Messages(std::vector<Ring> to, std::vector<Ring> from)
-    : out_(to.size()), in_(from.size()) {
+Messages::Messages(std::vector<Ring> to, std::vector<Ring> from, Fetching fetching)
+    : out_(to.size()), in_(from.size()), fetching_{std::move(fetching)} {
   for (std::size_t k = 0; k < to.size(); ++k) out_[k].ring = to[k];
   for (std::size_t k = 0; k < from.size(); ++k) in_[k].ring = from[k];
 }
@@ -42,7 +43,8 @@ void Messages::put(Outgoing& out, const Envelope& envelope, const std::byte* fro
 bool Messages::try_send(const Message& message) {
   Outgoing& out = out_[message.peer];
   const std::size_t bytes = message.bytes();
-  if (bytes > Ring::place_bytes || !out.queue.empty() || has_given_up_ || !has_space(out, bytes))
+  if (bytes > Ring::place_bytes || is_offered(message) || !out.queue.empty() || has_given_up_ ||
+      !has_space(out, bytes))
     return false;
   put(out, message.envelope, message.source, bytes);
   return true;
@@ -64,7 +66,7 @@ bool Messages::try_receive(Message& message) {
   const Envelope envelope = in.ring.part(in.next).envelope;
   const std::size_t bytes = message.bytes();
   if (envelope.tag != message.envelope.tag || !agree(envelope, message.envelope) ||
-      bytes > Ring::place_bytes || has_given_up_)
+      bytes > Ring::place_bytes || envelope.is_offer != 0 || has_given_up_)
     return false;
   take(in, message.target, bytes);
   return message.is_complete = true;
@@ -77,10 +79,40 @@ void Messages::begin_send(Message& message) {
   push(out);
 }
 
+// Publishes where a message lies. Its part may not be mistaken for an earlier offer that has not
+// been fetched.
+bool Messages::offer(Outgoing& out, Message& message) {
+  const auto address = reinterpret_cast<std::uint64_t>(message.source);
+  const auto is_same = [&](const auto& other) {
+    return other.first % Ring::parts == out.next % Ring::parts;
+  };
+  if (!has_space(out, sizeof address) || std::ranges::any_of(out.offers, is_same)) return false;
+  out.offers.emplace_back(out.next, &message);
+  Envelope envelope = message.envelope;
+  envelope.is_offer = 1;
+  put(out, envelope, reinterpret_cast<const std::byte*>(&address), sizeof address);
+  return true;
+}
+
+// Completes the messages that their receiver has read.
+void Messages::look_for_fetched(Outgoing& out) {
+  std::erase_if(out.offers, [&](const auto& offer) {
+    // Acquire: the receiver has read the elements before the program changes them.
+    if (out.ring.fetched(offer.first).load(std::memory_order_acquire) != offer.first) return false;
+    offer.second->is_complete = true;
+    return true;
+  });
+}
+
 // Sends as many parts as there is space for.
 void Messages::push(Outgoing& out) {
   while (!out.queue.empty()) {
     Message& message = *out.queue.front();
+    if (is_offered(message)) {
+      if (!offer(out, message)) return;
+      out.queue.pop_front();
+      continue;
+    }
     const std::size_t all = message.bytes();
     const std::size_t bytes = Ring::payload_bytes(all - out.sent);
     if (!has_space(out, bytes)) return;
@@ -103,7 +135,11 @@ void Messages::begin_receive(Message& message) {
     in.receives.push_back(&message);
   } else {
     early->receive = &message;
-    if (early->is_complete) {
+    if (early->offer != 0) {
+      const Early taken = *early;
+      in.early.erase(early);
+      fetch(in, message, taken.envelope, taken.offer, taken.address);
+    } else if (early->is_complete) {
       deliver(*early);
       in.early.erase(early);
     }
@@ -121,24 +157,63 @@ void Messages::deliver(Early& early) {
   receive.is_complete = true;
 }
 
+// Returns the first receive that a message fits, and removes it; null if there is none.
+Message* Messages::wanted_by(Incoming& in, const Envelope& envelope) {
+  const auto wanted = std::ranges::find_if(
+      in.receives, [&](const Message* m) { return m->envelope.tag == envelope.tag; });
+  if (wanted == in.receives.end()) return nullptr;
+  Message* const message = *wanted;
+  in.receives.erase(wanted);
+  return message;
+}
+
+// Reads a message that is offered, unless the receive expects another one, and tells the sender.
+void Messages::fetch(Incoming& in, Message& receive, const Envelope& envelope, std::uint64_t number,
+                     std::uint64_t address) {
+  if (agree(envelope, receive.envelope)) {
+    const int code = fetching_.reader->read(fetching_.locals[receive.peer], address, receive.target,
+                                            receive.bytes());
+    // Acquire: the sender has said that it gives up or leaves before it has changed its buffer.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const bool has_ended = fetching_.has_ended && fetching_.has_ended(receive.peer);
+    if (code != 0 || has_ended) {
+      failure_ = FailedRead{receive.peer, has_ended ? 0 : code};
+      return;  // the receive never ends
+    }
+  } else {
+    receive.wrong = envelope;
+  }
+  receive.is_complete = true;
+  // Release: the sender may change the elements that this member has read.
+  in.ring.fetched(number).store(number, std::memory_order_release);
+}
+
+// Takes a part that is an offer.
+void Messages::take_offer(Incoming& in) {
+  const std::uint64_t number = in.next;
+  const Envelope envelope = in.ring.part(number).envelope;
+  std::uint64_t address = 0;
+  take(in, reinterpret_cast<std::byte*>(&address), sizeof address);
+  if (Message* const receive = wanted_by(in, envelope))
+    fetch(in, *receive, envelope, number, address);
+  else
+    in.early.push_back({.envelope = envelope, .bytes = {}, .offer = number, .address = address});
+}
+
 // Chooses where a message goes whose first part has come.
 void Messages::begin_message(Incoming& in, const Envelope& envelope) {
   in.is_arriving = true;
   in.left = Message::bytes_of(envelope);
   in.target = nullptr;
-  in.receive = nullptr;
   in.early_one = nullptr;
-  const auto wanted = std::ranges::find_if(
-      in.receives, [&](const Message* m) { return m->envelope.tag == envelope.tag; });
-  if (wanted == in.receives.end()) {
+  in.receive = wanted_by(in, envelope);
+  if (in.receive == nullptr) {
     Early& early = in.early.emplace_back(Early{.envelope = envelope, .bytes = {}});
     early.bytes.resize(in.left);
     in.early_one = &early;
     in.target = early.bytes.data();
     return;
   }
-  in.receive = *wanted;
-  in.receives.erase(wanted);
   if (agree(in.receive->envelope, envelope))
     in.target = in.receive->target;
   else
@@ -158,6 +233,11 @@ void Messages::end_message(Incoming& in) {
 // Takes parts as long as they are wanted.
 void Messages::pull(Incoming& in, bool all) {
   while ((all || in.is_arriving || !in.receives.empty()) && is_there(in)) {
+    if (!in.is_arriving && in.ring.part(in.next).envelope.is_offer != 0) {
+      take_offer(in);
+      if (failure_) return;
+      continue;
+    }
     if (!in.is_arriving) begin_message(in, in.ring.part(in.next).envelope);
     const std::size_t bytes = Ring::payload_bytes(in.left);
     take(in, in.target, bytes);
@@ -168,15 +248,17 @@ void Messages::pull(Incoming& in, bool all) {
 }
 
 void Messages::advance() {
-  if (has_given_up_) return;
-  for (Outgoing& out : out_)
+  if (has_given_up_ || failure_) return;
+  for (Outgoing& out : out_) {
+    if (!out.offers.empty()) look_for_fetched(out);
     if (!out.queue.empty()) push(out);
+  }
   for (Incoming& in : in_)
     if (in.is_arriving || !in.receives.empty()) pull(in, false);
 }
 
 void Messages::make_space() {
-  if (has_given_up_) return;
+  if (has_given_up_ || failure_) return;
   for (Incoming& in : in_) pull(in, true);
 }
 
@@ -191,7 +273,10 @@ bool Messages::cancel(Message& message) {
 
 void Messages::give_up() {
   has_given_up_ = true;
-  for (Outgoing& out : out_) out.queue.clear();
+  for (Outgoing& out : out_) {
+    out.queue.clear();
+    out.offers.clear();
+  }
   for (Incoming& in : in_) {
     in.receives.clear();
     in.early.clear();

@@ -8,6 +8,11 @@
 // so that the sender may use the memory again. The parts of a message follow each other, and
 // messages follow each other in the order in which they were sent.
 //
+// If members can read each other's memory, a large message is a single part, an offer, with the
+// address of the elements. The receiver reads them when it knows where they go, and then tells the
+// sender, whose message is complete only then. Offers may be fetched in another order than that in
+// which they were made.
+//
 // A receiver matches messages as MPI does: a message goes to the first receive from its source that
 // has its tag and has no message yet. A message that no receive wants is copied to memory of the
 // receiver when it stands in the way of another one.
@@ -15,12 +20,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/data_type.hpp"
+#include "transport/shm/direct.hpp"
 #include "transport/shm/ring.hpp"
 
 namespace rankmesh::shm {
@@ -43,12 +51,27 @@ struct Message {
   }
 };
 
+/// How a member reads large messages where they lie.
+struct Fetching {
+  MemoryReader* reader = nullptr;      ///< null if the members do not read each other's memory
+  std::vector<std::int32_t> locals{};  ///< the local rank of each member
+  /// Returns whether a member may have changed a buffer that it has offered, because it has given
+  /// up or has left.
+  std::function<bool(std::size_t member)> has_ended{};
+  /// From this size on messages are offered.
+  std::size_t least_bytes = 32 << 10;
+};
+
 /// The messages of one member of a group. Used by one thread at a time.
 class Messages {
  public:
   /// @param to    the rings to all members, in group order.
   /// @param from  the rings from all members.
-  Messages(std::vector<Ring> to, std::vector<Ring> from);
+  /// @param fetching  the same on all members, except for the functions.
+  Messages(std::vector<Ring> to, std::vector<Ring> from, Fetching fetching = {});
+
+  /// Returns the read of another member's memory that has failed, if any. Nothing goes on after it.
+  [[nodiscard]] const std::optional<FailedRead>& failed_read() const { return failure_; }
 
   /// Sends a message at once if it consists of a single part and there is space for it.
   [[nodiscard]] bool try_send(const Message& message);
@@ -82,6 +105,8 @@ class Messages {
   struct Early {
     Envelope envelope;
     std::vector<std::byte> bytes;
+    std::uint64_t offer = 0;     // the number of the part, if it is an offer
+    std::uint64_t address = 0;   // of the offer
     Message* receive = nullptr;  // the receive that has claimed it while parts were missing
     bool is_complete = false;
   };
@@ -91,6 +116,7 @@ class Messages {
     std::uint64_t taken = 0;  // as far as this member knows
     std::list<Message*> queue;
     std::size_t sent = 0;  // bytes of the first message of the queue
+    std::list<std::pair<std::uint64_t, Message*>> offers;  // that have not been fetched
   };
   struct Incoming {
     Ring ring;
@@ -107,19 +133,30 @@ class Messages {
   };
 
   [[nodiscard]] static bool has_space(Outgoing& out, std::size_t bytes);
+  [[nodiscard]] bool is_offered(const Message& message) const {
+    return fetching_.reader != nullptr && message.bytes() >= fetching_.least_bytes;
+  }
+  [[nodiscard]] bool offer(Outgoing& out, Message& message);
+  static void look_for_fetched(Outgoing& out);
+  void fetch(Incoming& in, Message& receive, const Envelope& envelope, std::uint64_t number,
+             std::uint64_t address);
+  void take_offer(Incoming& in);
   static void put(Outgoing& out, const Envelope& envelope, const std::byte* from,
                   std::size_t bytes);
-  static void push(Outgoing& out);
+  void push(Outgoing& out);
   [[nodiscard]] static bool is_there(const Incoming& in);
   static void take(Incoming& in, std::byte* to, std::size_t bytes);
   /// @param all  Also messages that no receive wants.
-  static void pull(Incoming& in, bool all);
+  void pull(Incoming& in, bool all);
+  [[nodiscard]] static Message* wanted_by(Incoming& in, const Envelope& envelope);
   static void begin_message(Incoming& in, const Envelope& envelope);
   static void end_message(Incoming& in);
   static void deliver(Early& early);
 
   std::vector<Outgoing> out_;
   std::vector<Incoming> in_;
+  Fetching fetching_;
+  std::optional<FailedRead> failure_;
   bool has_given_up_ = false;
 };
 

@@ -14,7 +14,10 @@ namespace rankmesh::shm {
 struct Envelope {
   std::int64_t count;  ///< elements
   std::int32_t tag;
-  std::uint32_t type;  ///< a DataType
+  std::uint16_t type;  ///< a DataType
+  /// 1 if the payload is the address of the elements in the memory of the sender. The receiver
+  /// reads them there, and then says so in Ring::fetched().
+  std::uint16_t is_offer;
 };
 
 /// A part of a message. The first part of a message has its envelope. The part is complete once
@@ -40,7 +43,7 @@ class Ring {
   explicit Ring(std::byte* memory) : memory_{memory} {}
 
   [[nodiscard]] static constexpr std::size_t size() {
-    return line + parts * sizeof(Part) + places * place_bytes;
+    return first_part + parts * sizeof(Part) + places * place_bytes;
   }
   /// Returns the bytes that a part carries if so many bytes of its message are left.
   [[nodiscard]] static constexpr std::size_t payload_bytes(std::size_t left) {
@@ -55,16 +58,22 @@ class Ring {
   [[nodiscard]] std::atomic<std::uint64_t>& taken() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
+  /// The number of the last offer among those whose numbers have the same remainder, that the
+  /// receiver does not need any longer.
+  [[nodiscard]] std::atomic<std::uint64_t>& fetched(std::uint64_t number) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_ + line)[number % parts];
+  }
   [[nodiscard]] Part& part(std::uint64_t number) const {
-    return *reinterpret_cast<Part*>(memory_ + line + (number % parts) * sizeof(Part));
+    return *reinterpret_cast<Part*>(memory_ + first_part + (number % parts) * sizeof(Part));
   }
   /// Returns where the payload of a part lies.
   [[nodiscard]] std::byte* payload(std::uint64_t number, std::size_t bytes) const {
     if (bytes <= inline_payload) return part(number).payload;
-    return memory_ + line + parts * sizeof(Part) + (number % places) * place_bytes;
+    return memory_ + first_part + parts * sizeof(Part) + (number % places) * place_bytes;
   }
 
  private:
+  static constexpr std::size_t first_part = line + parts * sizeof(std::uint64_t);
   std::byte* memory_ = nullptr;
 };
 

@@ -8,6 +8,8 @@
 
 #include <rankmesh/rankmesh.hpp>
 
+#include <rankmesh/exchange/bucket.hpp>
+#include <rankmesh/exchange/sharded_buffer.hpp>
 #include <rankmesh/exchange/stage_exchange.hpp>
 #include <rankmesh/helpers/broadcast_parameters.hpp>
 
@@ -44,6 +46,11 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.all_reduce_async(loss).wait();
   static_cast<void>(tp.all_reduce(constant.front()));
   static_cast<void>(mesh.new_group({0, 1}));
+  rankmesh::exchange::Bucket bucket{tp};
+  bucket.add(std::span{values.data(), 4});
+  bucket.add(constant, values);
+  rankmesh::exchange::ShardedBuffer<float> sharded{tp, {4, 4}, {.bytes = 16}};
+  sharded.load(0, std::span{values.data(), 4});
   auto x = tp.all_reduce(std::vector(values));
   x = tp.broadcast(std::vector(values), 0);
 #endif
@@ -246,5 +253,38 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 28
   auto work = tp.reduce_async(values);
   work.wait();
+#endif
+// case 80: a bucket of a mesh: write Bucket\{mesh\[
+#if CASE == 80
+  rankmesh::exchange::Bucket bucket{mesh};
+#endif
+// case 81: a bucket of a shared pointer: or Bucket\{\*group\}
+#if CASE == 81
+  auto group = mesh.new_group({0, 1});
+  rankmesh::exchange::Bucket bucket{group};
+#endif
+// case 82: a pointer for a bucket: write std::span\{pointer, n\}
+#if CASE == 82
+  rankmesh::exchange::Bucket{tp}.add(values.data(), values.size());
+#endif
+// case 83: constant values for a bucket: as in add\(values, mine\)
+#if CASE == 83
+  rankmesh::exchange::Bucket{tp}.add(constant);
+#endif
+// case 84: a sharded buffer of a mesh: a ShardedBuffer needs a group
+#if CASE == 84
+  rankmesh::exchange::ShardedBuffer<float> buffer{mesh, counts};
+#endif
+// case 85: a sharded buffer of a mesh, sizes in braces: a ShardedBuffer needs a group
+#if CASE == 85
+  rankmesh::exchange::ShardedBuffer<float> buffer{mesh, {4, 4}, {.bytes = 16}};
+#endif
+// case 86: a tensor of another type: the element type of the buffer
+#if CASE == 86
+  rankmesh::exchange::ShardedBuffer<float>{tp, counts}.load(0, doubles);
+#endif
+// case 87: a pointer for a tensor: write std::span\{pointer, n\}
+#if CASE == 87
+  rankmesh::exchange::ShardedBuffer<float>{tp, counts}.load(0, values.data(), 4);
 #endif
 }

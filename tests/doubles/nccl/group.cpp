@@ -108,8 +108,10 @@ Outcome launch_blocking(const CommPtr& comm, std::vector<Operation> operations) 
   const Inside inside(comm);
   if (injected_hang(*comm)) {
     std::unique_lock lock(comm->mutex);
+    ++totals().hanging;
     comm->changed.wait_for(lock, std::chrono::duration<double>(comm->seat.limit),
                            [&] { return comm->seat.cancelled(); });
+    --totals().hanging;
     return failed(ncclInternalError, "a call on rank %d ended without its peers", comm->seat.rank);
   }
   if (const unsigned missing = missing_connections(*comm, operations); missing != 0)

@@ -100,6 +100,7 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   for (int i = 0; i < fake_calls_end; ++i) out->calls[i] = t.calls[i];
   out->communicators = live_comms();
   out->roots = live_roots();
+  out->hanging = t.hanging;
   out->threads = t.threads;
   out->segments = Segment::alive();
   out->registrations = t.registrations;

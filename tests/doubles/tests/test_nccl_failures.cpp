@@ -76,12 +76,13 @@ TEST_CASE("an abort ends what the peers wait for, and does not wait itself") {
         const cudaStream_t stream = make_stream();
         int* x = device(std::vector<int>(1));
         if (rank.number == 3) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          rank.barrier();  // now the others have begun
           NCCL_OK(ncclCommAbort(comm));
           rank.barrier();
           return;
         }
         NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
+        rank.barrier();
         CUDA_OK(cudaStreamSynchronize(stream));  // ends although rank 3 never takes part
         REQUIRE_SAME(wait_for_error(comm), ncclRemoteError);
         REQUIRE_RANK(says(comm, "rank 3 aborted"));

@@ -179,7 +179,7 @@ TEST_CASE("inside a group, an abort ends calls at once and frees at the end of t
       CUDA_OK(cudaSetDevice(rank.number));
       result = sum_of(comm, x);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (count().hanging == 0) std::this_thread::yield();
     REQUIRE_SAME(result, -1);
     NCCL_OK(ncclGroupStart());
     NCCL_OK(ncclCommAbort(comm));
@@ -201,7 +201,7 @@ TEST_CASE("an abort under a call of another thread frees what the call uses") {
       CUDA_OK(cudaSetDevice(rank.number));
       (void)sum_of(comm, x);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (count().hanging == 0) std::this_thread::yield();
     NCCL_OK(ncclCommAbort(comm));
     caller.join();
     REQUIRE_SAME(count().unsafe_aborts, 1);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Trains a small GPT on the text of licences, or on any file, in every parallel form.
+//
+//   mpirun -n 8 gpt pp=2,dp=2,tp=2
+//
+// README.md describes how it works; begin with trainer.hpp.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "curve.hpp"
+#include "generate.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "trainer.hpp"
+
+namespace {
+
+// The losses of the steps from `first` on.
+struct Losses {
+  std::int64_t first = 0;
+  std::vector<double> of_steps{};
+};
+
+// Trains on one process.
+Losses train_alone(const Options& options) {
+  Config config = options.config;
+  config.chunks = 1;
+  config.zero = 0;
+  Mesh mesh{MPI_COMM_SELF, complete("dp=1")};
+  Losses losses;
+  std::printf("one process trains first, to compare with it\n");
+  std::fflush(stdout);
+  {
+    Groups groups{mesh};
+    Trainer trainer{config, groups, options.text};
+    while (trainer.steps() < config.steps) losses.of_steps.push_back(trainer.step());
+  }
+  mesh.close();
+  return losses;
+}
+
+// Trains on a mesh of all ranks. Rank 0 prints how it goes.
+Losses train(const Options& options, const Losses& alone) {
+  const Config& config = options.config;
+  Mesh mesh{MPI_COMM_WORLD, complete(options.layout)};
+  Losses losses;
+  {
+    Groups groups{mesh};
+    Trainer trainer{config, groups, options.text};
+    Progress progress{config.batch * config.context};
+    const bool prints = mesh.rank() == rankmesh::Rank{0};
+    // All ranks have looked before rank 0 may write the file.
+    if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint))
+      trainer.load(options.checkpoint);
+    groups.world.barrier();
+    progress.begin(losses.first = trainer.steps());
+    if (prints)
+      std::printf("%ld parameters on %s, from step %ld on\n",
+                  static_cast<long>(trainer.model().size()), options.layout.c_str(),
+                  static_cast<long>(losses.first + 1));
+    while (trainer.steps() < config.steps) {
+      losses.of_steps.push_back(trainer.step());
+      const std::int64_t step = trainer.steps();
+      const bool is_shown = step == losses.first + 1 || step % options.every == 0;
+      if (prints && is_shown)
+        progress.print(step, losses.of_steps.back(),
+                       alone.of_steps.empty() ? 0 : alone.of_steps[step - 1], trainer.norm());
+      if (!options.checkpoint.empty() && (step % options.every == 0 || step == config.steps))
+        trainer.save(options.checkpoint);
+    }
+  }
+  mesh.close();
+  return losses;
+}
+
+// Compares with one process. NaN counts as a large difference.
+bool agree(const Losses& losses, const Losses& alone) {
+  double most = 0;
+  for (std::size_t i = 0; i < losses.of_steps.size(); ++i) {
+    const double relative = std::abs(losses.of_steps[i] / alone.of_steps[losses.first + i] - 1);
+    most = std::isfinite(relative) ? std::max(most, relative) : HUGE_VAL;
+  }
+  std::printf(
+      "the losses of %zu steps %s those of one process: largest relative difference %.1e "
+      "(limit 1e-04)\n",
+      losses.of_steps.size(), most <= 1e-4 ? "agree with" : "DIFFER from", most);
+  return most <= 1e-4;
+}
+
+// The loss of a step depends on its sequences, so several steps are averaged.
+bool falls(const Losses& losses) {
+  const auto& all = losses.of_steps;
+  const std::int64_t last = std::min<std::int64_t>(5, std::ssize(all));
+  double mean = 0;
+  for (std::int64_t i = 0; i < last; ++i)
+    mean += all[all.size() - 1 - i] / static_cast<double>(last);
+  std::printf("the loss has fallen from %.3f to %.3f\n", all.front(), mean);
+  return mean < all.front() * 2 / 3;
+}
+
+int run(const Options& options, bool is_first) {
+  Losses alone;
+  if (options.compare && is_first) alone = train_alone(options);
+  const Losses losses = train(options, alone);
+  if (!is_first || losses.of_steps.empty()) return 0;
+
+  bool is_right = true;
+  if (options.compare) is_right = agree(losses, alone);
+  if (losses.first == 0 && options.config.steps >= 50) is_right = falls(losses) && is_right;
+  if (!options.curve.empty())
+    draw_losses(options.curve, losses.of_steps, alone.of_steps, "loss on " + options.layout);
+  if (!options.checkpoint.empty() && options.generate > 0)
+    std::printf("the model writes: %s\n", generate(options.config, options.text, options.checkpoint,
+                                                   options.prompt, options.generate)
+                                              .c_str());
+  return is_right ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return rankmesh::run(argc, argv, [&] {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return run(Options{argc, argv}, rank == 0);
+  });
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the model that this rank has: its chunks of layers, and on the first and the last
+// stage the vocabulary.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "attention.hpp"
+#include "experts.hpp"
+#include "mlp.hpp"
+#include "store.hpp"
+#include "text.hpp"
+#include "vocabulary.hpp"
+
+class Model {
+ public:
+  /// Collective over the mesh.
+  Model(const Config& config, const Groups& groups)
+      : config_{config}, groups_{groups}, vocabulary_{config, groups} {
+    const std::int64_t first = place(vocabulary_.parameters, 0);
+    std::vector<std::vector<Parameter>> layers;
+    for (std::int64_t chunk = 0; chunk < config.chunks; ++chunk)
+      for (std::int64_t i = 0; i < layers_of_chunk(); ++i) {
+        const std::int64_t layer =
+            (chunk * groups.pp.size() + groups.pp.rank_in_group().value()) * layers_of_chunk() + i;
+        auto attention = std::make_unique<Attention>(config, groups);
+        std::unique_ptr<Part> after;
+        if (config.experts > 0)
+          after = std::make_unique<Experts>(config, groups);
+        else
+          after = std::make_unique<Mlp>(config, groups);
+        // All layers have the same size.
+        const std::int64_t size = place(after->parameters, place(attention->parameters, 0));
+        size_ = first + config.layers * size;
+        place(after->parameters, place(attention->parameters, first + layer * size));
+        for (Part* part : {static_cast<Part*>(attention.get()), after.get()})
+          layers.push_back(part->parameters);
+        parts_.push_back(std::move(attention));
+        parts_.push_back(std::move(after));
+      }
+    layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
+    if (groups.embd != nullptr)
+      embedding_ = std::make_unique<Store>(
+          groups, std::vector<std::vector<Parameter>>{vocabulary_.parameters}, config.zero);
+  }
+
+  /// Returns the number of parameters of the whole model.
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+  /// First stage: returns the input of the first layer.
+  Values embed(const Tokens& tokens) {
+    Values x = vocabulary_.embed(embedding_->weights(0), tokens.inputs);
+    embedding_->release(0);
+    return x;
+  }
+  void embed_backward(const Tokens& tokens, const Values& dx) {
+    vocabulary_.embed_backward(embedding_->gradients(0), tokens.inputs, dx);
+  }
+  /// Last stage: returns the loss of the output of the last layer.
+  double loss(const Tokens& tokens, const Values& x) {
+    const double loss = vocabulary_.loss(embedding_->weights(0), x, tokens.targets);
+    embedding_->release(0);
+    return loss;
+  }
+  Values loss_backward() {
+    Values dx = vocabulary_.loss_backward(embedding_->weights(0), embedding_->gradients(0));
+    embedding_->release(0);
+    return dx;
+  }
+
+  /// The whole model on one rank: returns the scores of all tokens of the vocabulary, as the next
+  /// token of each token.
+  Values scores(const Tokens& tokens) {
+    const Values x = forward(0, embed(tokens));
+    return vocabulary_.logits(embedding_->weights(0), normalise(x, config_.width));
+  }
+
+  /// Runs the layers of a chunk.
+  Values forward(std::int64_t chunk, Values x) {
+    for (std::int64_t p = first_part(chunk); p < first_part(chunk + 1); ++p) {
+      x = parts_[p]->forward(layers_->weights(p), std::move(x));
+      layers_->release(p);
+    }
+    return x;
+  }
+  /// Runs them backwards. In the last microbatch of a step, the gradients of each part are added up
+  /// over its replicas while the parts before it are computed.
+  Values backward(std::int64_t chunk, Values dy, bool is_last_microbatch) {
+    for (std::int64_t p = first_part(chunk + 1) - 1; p >= first_part(chunk); --p) {
+      dy = parts_[p]->backward(layers_->weights(p), layers_->gradients(p), std::move(dy));
+      layers_->release(p);
+      if (is_last_microbatch) layers_->reduce(p);
+      groups_.mesh.progress();
+    }
+    return dy;
+  }
+  /// Adds up the gradients of the vocabulary, which the first and the last stage both have.
+  void reduce_vocabulary() {
+    if (groups_.embd == nullptr) return;
+    for (const Out gradient : embedding_->gradients(0)) groups_.embd->all_reduce(gradient);
+    embedding_->reduce(0);
+  }
+
+  /// Updates the parameters with clipped gradients. Returns the norm of the gradients.
+  double update(const AdamW& optimizer, std::int64_t step, double most) {
+    double squares = layers_->squares();
+    if (embedding_) {
+      const double of_embedding = embedding_->squares();
+      if (groups_.pp.is_first()) squares += of_embedding;  // the last stage has the same
+    }
+    groups_.world.all_reduce(squares);
+    const double norm = std::sqrt(squares), scale = std::min(1.0, most / norm);
+    layers_->update(optimizer, step, scale);
+    if (embedding_) embedding_->update(optimizer, step, scale);
+    return norm;
+  }
+
+  /// Calls use(store) for the stores of this rank. The last stage has a copy of the vocabulary of
+  /// the first one.
+  template <class Use>
+  void for_each_store(Use&& use) {
+    use(*layers_);
+    if (embedding_) use(*embedding_);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t layers_of_chunk() const {
+    return config_.layers / (groups_.pp.size() * config_.chunks);
+  }
+  // A layer has two parts.
+  [[nodiscard]] std::int64_t first_part(std::int64_t chunk) const {
+    return 2 * chunk * layers_of_chunk();
+  }
+
+  const Config& config_;
+  const Groups& groups_;
+  std::int64_t size_ = 0;
+  Vocabulary vocabulary_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::unique_ptr<Store> layers_, embedding_;
+};

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads a file whole.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh::detail {
+
+/// Returns the bytes of a file, or nothing if it cannot be read, for example because it is a
+/// directory. The caller's error says what the file is for.
+RANKMESH_API std::optional<std::string> read_file(const std::string& path);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the drawing and the page of a picture have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/machine/machine.hpp"
+#include "rankmesh/report/format.hpp"
+#include "rankmesh/report/picture.hpp"
+#include "writer.hpp"
+
+namespace rankmesh::report::detail {
+
+/// Returns a state with all families of a plan.
+PictureState state_of(const MeshPlan& plan);
+
+/// Returns a picture with one state.
+/// @param machine  the machine, or null.
+/// @param live  the facts of the job, or null; their nodes are used if there is no machine.
+Picture picture_of(const MeshPlan& plan, const Machine* machine, const LiveFacts* live = nullptr);
+
+/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view. If there
+/// are more than 256 outermost boxes, consecutive ones are put into further boxes.
+Machine boxes_of(const Picture& picture);
+
+/// Returns the families of a state that are drawn: those that do not overlap and have groups of
+/// several ranks, each set of groups once.
+std::vector<NamedFamily> drawn_families(const PictureState& state);
+
+/// Returns the group of each rank, or -1 for a rank in no group.
+std::vector<std::int64_t> groups_of_ranks(const GroupFamily& family, std::int64_t world_size);
+
+void write_svg(const Picture& picture, Writer& out);
+void write_picture_page(const Picture& picture, Writer& out);
+
+}  // namespace rankmesh::report::detail

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/shrink.hpp"
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "detail/picture.hpp"
+#include "rankmesh/report/show.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+constexpr std::size_t most_loss_lines = 16;
+
+RankSet rank_set_of(const std::vector<std::int64_t>& ranks) {
+  const std::vector<Rank> of_type(ranks.begin(), ranks.end());
+  return RankSet::of(of_type);
+}
+
+// Runs of consecutive old ranks that become consecutive new ranks.
+std::string moves_text(const std::vector<std::int64_t>& new_rank) {
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t r = 0; r < new_rank.size();) {
+    std::size_t end = r + 1;
+    while (end < new_rank.size() && new_rank[r] >= 0 &&
+           new_rank[end] == new_rank[r] + static_cast<std::int64_t>(end - r))
+      ++end;
+    if (new_rank[r] >= 0) {
+      if (++runs > most_loss_lines) return text + "    ...\n";
+      text += end - r == 1 ? fmt::format("    {} becomes {}\n", r, new_rank[r])
+                           : fmt::format("    {}-{} become {}-{}\n", r, end - 1, new_rank[r],
+                                         new_rank[end - 1]);
+    }
+    r = end;
+  }
+  return text;
+}
+
+void add_losses(const Shrunk& after, Document& document) {
+  for (const LostRank& lost : after.lost) {
+    document.fields["lost"].push_back(Value{{"rank", lost.rank},
+                                            {"coordinates", lost.coordinates},
+                                            {"part", lost.part},
+                                            {"copies_left", lost.copies_left}});
+    if (&lost - after.lost.data() == most_loss_lines)
+      document.add(fmt::format("  ... and {} more\n", after.lost.size() - most_loss_lines));
+    if (&lost - after.lost.data() >= static_cast<std::ptrdiff_t>(most_loss_lines)) continue;
+    document.add(fmt::format(
+        "  rank {} ({}): {} of {} left\n", lost.rank, lost.coordinates,
+        lost.copies_left == 0
+            ? "no copy"
+            : fmt::format("{} {}", lost.copies_left, lost.copies_left == 1 ? "copy" : "copies"),
+        lost.part));
+  }
+  for (const std::string& part : after.fatal) document.fields["fatal"].push_back(part);
+  if (!after.fatal.empty()) {
+    document.add_bold("fatal");
+    document.add(fmt::format(
+        "    no copy of {}{} is left; continue from a checkpoint\n", after.fatal.front(),
+        after.fatal.size() == 1
+            ? ""
+            : fmt::format(" and {} more",
+                          rankmesh::detail::count_text(after.fatal.size() - 1, "part"))));
+  }
+}
+
+void add_rank_table(const MeshPlan& plan, const Shrunk& after, Document& document) {
+  document.table.columns = {{"rank", Table::Align::right},
+                            {"was", Table::Align::left},
+                            {"new rank", Table::Align::right},
+                            {"is", Table::Align::left}};
+  for (std::size_t r = 0; r < after.new_rank.size(); ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    const std::int64_t place = after.new_rank[r];
+    document.table.rows.push_back(
+        {rank, rank < plan.world_size() ? plan.describe(rank) : "spare",
+         place < 0 ? Value{} : Value{place},
+         place < 0 || !after.plan ? Value{} : Value{after.plan->describe(place)}});
+  }
+}
+
+Picture picture_of_loss(const MeshPlan& plan, const Shrunk& after, const Machine* machine) {
+  Picture picture = detail::picture_of(plan, machine);
+  std::vector<std::int64_t> lost;
+  for (const LostRank& one : after.lost) lost.push_back(one.rank);
+  picture.notes.push_back(fmt::format("lost: {}", rank_set_of(lost).to_string(200)));
+  const bool has_spares = static_cast<std::int64_t>(after.new_rank.size()) > plan.world_size();
+  if (!after.plan || has_spares) return picture;  // it has no slots for spare ranks
+  picture.states.front().name = "before";
+  PictureState state = detail::state_of(*after.plan);
+  state.name = "after";
+  state.slots.resize(static_cast<std::size_t>(state.world_size));
+  for (std::size_t r = 0; r < after.new_rank.size(); ++r)
+    if (after.new_rank[r] >= 0)
+      state.slots[static_cast<std::size_t>(after.new_rank[r])] = static_cast<std::int64_t>(r);
+  picture.states.push_back(std::move(state));
+  return picture;
+}
+
+}  // namespace
+
+Document shrink(const MeshPlan& plan, ShrinkPolicy policy, const Shrunk& after,
+                const Machine* machine) {
+  Document document{.schema = "rankmesh.shrink/1",
+                    .fields = {{"mesh", views_text(plan)},
+                               {"world_size", plan.world_size()},
+                               {"policy", to_string(policy)},
+                               {"lost", Value::List{}},
+                               {"fatal", Value::List{}},
+                               {"copies_before", after.copies_before},
+                               {"copies_after", after.copies_after}}};
+  document.add_bold("mesh");
+  document.add(fmt::format("  {}   {}\n", views_text(plan),
+                           rankmesh::detail::count_text(plan.world_size(), "rank")));
+  document.add_bold("lost");
+  document.add("\n");
+  add_losses(after, document);
+  document.add_bold("afterwards");
+  if (after.plan) {
+    document.fields["after"] = {{"mesh", views_text(*after.plan)},
+                                {"world_size", after.plan->world_size()}};
+    document.add(fmt::format(", with the policy {}\n  {}   {}, {} of {} copies\n{}",
+                             to_string(policy), views_text(*after.plan),
+                             rankmesh::detail::count_text(after.plan->world_size(), "rank"),
+                             after.copies_after, after.copies_before, moves_text(after.new_rank)));
+  } else {
+    document.add(
+        fmt::format(", with the policy {}\n  no complete replica remains{}\n", to_string(policy),
+                    after.fatal.empty() ? "; the policies compact and spare can continue" : ""));
+  }
+  if (after.plan && !after.idle.empty())
+    document.add(fmt::format("  idle: {}\n", rank_set_of(after.idle).to_string(200)));
+  document.fields["idle"] = Value::List{};
+  for (const std::int64_t rank : after.idle) document.fields["idle"].push_back(rank);
+  document.fields["new_rank"] = Value::List{};
+  for (const std::int64_t rank : after.new_rank) document.fields["new_rank"].push_back(rank);
+  add_rank_table(plan, after, document);
+  document.picture = picture_of_loss(plan, after, machine);
+  return document;
+}
+
+}  // namespace rankmesh::report
