@@ -2,7 +2,6 @@
 #include "detail/router.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,34 +17,12 @@ std::string why_absent(const HostTransports& transports, const std::string& name
                                           : fmt::format("the group has no {} transport", name);
 }
 
-// Whether rules with types apply. Both ends of a message must use the same transport, even if they
-// pass different types; the transport reports that.
-bool has_type(Operation operation) {
-  return operation != Operation::barrier && !is_point_to_point(operation);
-}
-
-// Returns the rules for a query. The two ends of a message may use different operations, so the
-// first rule that matches send, recv or send_recv applies to all of them.
-std::vector<RouteSegment> rules_for(const RouteTable& routes, const RouteScope& scope,
-                                    RouteQuery query) {
-  if (!is_point_to_point(query.operation) || query.kind == MemoryKind::device)
-    return routes.resolve(scope, query);
-  std::vector<RouteSegment> first;
-  for (const Operation operation : {Operation::send, Operation::recv, Operation::send_recv}) {
-    query.operation = operation;
-    std::vector<RouteSegment> segments = routes.resolve(scope, query);
-    if (first.empty() || segments.front().rules.front() < first.front().rules.front())
-      first = std::move(segments);
-  }
-  return first;
-}
-
 // Describes a call for the rules. Members have different counts in v-forms and in messages, so
 // these have no size: a rule by size could choose different transports on two members.
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
   if (call.operation == Operation::send) query.kind = call.in.kind;
-  if (has_type(call.operation))
+  if (call.operation != Operation::barrier)
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
   if (!call.has_blocks() && !is_point_to_point(call.operation) &&
       call.operation != Operation::barrier)
@@ -69,7 +46,7 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
     const auto operation = static_cast<Operation>(o);
     for (std::size_t c = 0; c < type_class_count; ++c) {
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
-      if (!has_type(operation)) query.type.reset();
+      if (operation == Operation::barrier) query.type.reset();
       Cell& cell = row.cells[c];
       cell.by_size = cell.without_size = add(routes, transports, query);
       if (operation != Operation::barrier && !is_point_to_point(operation)) {
@@ -87,7 +64,7 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
 const Router::Choice* Router::add(const RouteTable& routes, const HostTransports& transports,
                                   const RouteQuery& query) {
   std::vector<Choice> list;
-  for (const RouteSegment& segment : rules_for(routes, scope_, query)) {
+  for (const RouteSegment& segment : routes.resolve(scope_, query)) {
     std::vector<Transport*> candidates;
     for (const std::size_t r : segment.rules) {
       Transport* transport = transports.find(routes.rules()[r].transport);
@@ -135,7 +112,7 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
   }
   RouteQuery of_table = query;
   if (query.bytes) of_table.bytes = 0;
-  for (const RouteSegment& segment : rules_for(routes, scope_, of_table)) {
+  for (const RouteSegment& segment : routes.resolve(scope_, of_table)) {
     if (query.bytes && *query.bytes >= segment.bytes.end) continue;
     for (const std::size_t r : segment.rules) {
       const RouteRule& rule = routes.rules()[r];

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/picture.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {

@@ -213,6 +213,7 @@ TEST_CASE("a message that does not come ends the receive at the deadline, and na
   MeshOptions options = unchecked();
   options.deadline = Deadline::Duration{2};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  SKIP_UNLESS(mesh.placement().node_count() == 1, "needs one node, to let a rank continue");
   int stopped = getpid();
   MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
   std::vector<float> values(500'000, 1.0F);
@@ -229,6 +230,26 @@ TEST_CASE("a message that does not come ends the receive at the deadline, and na
     CHECK(error.missing() == std::vector<Rank>{last()});
     CHECK_THROWS_AS(mesh["tp"].send(values, RankInGroup{last()}), ClosedError);
     kill(stopped, SIGCONT);
+  }
+  wait_for_all();
+}
+
+TEST_CASE("a large message whose sender gives up is never received") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", unchecked()};
+  GroupCoordinator& tp = mesh["tp"];
+  SKIP_UNLESS(tp.explain(Operation::send, 8).transport == "shm", "needs messages in shared memory");
+  std::vector<float> values(500'000, 1.0F);
+  wait_for_all();
+  if (rank() == last()) {
+    Work work = tp.send_async(std::span{std::as_const(values)}, 0);
+    CHECK_THROWS_AS(work.wait(Deadline::Duration{0.2}), TimeoutError);
+    std::ranges::fill(values, 2.0F);
+  }
+  wait_for_all();
+  if (rank() == 0) {
+    CHECK_THROWS_AS(tp.recv(values, RankInGroup{last()}), TimeoutError);
+    CHECK(values.back() == 1.0F);
   }
   wait_for_all();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|sink|silent|killed|opening|unopened: a job in which the last rank leaves the
-// others waiting. For tests/mesh/waits, which looks at the output.
+// waits_job MODE: a job in which the last rank leaves the others waiting. MODE is stall, sink,
+// silent, killed, "killed reducing", "killed sending", opening or unopened. For tests/mesh/waits,
+// which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "rankmesh/rankmesh.hpp"
 
@@ -52,15 +54,19 @@ extern "C" int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, 
 namespace {
 
 // The last rank ends after it has told the others where its buffer lies.
-[[noreturn]] void end_inside_a_large_reduction(Mesh& mesh, bool is_last) {
+[[noreturn]] void end_inside(Mesh& mesh, bool is_last, bool is_message) {
   std::vector<float> values(1 << 20, 1.0F);
   if (is_last) {
-    Work work = mesh["tp"].all_reduce_async(std::span{values});
+    Work work = is_message ? mesh["tp"].send_async(std::span{std::as_const(values)}, 0)
+                           : mesh["tp"].all_reduce_async(std::span{values});
     std::raise(SIGKILL);
   }
   try {
-    mesh["tp"].all_reduce(std::span{values});
-    std::printf("the reduction ended\n");
+    if (is_message)
+      mesh["tp"].recv(values, RankInGroup{mesh.size() - 1});
+    else
+      mesh["tp"].all_reduce(std::span{values});
+    std::printf("the operation ended\n");
   } catch (const PeerError& error) {
     std::printf("PeerError: %s\n", error.message().c_str());
   }
@@ -103,7 +109,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (is_last && mode == "killed") std::raise(SIGKILL);
-  if (mode == "killed inside") end_inside_a_large_reduction(mesh, is_last);
+  if (mode == "killed reducing") end_inside(mesh, is_last, false);
+  if (mode == "killed sending") end_inside(mesh, is_last, true);
   if (is_last) std::this_thread::sleep_for(std::chrono::seconds{2});
   if (!is_last) {
     const auto begin = std::chrono::steady_clock::now();
