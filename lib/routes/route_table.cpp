@@ -72,7 +72,6 @@ const RouteTable& RouteTable::defaults() {
       "*.reduce_scatter:host:one_node=shm; *.all_to_all:host:0-16K:one_node=shm; "
       "*.reduce:host:0-8K:one_node=shm; *.gather:host:0-16K:one_node=shm; "
       "*.scatter:host:0-16K:one_node=shm; "
-      "*.send:host:one_node=shm; "
       "*.*:host=mpi; *.*:device=nccl",
       RouteSource::builtin, "default");
   return table;

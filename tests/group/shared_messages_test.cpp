@@ -29,7 +29,7 @@ using rankmesh_test::wait_for_all;
 namespace {
 
 // With the option `check`, messages go over MPI.
-MeshOptions unchecked(const char* routes = "") {
+MeshOptions unchecked(const char* routes = "*.send=shm") {
   MeshOptions options;
   options.check = false;
   options.routes = routes;
@@ -182,7 +182,7 @@ TEST_CASE(
   NEEDS_MULTIPLE_OF(2);
   // On several hosts, `tp` is inside each of them and `all` spans them.
   Mesh mesh{MPI_COMM_WORLD, "dp=" + std::to_string(size() / 2) + ",tp=2 ; all=dp*tp",
-            unchecked("*.barrier=mpi; *.all_reduce=mpi")};
+            unchecked("*.barrier=mpi; *.all_reduce=mpi; *.send=shm")};
   GroupCoordinator& tp = mesh["tp"];
   GroupCoordinator& all = mesh["all"];
   const bool sends = tp.rank_in_group() == 0;
