@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,8 @@ std::string length_text(std::optional<std::int64_t> received, std::int64_t expec
 
 WrongLength::WrongLength(std::optional<std::int64_t> received, std::int64_t expected)
     : UsageError{length_text(received, expected), length_hint} {}
+
+WrongLength::WrongLength(std::string text) : UsageError{std::move(text), length_hint} {}
 
 void WrongLength::throw_in(const std::string& activity) const {
   throw UsageError{fmt::format("{}: {}", activity, message()), hint()};
