@@ -242,9 +242,10 @@ bool check_matching() {
 bool check_announcements() {
   Memory memory{1};
   shm::Messages messages{{memory.ring(0, 0)}, {memory.ring(0, 0)}};
-  const auto message = [](std::int64_t count, int tag) {
+  std::byte bytes[3] = {};
+  const auto message = [&](std::int64_t count, int tag) {
     return std::make_unique<shm::Message>(
-        shm::Message{.peer = 0, .envelope = {count, tag, DataType::uint8}});
+        shm::Message{.peer = 0, .envelope = {count, tag, DataType::uint8}, .source = bytes});
   };
   const auto large = message(5000, 1), longer = message(6000, 1), small = message(3, 1);
   if (!messages.try_send(*large) || !messages.try_send(*longer)) return fail("there is no space");
