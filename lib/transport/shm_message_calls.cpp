@@ -132,7 +132,7 @@ class ShmTransport::PendingMessage final : public Pending {
   bool advance() {
     shm::Messages& messages = *transport_.messages_;
     if (!halves_.are_complete()) messages.advance();
-    if (!halves_.out.is_complete) messages.make_space();
+    if (!halves_.out.is_complete || large_out_ != nullptr) messages.make_space();
     if (messages.crossing()) end_crossing(*messages.crossing());
     // If the announcement differs, the message is received nevertheless: it must not stay in MPI.
     if (must_receive_ && halves_.in.is_complete) begin_large_receive();
@@ -202,7 +202,8 @@ void ShmTransport::run_message(const Call& call, Waiter& waiter) {
   Halves halves{call};
   shm::Messages& messages = *messages_;
   if (halves.sends) halves.out.is_complete = messages.try_send(halves.out);
-  if (halves.receives && halves.out.is_complete && messages.is_first(halves.in.peer)) {
+  if (halves.receives && halves.out.is_complete && !halves.out.is_large() &&
+      messages.is_first(halves.in.peer)) {
     for (int i = 0; i < pauses_ && !messages.has_entry(halves.in.peer); ++i) shm::pause();
     (void)messages.try_receive(halves.in);
   }

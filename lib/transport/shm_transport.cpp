@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -79,7 +81,8 @@ std::string ShmTransport::why_not(const Call& call) const {
 
 std::string ShmTransport::how(const Call& call) const {
   if (is_point_to_point(call.operation))
-    return "messages of more than 4096 bytes over mpi, announced in shared memory";
+    return fmt::format("messages of more than {} bytes over mpi, announced in shared memory",
+                       shm::Ring::largest);
   if (engine_.uses_direct_reads(call)) return "members read each other's buffers directly";
   if (place_.processes == nullptr || !engine_.could_use_direct_reads(call)) return {};
   return "in pieces through slots: " + place_.processes->why_not();

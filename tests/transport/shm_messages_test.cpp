@@ -29,7 +29,7 @@ constexpr int tags = 3;
 struct Plan {
   std::size_t bytes(int from, int to, std::uint64_t number) const {
     std::mt19937_64 random{seed + number * 1000003U + static_cast<unsigned>(from * 64 + to)};
-    const std::size_t sizes[] = {0, 1, 8, 104, 105, 1000, 4096, 4097, 200000};
+    const std::size_t sizes[] = {0, 1, 8, 96, 97, 1000, 32768, 32769, 200000};
     return sizes[random() % (random() % 4 == 0 ? 9 : 7)];
   }
   [[nodiscard]] int tag(int from, int to, std::uint64_t number) const {
@@ -247,24 +247,24 @@ bool check_announcements() {
     return std::make_unique<shm::Message>(
         shm::Message{.peer = 0, .envelope = {count, tag, DataType::uint8}, .source = bytes});
   };
-  const auto large = message(5000, 1), longer = message(6000, 1), small = message(3, 1);
+  const auto large = message(50000, 1), longer = message(60000, 1), small = message(3, 1);
   if (!messages.try_send(*large) || !messages.try_send(*longer)) return fail("there is no space");
-  if (messages.arrived(0, 1) != 5000) return fail("an announcement was not probed");
-  const auto first = message(5000, 1), second = message(5999, 1), third = message(5000, 1);
+  if (messages.arrived(0, 1) != 50000) return fail("an announcement was not probed");
+  const auto first = message(50000, 1), second = message(59999, 1), third = message(50000, 1);
   messages.begin_receive(*first);
   if (!first->is_complete || first->wrong) return fail("an announcement has no receive");
   // Its receive was cancelled in MPI, so the next one gets the message.
   messages.put_back(*first);
   messages.begin_receive(*third);
   messages.begin_receive(*second);
-  if (!third->is_complete || third->wrong || !second->wrong || second->wrong->count != 6000)
+  if (!third->is_complete || third->wrong || !second->wrong || second->wrong->count != 60000)
     return fail("announcements were matched in the wrong order");
   if (messages.crossing()) return fail("two large messages do not cross");
   if (!messages.try_send(*small)) return fail("there is no space");
-  const auto fourth = message(5000, 1);
+  const auto fourth = message(50000, 1);
   messages.begin_receive(*fourth);
   return (messages.crossing() && messages.crossing()->sent.count == 3 &&
-          messages.crossing()->expected.count == 5000) ||
+          messages.crossing()->expected.count == 50000) ||
          fail("a small message for a large receive was not found");
 }
 

@@ -16,6 +16,7 @@
 // receiver when it stands in the way of another one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -101,7 +102,9 @@ class Messages {
     Ring ring;
     std::uint64_t next = 1;      // the number of the next entry
     std::uint64_t taken = 0;     // as far as this member knows
-    std::deque<Message*> queue;  // the messages for which there was no space
+    std::uint64_t position = 0;  // the payloads so far end there, as if the ring had no end
+    std::array<std::uint64_t, Ring::entries> ends{};  // the position after each entry
+    std::deque<Message*> queue;                       // the messages for which there was no space
   };
   struct Incoming {
     Ring ring;
@@ -110,6 +113,7 @@ class Messages {
     std::list<Early> early;
   };
 
+  [[nodiscard]] static std::uint64_t next_position(const Outgoing& out, std::size_t bytes);
   [[nodiscard]] static bool has_space(Outgoing& out, std::size_t bytes);
   static void put(Outgoing& out, const Message& message);
   static void push(Outgoing& out);

@@ -31,32 +31,29 @@ struct Envelope {
 struct alignas(line) Entry {
   std::atomic<std::uint64_t> number;
   Envelope envelope;
-  std::byte payload[line - sizeof(std::uint64_t) - sizeof(Envelope)];
+  std::uint64_t offset;  ///< Where the payload lies in Ring::payloads(), if it is not here.
+  std::byte payload[line - 2 * sizeof(std::uint64_t) - sizeof(Envelope)];
 };
 static_assert(sizeof(Entry) == line);
 
 /// A view of the ring from one member to another. It begins as zeros. The sender alone writes
-/// entries and places, and the receiver alone writes taken().
+/// entries and payloads, and the receiver alone writes taken().
 class Ring {
  public:
   static constexpr std::uint64_t entries = 64;
-  /// Payloads that do not fit next to the number of their entry have places of their own.
-  static constexpr std::uint64_t places = 16;
-  static constexpr std::size_t place_bytes = 4096;
+  /// The ring carries messages of at most so many bytes. It only announces larger ones.
+  static constexpr std::size_t largest = 16 << 10;
+  /// The bytes of all payloads that do not fit next to the number of their entry.
+  static constexpr std::size_t payload_bytes = 64 << 10;
   static constexpr std::size_t inline_payload = sizeof(Entry::payload);
 
   Ring() = default;
   explicit Ring(std::byte* memory) : memory_{memory} {}
 
   [[nodiscard]] static constexpr std::size_t size() {
-    return line + entries * sizeof(Entry) + places * place_bytes;
+    return line + entries * sizeof(Entry) + payload_bytes;
   }
-  /// Returns whether the ring carries the elements of a message. It only announces larger ones.
-  [[nodiscard]] static constexpr bool carries(std::size_t bytes) { return bytes <= place_bytes; }
-  /// Returns how many entries later the memory of a message is used again.
-  [[nodiscard]] static constexpr std::uint64_t ahead_of(std::size_t bytes) {
-    return bytes > inline_payload && carries(bytes) ? places : entries;
-  }
+  [[nodiscard]] static constexpr bool carries(std::size_t bytes) { return bytes <= largest; }
 
   /// The number of the last entry that the receiver has taken.
   [[nodiscard]] std::atomic<std::uint64_t>& taken() const {
@@ -65,10 +62,10 @@ class Ring {
   [[nodiscard]] Entry& entry(std::uint64_t number) const {
     return *reinterpret_cast<Entry*>(memory_ + line + (number % entries) * sizeof(Entry));
   }
-  /// Returns where the payload of a message lies that the ring carries.
-  [[nodiscard]] std::byte* payload(std::uint64_t number, std::size_t bytes) const {
-    if (bytes <= inline_payload) return entry(number).payload;
-    return memory_ + line + entries * sizeof(Entry) + (number % places) * place_bytes;
+  [[nodiscard]] std::byte* payloads() const { return memory_ + line + entries * sizeof(Entry); }
+  /// Returns where the payload of an entry lies.
+  [[nodiscard]] std::byte* payload(Entry& entry, std::size_t bytes) const {
+    return bytes <= inline_payload ? entry.payload : payloads() + entry.offset;
   }
 
  private:
