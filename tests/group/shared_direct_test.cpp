@@ -33,7 +33,7 @@ namespace {
 // Larger than the least size of direct reads, and no multiple of anything.
 constexpr std::size_t large = 150'001;
 
-std::string how(Mesh& mesh) { return mesh["tp"].explain(Operation::all_reduce, 1 << 20).how; }
+std::string how(Mesh& mesh) { return mesh["tp"].explain(Operation::reduce_scatter, 1 << 20).how; }
 
 // A process that must not be read by others of its user. As root, the readers may read it
 // nevertheless, unless they give up the capability for it.
@@ -65,17 +65,17 @@ class Unreadable {
 void sums_are_right(Mesh& mesh) {
   GroupCoordinator& tp = mesh["tp"];
   const std::int64_t n = tp.size();
+  const auto self = tp.rank_in_group().value();
   const auto value = [](std::int64_t member, std::size_t i) {
     return static_cast<std::int64_t>(i) * 3 + member * 1000;
   };
-  const auto sum = [&](std::size_t i) {
-    return n * static_cast<std::int64_t>(i) * 3 + 1000 * n * (n - 1) / 2;
-  };
-  std::vector<std::int64_t> in(large), out(large);
-  for (std::size_t i = 0; i < large; ++i) in[i] = value(tp.rank_in_group().value(), i);
-  tp.all_reduce(in, out);
+  std::vector<std::int64_t> in(large * static_cast<std::size_t>(n)), out(large);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(self, i);
+  tp.reduce_scatter(in, out);
   bool is_right = true;
-  for (std::size_t i = 0; i < large; ++i) is_right = is_right && out[i] == sum(i);
+  for (std::size_t i = 0; i < large; ++i)
+    is_right = is_right && out[i] == n * value(0, large * static_cast<std::size_t>(self) + i) +
+                                         1000 * n * (n - 1) / 2;
   CHECK(is_right);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE(
     if (size() > 1 && std::string{choice} == "off")
       CHECK(how(mesh) == "in pieces through slots: RANKMESH_SINGLE_COPY is off on rank " +
                              std::to_string(last()));
-    if (size() > 1) CHECK(mesh["tp"].explain(Operation::all_reduce, 1024).how.empty());
+    if (size() > 1) CHECK(mesh["tp"].explain(Operation::reduce_scatter, 1024).how.empty());
     sums_are_right(mesh);
     mesh.close();
   }
@@ -157,9 +157,10 @@ TEST_CASE("a read that fails ends the operation on all members, and gives no dat
   wait_for_all();
   const Unreadable unreadable{rank() == last()};
   wait_for_all();
-  std::vector<float> values(large, 1.0F);
+  const std::vector<float> values(large * static_cast<std::size_t>(size()), 1.0F);
+  std::vector<float> sums(large);
   // Those that cannot read find it out themselves or learn it from each other.
-  const auto reduce = [&] { mesh["tp"].all_reduce(values); };
+  const auto reduce = [&] { mesh["tp"].reduce_scatter(values, sums); };
   const Error error = [&]() -> Error {
     if (rank() == last()) return thrown_by<PeerError>(reduce);
     if (size() == 2) return thrown_by<SharedMemoryError>(reduce);
@@ -186,15 +187,16 @@ TEST_CASE("a member that is stopped in a large reduction ends it by an error") {
   SKIP_UNLESS(mesh.placement().node_count() == 1, "needs one node, to let a rank continue");
   int stopped = getpid();
   MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
-  std::vector<float> values(large, 1.0F), sums(large);
+  const std::vector<float> values(large * static_cast<std::size_t>(size()), 1.0F);
+  std::vector<float> sums(large);
   wait_for_all();
   if (rank() == last()) {
     // The others can read its buffer, but they cannot know that it has finished with theirs.
-    Work work = mesh["tp"].all_reduce_async(std::span{std::as_const(values)}, std::span{sums});
+    Work work = mesh["tp"].reduce_scatter_async(std::span{values}, std::span{sums});
     std::raise(SIGSTOP);
     CHECK_THROWS_AS(work.wait(), TimeoutError);
   } else {
-    const auto error = thrown_by<TimeoutError>([&] { mesh["tp"].all_reduce(values, sums); });
+    const auto error = thrown_by<TimeoutError>([&] { mesh["tp"].reduce_scatter(values, sums); });
     CHECK(error.missing() == std::vector<Rank>{last()});
     if (rank() == 0) kill(stopped, SIGCONT);
   }

@@ -76,6 +76,7 @@ TEST_CASE("messages inside a node use shared memory; all of them use the same tr
 }
 
 TEST_CASE("messages of every size arrive, also to the member itself, and several at once") {
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", unchecked()};
   GroupCoordinator& tp = mesh["tp"];
   const std::int64_t self = tp.rank_in_group().value();
@@ -104,6 +105,7 @@ TEST_CASE("messages of every size arrive, also to the member itself, and several
 }
 
 TEST_CASE("messages with one tag keep their order, and other tags may be received first") {
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", unchecked()};
   GroupCoordinator& tp = mesh["tp"];
   const std::int64_t before = (tp.rank_in_group().value() + tp.size() - 1) % tp.size();
@@ -132,6 +134,7 @@ TEST_CASE("messages with one tag keep their order, and other tags may be receive
 }
 
 TEST_CASE("another length or type is an error of the receive, and the group stays usable") {
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", unchecked()};
   GroupCoordinator& tp = mesh["tp"];
   SKIP_UNLESS(tp.explain(Operation::send, 8).transport == "shm", "needs messages in shared memory");
@@ -209,6 +212,7 @@ TEST_CASE("if one end gives a message to the ring and the other to MPI, both get
 }
 
 TEST_CASE("receives can be cancelled and messages probed") {
+  NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", unchecked()};
   GroupCoordinator& tp = mesh["tp"];
   const std::int64_t self = tp.rank_in_group().value();

@@ -10,7 +10,6 @@ extern const Algorithm all_reduce_split;
 extern const Algorithm all_to_all;
 extern const Algorithm barrier;
 extern const Algorithm broadcast;
-extern const Algorithm direct_all_reduce;
 extern const Algorithm direct_reduce;
 extern const Algorithm direct_reduce_scatter;
 extern const Algorithm gather;
@@ -27,8 +26,7 @@ constexpr std::array<Choices, operation_count> algorithms{{
     /* barrier        */ {&barrier},
     /* broadcast      */ {&symmetric_broadcast, &broadcast},
     /* reduce         */ {&direct_reduce, &reduce},
-    /* all_reduce     */
-    {&symmetric_all_reduce, &all_reduce_flat, &direct_all_reduce, &all_reduce_split},
+    /* all_reduce     */ {&symmetric_all_reduce, &all_reduce_flat, &all_reduce_split},
     /* all_gather     */ {&symmetric_all_gather, &all_gather},
     /* reduce_scatter */ {&symmetric_reduce_scatter, &direct_reduce_scatter, &reduce_scatter},
     /* gather         */ {&gather},

@@ -12,7 +12,7 @@ namespace rankmesh::shm {
 /// The algorithms of one operation in the order of choice: the first that applies to a call carries
 /// it. The last one applies to every call. Null pointers follow it. Operations that shared memory
 /// does not carry have no algorithm.
-using Choices = std::array<const Algorithm*, 5>;
+using Choices = std::array<const Algorithm*, 4>;
 
 /// The choices of each operation, in the order of `Operation`.
 extern const std::array<Choices, operation_count> algorithms;
