@@ -189,10 +189,12 @@ TEST_CASE("a member that is stopped in a large reduction ends it by an error") {
   MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
   const std::vector<float> values(large * static_cast<std::size_t>(size()), 1.0F);
   std::vector<float> sums(large);
+  // It begins first, so that it cannot read the others' buffers before it is stopped. They can read
+  // its buffer, but they cannot know that it has finished with theirs.
+  Work work;
+  if (rank() == last()) work = mesh["tp"].reduce_scatter_async(std::span{values}, std::span{sums});
   wait_for_all();
   if (rank() == last()) {
-    // The others can read its buffer, but they cannot know that it has finished with theirs.
-    Work work = mesh["tp"].reduce_scatter_async(std::span{values}, std::span{sums});
     std::raise(SIGSTOP);
     CHECK_THROWS_AS(work.wait(), TimeoutError);
   } else {

@@ -222,7 +222,7 @@ bool check_late_reader() {
     for (std::int64_t i = 0; i < count; ++i)
       in[k].push_back(static_cast<std::int32_t>(i) * (k + 1));
     out[k].resize(static_cast<std::size_t>(count));
-    calls[k].operation = Operation::reduce;
+    calls[k].operation = Operation::all_reduce;
     calls[k].in = buffer_of(std::as_const(in[k]));
     calls[k].out = buffer_of(out[k]);
     engines.emplace_back(memory.areas, std::vector<std::int32_t>{0, 1}, k,
