@@ -180,9 +180,9 @@ TEST_CASE("a read that fails ends the operation on all members, and gives no dat
 
 TEST_CASE("a member that is stopped in a large reduction ends it by an error") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(size() <= 4, "needs at most 4 ranks, because it waits for a deadline");
+  SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for a deadline");
   MeshOptions options = routed("*.*:host=shm");
-  options.deadline = Deadline::Duration{2};
+  options.deadline = Deadline::Duration{1};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   SKIP_UNLESS(mesh.placement().node_count() == 1, "needs one node, to let a rank continue");
   int stopped = getpid();

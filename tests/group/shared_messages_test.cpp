@@ -303,7 +303,7 @@ TEST_CASE(
 
 TEST_CASE("a message that does not come ends the receive at the deadline, and names the member") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(size() <= 4, "needs at most 4 ranks, because it waits for a deadline");
+  SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for a deadline");
   for (const std::size_t count : {std::size_t{10}, std::size_t{50'000}}) {
     CAPTURE(count);
     MeshOptions options = unchecked();
@@ -354,7 +354,7 @@ TEST_CASE("messages whose sender gives up are not received, and the receiver lea
 
 TEST_CASE("a send for which there is no space ends at the deadline, and the other member knows") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(size() <= 4, "needs at most 4 ranks, because it waits for a deadline");
+  SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for a deadline");
   MeshOptions options = unchecked();
   options.deadline = Deadline::Duration{1};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
