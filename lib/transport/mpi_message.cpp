@@ -77,7 +77,8 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
   const auto check_receive = [&](int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]
       return;
-    if (const auto wrong = WrongLength::of(code, status, call.out.bytes())) throw *wrong;
+    if (const auto wrong = WrongLength::of(code, status, call.out.bytes()))
+      throw WrongLength{*wrong};
     check(code, function);
   };
   if (call.operation == Operation::send) {
@@ -110,7 +111,7 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
   int bytes = 0;  // MPI_UNDEFINED if the length does not fit; wrong_length() asks for 64 bits
   check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   if (bytes != call.out.bytes()) [[unlikely]]
-    if (const auto wrong = wrong_length(status, call.out.bytes())) throw *wrong;
+    if (const auto wrong = wrong_length(status, call.out.bytes())) throw WrongLength{*wrong};
 }
 
 namespace {
@@ -161,7 +162,7 @@ bool MpiMessage::test() {
   // MPI may still use the memory of the send, so the error of the receive is thrown when both have
   // ended.
   if (is_in_mpi()) return false;
-  if (wrong_length_) throw *wrong_length_;
+  if (wrong_length_) throw WrongLength{*wrong_length_};
   return true;
 }
 

@@ -172,7 +172,7 @@ class ShmTransport::PendingMessage final : public Pending {
       throw WrongLength{fmt::format("received {}, but {} were expected", text_of(*in.wrong),
                                     text_of(in.envelope))};
     }
-    if (wrong_length_) throw *wrong_length_;
+    if (wrong_length_) throw WrongLength{*wrong_length_};
   }
 
   ShmTransport& transport_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,10 @@ namespace rankmesh {
 
 /// Figures of a machine that a user gives directly, instead of a description.
 struct MachineNumbers {
-  std::optional<std::int64_t> ranks_per_node;
+  std::optional<std::int64_t> ranks_per_node;  ///< The number of slots of each node.
   /// The size of an NVLink domain in ranks. It may be larger or smaller than a node.
   std::optional<std::int64_t> ranks_per_domain;
-  std::optional<std::int64_t> nodes_per_leaf;
+  std::optional<std::int64_t> nodes_per_leaf;  ///< The number of nodes below each leaf switch.
   /// The number of ranks. The machine gets this number of slots.
   std::optional<std::int64_t> world_size;
 };
@@ -46,7 +47,9 @@ class RANKMESH_API MachineReader {
  public:
   MachineReader();
   ~MachineReader();
+  /// Takes over what another reader has read.
   MachineReader(MachineReader&&) noexcept;
+  /// Takes over what another reader has read.
   MachineReader& operator=(MachineReader&&) noexcept;
 
   /// Reads one description. The function reads nothing but the text; it does not resolve
@@ -61,7 +64,7 @@ class RANKMESH_API MachineReader {
   /// @param node_of_rank  the node of each rank.
   /// @param hosts  the name of each node.
   /// @throws SpecError if a description of the hosts has been read before.
-  void set_job(std::vector<std::int32_t> node_of_rank, std::vector<std::string> hosts);
+  void set_job(std::span<const std::int32_t> node_of_rank, std::vector<std::string> hosts);
 
   /// Returns whether a description of the hosts, of the network or of a node has been read.
   [[nodiscard]] bool has_description() const;
