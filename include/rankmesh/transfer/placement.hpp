@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the elements of a tensor lie: its shape, its type, a mesh, and how the mesh divides it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/layout/layout.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/transfer/axis_placement.hpp"
+
+namespace rankmesh {
+
+/// The place of a tensor. It says which ranks of the world have which elements of the tensor, and
+/// where these elements lie in the memory of a rank. It is written as one line:
+///
+///     [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)
+///
+///     place   := shape type '@' mesh [ on ] [ at ] ':' '(' [ axis { ',' axis } ] ')' { sum }
+///     shape   := '[' [ size { ',' size } ] ']'
+///     type    := bf16 | f16 | f32 | f64 | f8_e4m3 | f8_e5m2 | i8 | u8 | i16 | ... | u64
+///     mesh    := a mesh string, see MeshString
+///     on      := 'on' ranks                 a list such as 0-3,8: rank i of the mesh is entry i
+///     at      := 'at' fixed { ',' fixed }   only these ranks of the mesh have the tensor
+///     fixed   := name '=' coordinate
+///     axis    := segment { '+' segment }    stored one after the other on each rank
+///     segment := [ extent ':' ] share       the extent may be left out if there is one segment
+///     extent  := size                       the indices that follow the previous segment
+///              | first '-' last             these indices
+///     share   := '_' | split { '*' split }  '_': every rank has all; else divided in this order
+///     split   := name [ ':' rule ]          a dimension of the mesh
+///     rule    := even | ceil | cyclic [ '(' size ')' ] | sizes '(' size { ',' size } ')'
+///              | lists '(' list { ';' list } ')'
+///     list    := '_' | range { ',' range }  one per coordinate, such as 0-3,8; '_' is empty
+///     sum     := 'sum' '(' name ')'         partial sums along this dimension
+///
+/// Ranks that differ only along dimensions that are not mentioned have the same elements
+/// (replicas). Ranks that differ along the dimension of a `sum` have partial sums. All dimensions
+/// must be in one view of the mesh, and each divides at most one axis.
+///
+/// In the memory of a rank, its elements form a dense row-major array of the shape local_shape().
+/// The order along an axis is that of runs().
+///
+/// A place is immutable and cheap to copy, and several threads can use it. All functions are local
+/// and do not call MPI.
+class RANKMESH_API TensorPlacement {
+ public:
+  /// Reads a place.
+  /// @throws SpecError if the text is invalid. The error contains the position, the reason and a
+  /// hint.
+  static TensorPlacement parse(std::string_view text);
+
+  /// Returns the number of elements along each axis.
+  [[nodiscard]] const std::vector<std::int64_t>& shape() const;
+  /// Returns the type of the elements.
+  [[nodiscard]] DataType type() const;
+  /// Returns the number of elements of the whole tensor.
+  [[nodiscard]] std::int64_t element_count() const;
+  /// Returns the mesh: the view that has all dimensions that the place mentions, with its ranks in
+  /// the world.
+  [[nodiscard]] const Layout& layout() const;
+  /// Returns the ranks of the mesh, in the order of the layout.
+  [[nodiscard]] const RankSet& ranks() const { return layout().ranks(); }
+  /// Returns how each axis is divided.
+  [[nodiscard]] const std::vector<AxisPlacement>& axes() const;
+  /// Returns the dimensions along which the ranks have partial sums.
+  [[nodiscard]] const std::vector<std::string>& sums() const;
+
+  /// Returns the number of elements along each axis on a rank; all zero if the rank is not in the
+  /// mesh. An axis may have no elements on a rank of the mesh.
+  [[nodiscard]] std::vector<std::int64_t> local_shape(Rank rank) const;
+  /// Returns the number of elements on a rank; 0 if the rank is not in the mesh.
+  [[nodiscard]] std::int64_t local_count(Rank rank) const;
+  /// Returns the indices of an axis that a rank has, in the order of its memory. Empty if the rank
+  /// is not in the mesh.
+  [[nodiscard]] std::span<const AxisRun> runs(Rank rank, std::size_t axis) const;
+  /// Returns the offset of an element in the memory of a rank, in elements. Returns nothing if the
+  /// rank does not have the element.
+  /// @param index  one index per axis.
+  [[nodiscard]] std::optional<std::int64_t> local_offset(Rank rank,
+                                                         std::span<const std::int64_t> index) const;
+
+  /// Returns the same place on other ranks: rank i of the mesh becomes ranks[i].
+  /// @throws UsageError if the number of ranks differs from that of the mesh.
+  [[nodiscard]] TensorPlacement on(const RankSet& ranks) const;
+  /// Returns the same place with another type of elements.
+  [[nodiscard]] TensorPlacement as(DataType type) const;
+
+  /// Returns the canonical form. Parsing it gives an equal place.
+  [[nodiscard]] const std::string& to_string() const;
+  /// Returns whether both have the same canonical form.
+  friend bool operator==(const TensorPlacement& a, const TensorPlacement& b) {
+    return a.data_ == b.data_ || a.to_string() == b.to_string();
+  }
+
+  /// What a place is made of. It is not part of the public interface.
+  struct Data;
+  /// Returns the parts. It is not part of the public interface.
+  [[nodiscard]] const Data& data() const { return *data_; }
+  /// Creates a place from its parts. It is not part of the public interface.
+  explicit TensorPlacement(std::shared_ptr<const Data> data) : data_{std::move(data)} {}
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+/// Returns the number of elements that `holder` has in `from` and `receiver` has in `to`. This is
+/// what a receiver need not be sent if it is the holder. Sums count as elements.
+/// @throws UsageError if the two shapes differ.
+RANKMESH_API std::int64_t common_elements(const TensorPlacement& from, Rank holder,
+                                          const TensorPlacement& to, Rank receiver);
+
+}  // namespace rankmesh

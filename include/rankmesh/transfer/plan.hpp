@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who sends which elements to whom when tensors move from one place to another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/machine/machine.hpp"
+#include "rankmesh/transfer/placement.hpp"
+
+namespace rankmesh {
+
+/// One tensor that moves.
+struct TensorTransfer {
+  TensorPlacement from;  ///< The place of the elements before the transfer.
+  /// The place after the transfer. It has the same shape and no sums. Its type may differ; then the
+  /// elements are converted.
+  TensorPlacement to;
+  std::string name{};  ///< The name that reports and errors use; may be empty.
+};
+
+/// The steps of a transfer. A step begins on a rank when all that the rank receives in the previous
+/// step has arrived.
+enum class TransferStep : std::uint8_t {
+  /// The sender reads its memory at the place `from`.
+  first,
+  /// The sender reads its memory at the place `to`, because it passes on what it received in the
+  /// first step. See TransferOptions::fan_out.
+  forward,
+};
+
+/// Returns the type of the elements in the messages of a step: the smaller one of both types, so
+/// the sender converts if the target has the smaller type, and the receiver otherwise. Partial sums
+/// have the type of the source, and forwarded sums that of the target.
+[[nodiscard]] RANKMESH_API DataType message_type(const TensorTransfer& tensor, TransferStep step);
+
+/// Repeats a block: `count` blocks whose first elements are these strides apart, in elements.
+struct TransferLoop {
+  std::int64_t count = 1;          ///< The number of repetitions.
+  std::int64_t source_stride = 0;  ///< The distance in the memory of the sender.
+  std::int64_t target_stride = 0;  ///< The distance in the memory of the receiver.
+  /// Returns whether all fields are equal.
+  friend bool operator==(const TransferLoop&, const TransferLoop&) = default;
+};
+
+/// Elements that are contiguous in both memories, repeated by nested loops. All numbers are
+/// elements, not bytes.
+struct TransferBlock {
+  std::int64_t source = 0;  ///< The offset of the first element in the memory of the sender.
+  std::int64_t target = 0;  ///< The offset of the first element in the memory of the receiver.
+  std::int64_t length = 0;  ///< The number of contiguous elements.
+  std::vector<TransferLoop> loops{};  ///< The outermost loop first.
+  /// Returns the number of elements.
+  [[nodiscard]] std::int64_t element_count() const;
+  /// Calls `take(source, target, length)` for each contiguous run, in the order of the loops.
+  template <class Take>
+  void for_each(Take&& take) const;
+};
+
+/// Elements of one tensor that a rank sends to one peer, receives from one peer, or copies (then
+/// the peer is the rank itself). Sender and receiver compute equal lists of blocks; packed one
+/// after the other, they are the message.
+struct TransferMessage {
+  Rank peer = 0;                            ///< The other rank.
+  TransferStep step = TransferStep::first;  ///< The step in which it moves.
+  /// Whether the receiver adds these elements to its target instead of storing them. This happens
+  /// to partial sums: all but one of the messages for an element are added. A receiver adds
+  /// them in the order of its list, the copies first.
+  bool is_added = false;
+  std::int64_t elements = 0;            ///< The number of elements.
+  std::vector<TransferBlock> blocks{};  ///< Where they lie.
+};
+
+/// What one rank does for one tensor. Each list is in ascending order of steps; in a step, messages
+/// to be stored come before those to be added, and then the order is that of the peers. A list has
+/// at most one message for each combination of these three.
+struct TensorTransferOfRank {
+  std::vector<TransferMessage> copies;    ///< own elements, all in the first step
+  std::vector<TransferMessage> receives;  ///< what other ranks send to this rank
+  std::vector<TransferMessage> sends;     ///< what this rank sends to other ranks
+};
+
+/// The whole part of one rank. Tensors that move between the same places share their messages, so
+/// it is small even for many tensors.
+class RANKMESH_API TransferOfRank {
+ public:
+  /// Returns the number of tensors.
+  [[nodiscard]] std::size_t size() const { return kind_.size(); }
+  /// Returns what the rank does for a tensor, which is its position in the list of tensors.
+  [[nodiscard]] const TensorTransferOfRank& operator[](std::size_t tensor) const {
+    return kinds_[kind_[tensor]];
+  }
+  /// Returns the number of different pairs of places.
+  [[nodiscard]] std::size_t kind_count() const { return kinds_.size(); }
+  /// Returns the number of a tensor's pair of places, from 0 to kind_count() - 1. Tensors with the
+  /// same number have equal messages.
+  [[nodiscard]] std::size_t kind(std::size_t tensor) const { return kind_[tensor]; }
+
+ private:
+  friend class TransferPlan;
+  std::span<const std::uint32_t> kind_;
+  std::vector<TensorTransferOfRank> kinds_;
+};
+
+/// What a rank exchanges with one peer, over all tensors.
+struct TransferPeer {
+  Rank peer = 0;                    ///< The other rank.
+  std::int64_t sent_bytes = 0;      ///< What the rank sends to the peer.
+  std::int64_t received_bytes = 0;  ///< What the rank receives from the peer.
+};
+
+/// What one rank sends to another, or copies if it is the same rank, over all tensors.
+struct TransferFlow {
+  Rank sender = 0;                   ///< The rank that sends.
+  Rank receiver = 0;                 ///< The rank that receives.
+  std::int64_t bytes = 0;            ///< The number of bytes.
+  std::int64_t forwarded_bytes = 0;  ///< How many of them move in TransferStep::forward.
+};
+
+/// The bytes of a transfer. The elements of messages have the type message_type(), and copies that
+/// of the source.
+struct TransferVolume {
+  std::int64_t moved_bytes = 0;           ///< sent by all ranks to other ranks
+  std::int64_t copied_bytes = 0;          ///< copied by all ranks inside their own memory
+  std::int64_t most_sent_bytes = 0;       ///< the most that one rank sends
+  Rank most_sending = 0;                  ///< the lowest rank that sends so much
+  std::int64_t most_forwarded_bytes = 0;  ///< the most that one rank forwards
+  Rank most_forwarding = 0;               ///< the lowest rank that forwards so much
+  std::int64_t most_received_bytes = 0;   ///< the most that one rank receives
+  Rank most_receiving = 0;                ///< the lowest rank that receives so much
+  std::int64_t between_nodes_bytes = 0;   ///< sent to ranks on other nodes; 0 without a machine
+  /// A lower bound of `moved_bytes`: what all ranks need and do not have. With partial sums of k
+  /// ranks, an element costs k or k - 1 messages at one rank that needs it, and one more at each
+  /// other rank that needs it.
+  std::int64_t least_moved_bytes = 0;
+  /// A lower bound of `most_sent_bytes`: for elements that the same ranks have, what is needed of
+  /// them, divided by the number of these ranks.
+  std::int64_t least_most_sent_bytes = 0;
+  /// A lower bound of `between_nodes_bytes`: every byte that a node needs and no rank on it has
+  /// enters the node once. Partial sums are left out.
+  std::int64_t least_between_nodes_bytes = 0;
+};
+
+/// The choices of a plan.
+struct TransferOptions {
+  /// With a machine: elements that several ranks of a node need, and that no rank of the node has,
+  /// enter the node once. Each of these ranks receives a part, and forwards it to the others.
+  bool fan_out = true;
+};
+
+/// Who sends which elements to whom. Every rank computes the same plan from the same arguments
+/// without messages. Each rank receives exactly those elements that it needs and does not have.
+/// Among the ranks that have an element, the sender is one on the receiver's node if there is one.
+/// Apart from this, the elements are divided among the senders so that their loads are equal.
+///
+/// A plan is immutable and cheap to copy, and several threads can use it. All functions are local.
+class RANKMESH_API TransferPlan {
+ public:
+  /// Returns the tensors.
+  [[nodiscard]] const std::vector<TensorTransfer>& tensors() const;
+  /// Returns the number of ranks that the world must have at least: the highest rank, plus 1.
+  [[nodiscard]] std::int64_t world_size() const;
+  /// Computes the part of one rank. The result refers to this plan, and must not be used after the
+  /// last copy of the plan has been destroyed.
+  [[nodiscard]] TransferOfRank of(Rank rank) const;
+  /// Returns the peers of a rank in ascending order.
+  [[nodiscard]] std::vector<TransferPeer> peers(Rank rank) const;
+  /// Returns what each rank sends to each other rank and copies, in ascending order of senders and
+  /// then of receivers. Pairs of ranks that exchange nothing are left out.
+  [[nodiscard]] std::vector<TransferFlow> flows() const;
+  /// Returns the bytes of all ranks.
+  [[nodiscard]] TransferVolume volume() const;
+  /// Returns the bytes of all ranks, from the result of flows().
+  [[nodiscard]] TransferVolume volume(std::span<const TransferFlow> flows) const;
+  /// Returns a hash of everything that the plan depends on. It is the same on every machine. Ranks
+  /// with equal digests have the same plan.
+  [[nodiscard]] Hash128 digest() const;
+  /// Explains one element: who has it before and after the transfer, and who sends it to whom.
+  /// @param tensor  the position in the list of tensors.
+  /// @param index  one index per axis.
+  /// @throws UsageError if the tensor or the element does not exist.
+  [[nodiscard]] std::string explain(std::size_t tensor, std::span<const std::int64_t> index) const;
+
+  /// What a plan is made of. It is not part of the public interface.
+  struct Data;
+  /// Creates a plan from its parts. It is not part of the public interface.
+  explicit TransferPlan(std::shared_ptr<const Data> data) : data_{std::move(data)} {}
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+/// Plans the move of one tensor.
+/// @param machine  the machine, or null. Rank r is in slot r.
+/// @throws UsageError if the shapes differ, if an element of the target has no source, if the
+/// target has sums, or if the machine has fewer slots than the plan has ranks.
+RANKMESH_API TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& to,
+                                        const Machine* machine = nullptr,
+                                        const TransferOptions& options = {});
+/// Plans the move of a list of tensors. Tensors whose places are copies of the same objects are
+/// planned once.
+/// @throws UsageError as the other overload; the message names the tensor.
+RANKMESH_API TransferPlan plan_transfer(std::vector<TensorTransfer> tensors,
+                                        const Machine* machine = nullptr,
+                                        const TransferOptions& options = {});
+
+template <class Take>
+void TransferBlock::for_each(Take&& take) const {
+  const auto repeat = [&](const auto& self, std::size_t level, std::int64_t s,
+                          std::int64_t t) -> void {
+    if (level == loops.size()) {
+      take(s, t, length);
+      return;
+    }
+    const TransferLoop& loop = loops[level];
+    for (std::int64_t i = 0; i < loop.count; ++i, s += loop.source_stride, t += loop.target_stride)
+      self(self, level + 1, s, t);
+  };
+  repeat(repeat, 0, source, target);
+}
+
+}  // namespace rankmesh
