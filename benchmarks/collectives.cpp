@@ -36,7 +36,7 @@ int size = 1;
 struct Settings {
   std::string ops =
       "barrier,broadcast,all_reduce,all_gather,reduce_scatter,all_to_all,reduce,gather,scatter,"
-      "send_recv";
+      "send_recv,one_way";
   std::string only = "routes,shm,sym,hand";
   std::int64_t least = 8;
   std::int64_t most = 64 << 20;
@@ -322,6 +322,23 @@ class Comparison {
                            (rank + size - 1) % size, 0, comm_, MPI_STATUS_IGNORE);
             },
             {column("routes", [&] { routes_.send_recv(in, out, next, prev); })});
+    // A message that goes round all ranks, so the time is that of `size` messages.
+    const auto pass = [&](const auto& send, const auto& receive) {
+      if (rank == 0) send();
+      receive();
+      if (rank != 0) send();
+    };
+    compare("one_way", bytes,
+            [&] {
+              pass([&] { MPI_Send(in.data(), n, MPI_FLOAT, (rank + 1) % size, 0, comm_); },
+                   [&] {
+                     MPI_Recv(out.data(), n, MPI_FLOAT, (rank + size - 1) % size, 0, comm_,
+                              MPI_STATUS_IGNORE);
+                   });
+            },
+            {column("routes", [&] {
+              pass([&] { routes_.send(in, next); }, [&] { routes_.recv(out, prev); });
+            })});
   }
 
   Settings settings_;

@@ -49,6 +49,15 @@ std::string record_from_environment() {
   return value;
 }
 
+SingleCopy single_copy_from_environment() {
+  const char* name = "RANKMESH_SINGLE_COPY";
+  const std::string value = environment_variable(name).value_or("auto");
+  if (value == "auto") return SingleCopy::automatic;
+  if (value == "off") return SingleCopy::off;
+  if (value == "allow") return SingleCopy::allow;
+  refuse_variable(name, "auto, off or allow", value);
+}
+
 }  // namespace
 
 std::optional<std::string> environment_variable(const char* name) {
@@ -106,6 +115,7 @@ Settings Settings::from_environment() {
   read([&] { settings.record = record_from_environment(); });
   read([&] { settings.record_times = flag_from_environment("RANKMESH_RECORD_TIMES"); });
   read([&] { settings.nvtx = flag_from_environment("RANKMESH_NVTX"); });
+  read([&] { settings.single_copy = single_copy_from_environment(); });
   read([&] { settings.log = log_choice_from_environment(); });
   read([&] { check_library("RANKMESH_NCCL_LIBRARY"); });
   if (!wrong.empty()) throw UsageError{wrong, variable_hint};

@@ -10,8 +10,10 @@
 
 #include "base/detail/error_in_flight.hpp"
 #include "detail/lowered_call.hpp"
+#include "detail/progress_in_mpi.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
@@ -201,11 +203,16 @@ void CallDispatcher::run_on_host(const Call& call) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
     // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
     // match a non-blocking collective with a blocking one, so before collectives the polled
-    // operations of all meshes are completed. Each wait advances all of them, so they cannot
-    // deadlock.
+    // collectives of all meshes are completed. Each wait advances all of them, so they cannot
+    // deadlock. Messages are not completed, because their peers may make this collective first.
+    // Inside a node, the members meet before they enter MPI, and the meeting advances the messages.
     if (is_point_to_point(call.operation)) return run_polled(call);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
     OpenRuntimes::instance().finish_polled();
+    if (dynamic_cast<MpiTransport*>(&transport) != nullptr) {
+      const ProgressInMpi progress{*runtime_};
+      return transport.run(call, *this);
+    }
   }
   transport.run(call, *this);
 }
@@ -310,6 +317,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->point = point_of(call, number);
   operation->stream = call.stream;
   operation->is_on_device = on_device;
+  operation->is_message = is_point_to_point(call.operation) && !on_device;
   operation->is_receive = call.operation == Operation::recv && !on_device;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);

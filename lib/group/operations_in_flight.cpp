@@ -225,8 +225,17 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
 
 void OperationsInFlight::finish_polled(WaitMonitor& monitor) {
   for (const auto& operation : std::vector{list_})
-    if (operation->is_polled)
+    if (operation->is_polled && !operation->is_message)
       wait(*operation, monitor, Deadline{operation->connection->group.timeout});
+}
+
+bool OperationsInFlight::has_polled_messages() const {
+  return std::ranges::any_of(list_, [](const auto& o) { return o->is_polled && o->is_message; });
+}
+
+void OperationsInFlight::advance_polled_messages() {
+  for (const auto& operation : list_)
+    if (operation->is_polled && operation->is_message) operation->transport->advance();
 }
 
 void OperationsInFlight::abort_on_device(const std::string& why) {

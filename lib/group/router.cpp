@@ -135,6 +135,7 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
         explanation.transport = transport->name();
         explanation.rule = rule.to_string();
         explanation.origin = rule.origin;
+        explanation.how = transport->how(call);
         return explanation;
       }
       explanation.skipped.push_back({rule.to_string(), rule.origin, why});

@@ -23,6 +23,9 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   }
   HierarchicalTransport::Counter counter;
   if (options.check.value_or(false)) {
+    if (shared.transport != nullptr)
+      shared.transport->leave_messages_to_others(
+          "the option check compares messages on both members, over MPI");
     auto checked = std::make_unique<CheckedTransport>(
         comm,
         CheckedTransport::Options{.largest_count = options.largest_count,
@@ -35,8 +38,10 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
     meeting.exchange = counter.exchange = checked->exchange();
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
-    transports.list.push_back(
-        std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport));
+    auto compared =
+        std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport);
+    shared.transport->carry_large_messages_by(*compared);
+    transports.list.push_back(std::move(compared));
   } else {
     auto of_mpi = std::make_unique<MpiTransport>(comm, options.largest_count);
     meeting.mpi = counter.mpi = of_mpi.get();

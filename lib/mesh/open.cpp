@@ -159,8 +159,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                           SharedMemoryBackend::request(*local.plan, placement, control->rank())});
   control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
                       local.settings.watchdog.value_or(true));
-  auto shared =
-      std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(segments[1]), control);
+  auto shared = std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(segments[1]),
+                                                      control, local.settings.single_copy);
   warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};

@@ -29,19 +29,53 @@ std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
   return count;
 }
 
-// The memory of all groups of a node.
+// Groups with more members send messages over MPI, because each pair of members needs a ring. So do
+// all groups of a node on which the rings would take more than this part of the largest segment.
+constexpr std::int64_t most_members_with_rings = 16;
+constexpr std::size_t most_bytes_of_rings = largest_segment / 4;
+
+// Returns the members of a family's group that one node can have, if they have rings; otherwise 0.
+std::size_t senders_of(const MeshPlan& plan, std::size_t family, std::size_t ranks_on_node) {
+  const std::int64_t senders =
+      std::min(plan.families()[family].group_size(), static_cast<std::int64_t>(ranks_on_node));
+  return senders > most_members_with_rings ? 0 : static_cast<std::size_t>(senders);
+}
+
+// Returns the bytes that the rings of the first `groups` communicators of the plan take on a node.
+// The same on every rank of the node.
+std::size_t bytes_of_rings(const MeshPlan& plan, std::size_t ranks_on_node, std::size_t groups) {
+  std::size_t bytes = 0;
+  std::size_t number = 0;
+  for (std::size_t f = 0; f < plan.families().size(); ++f) {
+    const std::size_t end = groups_before(plan, f + 1);
+    for (; number < std::min(end, groups); ++number)
+      bytes += ranks_on_node * senders_of(plan, f, ranks_on_node) * shm::Ring::size();
+  }
+  return bytes;
+}
+
+// The segment of a node: what its processes tell each other, the rings of all groups, and the areas
+// of all groups.
 struct Size {
   std::size_t slot = largest_slot;
+  std::size_t processes = 0;
+  std::size_t rings = 0;
   std::size_t bytes = 0;
 };
 
 // Slots are smaller where many ranks in many groups would need more than the largest segment.
 Size size_of(const MeshPlan& plan, std::size_t ranks) {
-  const std::size_t areas = groups_before(plan, plan.families().size()) * ranks;
+  const std::size_t groups = groups_before(plan, plan.families().size());
+  const std::size_t areas = groups * ranks;
   Size size;
-  while (size.slot > smallest_slot && areas * shm::Area::size(size.slot) > largest_segment)
-    size.slot /= 2;
-  size.bytes = areas * shm::Area::size(size.slot);
+  size.processes = NodeMemory::size(ranks);
+  size.rings = bytes_of_rings(plan, ranks, groups);
+  if (size.rings > most_bytes_of_rings) size.rings = 0;
+  const auto total = [&] {
+    return size.processes + size.rings + areas * shm::Area::size(size.slot);
+  };
+  while (size.slot > smallest_slot && total() > largest_segment) size.slot /= 2;
+  if (areas != 0) size.bytes = total();
   return size;
 }
 
@@ -54,7 +88,8 @@ SegmentRequest SharedMemoryBackend::request(const MeshPlan& plan, const Placemen
 }
 
 SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                                         NodeSegment segment, std::shared_ptr<ControlPlane> control)
+                                         NodeSegment segment, std::shared_ptr<ControlPlane> control,
+                                         SingleCopy single_copy)
     : plan_{std::move(plan)},
       placement_{std::move(placement)},
       ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
@@ -66,8 +101,21 @@ SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, P
     control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
   } else if (!segment_) {
     why_not_ = "no other rank is on this node";
+  } else {
+    try_direct_reads(single_copy);
   }
   if (placement_.node_count() > 1) agree_on_levels();
+}
+
+// The ranks of the node find out whether they can read each other's memory.
+void SharedMemoryBackend::try_direct_reads(SingleCopy choice) {
+  const std::string activity = "the reads of the memory of the node's processes";
+  const std::vector<Rank> ranks = ranks_of_node(placement_, control_->rank());
+  memory_ = std::make_shared<NodeMemory>(segment_.data(), ranks,
+                                         placement_.local_rank(control_->rank()), choice);
+  control_->monitor.wait([&] { return memory_->advance(); },
+                         WaitPoint::of(RankSet::of(ranks), activity, activity),
+                         control_->deadline());
 }
 
 // The nodes tell each other whether they have shared memory: all members of a group must choose the
@@ -115,17 +163,39 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
   place.names_of_coordinators = group.names;
   place.ranks = group.ranks;
   place.names = control_->names;
+  place.processes = memory_;
   return place;
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const std::size_t first = number_of(group) * ranks_on_node_;
+  const std::size_t number = number_of(group);
+  const std::size_t first = number * ranks_on_node_;
+  const Size size = size_of(*plan_, ranks_on_node_);
   ShmTransport::Place place = members_of(group);
   place.slot_bytes = slot_bytes_;
   for (const std::int32_t local : place.locals)
-    place.areas.push_back(segment_.data() +
+    place.areas.push_back(segment_.data() + size.processes + size.rings +
                           (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
+  const std::size_t senders = senders_of(*plan_, group.families.front(), ranks_on_node_);
+  if (size.rings == 0 || senders == 0) return place;
+  // Each rank of the node has a place for the rings from the members of its group.
+  std::byte* const rings =
+      segment_.data() + size.processes + bytes_of_rings(*plan_, ranks_on_node_, number);
+  add_rings(place, [&](std::size_t from, std::size_t to) {
+    return rings +
+           (static_cast<std::size_t>(place.locals[to]) * senders + from) * shm::Ring::size();
+  });
   return place;
+}
+
+void SharedMemoryBackend::add_rings(
+    ShmTransport::Place& place,
+    const std::function<std::byte*(std::size_t from, std::size_t to)>& ring) {
+  const auto self = static_cast<std::size_t>(place.self);
+  for (std::size_t k = 0; k < place.locals.size(); ++k) {
+    place.rings_to.emplace_back(ring(self, k));
+    place.rings_from.emplace_back(ring(k, self));
+  }
 }
 
 SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group,
@@ -179,10 +249,13 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   place.recording = recording;
   place.slot_bytes = largest_slot;
   const std::size_t size = shm::Area::size(place.slot_bytes);
+  const std::size_t members = place.locals.size();
+  const bool has_rings = group.ranks.size() <= most_members_with_rings;
+  const std::size_t rings = has_rings ? members * members * shm::Ring::size() : 0;
   try {
     const std::string activity = "the creation of the shared memory of " + group.name;
     place.memory = std::make_shared<SharedSegment>(
-        comm, size * place.locals.size(), control_->monitor,
+        comm, rings + size * members, control_->monitor,
         WaitPoint::of(group.ranks, activity, "shared memory of " + group.identity),
         control_->deadline());
   } catch (const SharedMemoryError& error) {
@@ -190,8 +263,12 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
                   fmt::format("'{}' uses MPI inside its node: {}", group.name, error.message()));
     return {nullptr, error.message()};
   }
-  for (std::size_t k = 0; k < place.locals.size(); ++k)
-    place.areas.push_back(place.memory->data() + k * size);
+  for (std::size_t k = 0; k < members; ++k)
+    place.areas.push_back(place.memory->data() + rings + k * size);
+  if (has_rings)
+    add_rings(place, [&](std::size_t from, std::size_t to) {
+      return place.memory->data() + (to * members + from) * shm::Ring::size();
+    });
   return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 

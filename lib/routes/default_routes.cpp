@@ -20,6 +20,8 @@ const RouteTable& RouteTable::defaults() {
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-32K:one_node=shm; "
       "*.all_to_all:host:0-32K:one_node=shm; "
+      // Messages between two members; MPI carries the elements of those of more than 16 KiB.
+      "*.send:host:one_node=shm; "
       // Three and more ranks. Sizes above 8 MiB were not measured.
       "*.broadcast:host:32K-192K:ranks(3):one_node=shm; "
       "*.broadcast:host:32K-16M:ranks(4-inf):one_node=shm; "

@@ -87,17 +87,22 @@ void RouteTable::check_names(const std::vector<std::string>& names) const {
 
 std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
                                               const RouteQuery& query) const {
+  // The two ends of a message may use different operations and, by mistake, different types. They
+  // must use the same transport nevertheless, so that the receiver notices.
+  const bool is_host_message = is_point_to_point(query.operation) && query.kind == MemoryKind::host;
   std::vector<std::size_t> matching;
   std::vector<std::int64_t> begins{0};
   for (std::size_t r = 0; r < rules_.size(); ++r) {
     const RouteRule& rule = rules_[r];
     if (!rule.fits(scope)) continue;
-    if (rule.operation && *rule.operation != query.operation) continue;
+    if (rule.operation && *rule.operation != query.operation &&
+        !(is_host_message && is_point_to_point(*rule.operation)))
+      continue;
     // A rule without a memory kind applies to the kind of its transport; transports of a program
     // carry host memory unless the rule says something else.
     const bool is_for_device = rule.transport == "nccl" || rule.kind == MemoryKind::device;
     if (is_for_device != (query.kind == MemoryKind::device)) continue;
-    if (rule.type && rule.type != query.type) continue;
+    if (rule.type && (is_host_message || rule.type != query.type)) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
     if (rule.bytes && !query.bytes) continue;
     matching.push_back(r);
@@ -137,6 +142,7 @@ std::string RouteExplanation::to_string() const {
     text += fmt::format("{}, since a group of one rank only copies", transport);
   else
     text += fmt::format("{}, by '{}' ({})", transport, rule, origin);
+  if (!how.empty()) text += "\n  " + how;
   for (const Skipped& one : skipped)
     text += fmt::format("\n  skipped '{}' ({}): {}", one.rule, one.origin, one.why);
   for (const RouteExplanation& form : async_form) text += "\n" + form.to_string();

@@ -3,10 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "detail/wrong_length.hpp"
+#include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -22,15 +23,21 @@ namespace {
 // leaves earlier. Above it MPI_Sendrecv is used, which posts the receive first.
 constexpr std::int64_t early_bytes = 1024;
 
-}  // namespace
+// Open MPI raises the errors of messages on their communicator, MPICH on MPI_COMM_WORLD.
+#if defined(OPEN_MPI)
+constexpr bool raises_on_world = false;
+#else
+constexpr bool raises_on_world = true;
+#endif
 
-void check_length(const Call& call, const MPI_Status& status) {
+// Returns the error of a message that has arrived and is too short. MPI itself reports only
+// messages that are too long.
+std::optional<WrongLength> wrong_length(const MPI_Status& status, std::int64_t expected) {
   MPI_Count bytes = 0;
   check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
-  if (bytes != call.out.bytes()) throw WrongLength{bytes, call.out.bytes()};
+  if (bytes == expected) return std::nullopt;
+  return WrongLength{bytes, expected};
 }
-
-namespace {
 
 constexpr const char* length_hint = "send and receive the same number of elements of the same type";
 
@@ -43,6 +50,8 @@ std::string length_text(std::optional<std::int64_t> received, std::int64_t expec
 
 WrongLength::WrongLength(std::optional<std::int64_t> received, std::int64_t expected)
     : UsageError{length_text(received, expected), length_hint} {}
+
+WrongLength::WrongLength(std::string text) : UsageError{std::move(text), length_hint} {}
 
 void WrongLength::throw_in(const std::string& activity) const {
   throw UsageError{fmt::format("{}: {}", activity, message()), hint()};
@@ -99,26 +108,85 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
                     "MPI_Sendrecv");
     }
   }
-  int bytes = 0;  // MPI_UNDEFINED if the length does not fit; check_length() then asks for 64 bits
+  int bytes = 0;  // MPI_UNDEFINED if the length does not fit; wrong_length() asks for 64 bits
   check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   if (bytes != call.out.bytes()) [[unlikely]]
-    check_length(call, status);
+    if (const auto wrong = wrong_length(status, call.out.bytes())) throw WrongLength{*wrong};
 }
 
-void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
-                   std::vector<MPI_Request>& requests) {
+namespace {
+
+// Runs a function of MPI that returns its errors even if the program has set another handler.
+template <class Action>
+int returning_errors(MPI_Comm comm, bool is_foreign, Action&& action) {
+  std::optional<mpi::ReturnedErrors> of_comm, of_world;
+  if (is_foreign) of_comm.emplace(comm);
+  if (raises_on_world) of_world.emplace(MPI_COMM_WORLD);
+  return action();
+}
+
+}  // namespace
+
+MpiMessage::MpiMessage(const Call& call, MPI_Comm comm, std::int64_t largest, bool is_foreign)
+    : comm_{comm}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
   if (call.operation != Operation::send) {
     const CountedType out{call.out.count, call.out.type, largest};
-    check(MPI_Irecv(call.out.data, out.count(), out.type(), static_cast<int>(call.source.value()),
-                    call.tag, comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+    check(returning_errors(comm, is_foreign,
+                           [&] {
+                             return MPI_Irecv(call.out.data, out.count(), out.type(),
+                                              static_cast<int>(call.source.value()), call.tag, comm,
+                                              &receive_);
+                           }),
           "MPI_Irecv");
   }
   if (call.operation != Operation::recv) {
     const CountedType in{call.in.count, call.in.type, largest};
-    check(MPI_Isend(call.in.data, in.count(), in.type(), static_cast<int>(call.destination.value()),
-                    call.tag, comm, &requests.emplace_back(MPI_REQUEST_NULL)),
+    check(returning_errors(comm, is_foreign,
+                           [&] {
+                             return MPI_Isend(call.in.data, in.count(), in.type(),
+                                              static_cast<int>(call.destination.value()), call.tag,
+                                              comm, &send_);
+                           }),
           "MPI_Isend");
   }
+}
+
+bool MpiMessage::test() {
+  if (receive_ != MPI_REQUEST_NULL) test_receive();
+  if (send_ != MPI_REQUEST_NULL) {
+    int done = 0;
+    check(returning_errors(comm_, is_foreign_,
+                           [&] { return MPI_Test(&send_, &done, MPI_STATUS_IGNORE); }),
+          "MPI_Test");
+  }
+  // MPI may still use the memory of the send, so the error of the receive is thrown when both have
+  // ended.
+  if (is_in_mpi()) return false;
+  if (wrong_length_) throw WrongLength{*wrong_length_};
+  return true;
+}
+
+void MpiMessage::test_receive() {
+  int done = 0;
+  MPI_Status status{};
+  const int code =
+      returning_errors(comm_, is_foreign_, [&] { return MPI_Test(&receive_, &done, &status); });
+  if (code != MPI_SUCCESS) {
+    wrong_length_ = WrongLength::of(code, status, expected_);
+    if (!wrong_length_) check(code, "MPI_Test");
+    receive_ = MPI_REQUEST_NULL;  // a message that is too long has ended the receive
+  } else if (done != 0) {
+    int is_cancelled = 0;
+    if (is_cancelling_) check(MPI_Test_cancelled(&status, &is_cancelled), "MPI_Test_cancelled");
+    was_cancelled_ = is_cancelled != 0;
+    if (!was_cancelled_) wrong_length_ = wrong_length(status, expected_);
+  }
+}
+
+void MpiMessage::cancel() {
+  if (receive_ == MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL || is_cancelling_) return;
+  check(returning_errors(comm_, is_foreign_, [&] { return MPI_Cancel(&receive_); }), "MPI_Cancel");
+  is_cancelling_ = true;
 }
 
 }  // namespace rankmesh::detail

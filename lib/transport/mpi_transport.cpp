@@ -35,11 +35,11 @@ std::uint64_t number_of(const Call& call, std::uint64_t calls) {
   return detail::PublishedMessage{call.destination.value(), call.source.value(), call.tag}.packed();
 }
 
-class MpiPending final : public Pending {
+class MpiCollective final : public Pending {
  public:
   // @param is_foreign  Whether the communicator has a handler of the program.
-  MpiPending(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
-             bool is_foreign)
+  MpiCollective(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
+                bool is_foreign)
       : user_{call.user == nullptr ? nullptr : call.user->copy()},
         call_{with_user(call, user_.get())},
         comm_{comm.native()},
@@ -59,49 +59,21 @@ class MpiPending final : public Pending {
       code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                          statuses_.data());
     });
-    if (code == MPI_ERR_IN_STATUS && is_point_to_point(call_.operation)) note_wrong_length(code);
     if (code == MPI_ERR_IN_STATUS)
       for (const MPI_Status& status : statuses_)
         if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
           code = status.MPI_ERROR;
     check(code, "MPI_Testall");
     if (done == 0) return false;
-    if (wrong_length_) throw detail::WrongLength{*wrong_length_};
-    if (is_cancelling_) was_cancelled_ = is_cancelled(statuses_.front());
-    if (was_cancelled_) return complete_ = true;
-    if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)
-      detail::check_length(call_, statuses_.front());
     complete_ = true;
     issue_.check_user();
     finish_average(call_, rank_, size_);
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
-  void cancel() override {
-    if (call_.operation != Operation::recv || complete_ || is_cancelling_) return;
-    returning_errors([&] { check(MPI_Cancel(&requests_.front()), "MPI_Cancel"); });
-    is_cancelling_ = true;
-  }
-  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
  private:
-  static bool is_cancelled(const MPI_Status& status) {
-    int result = 0;
-    check(MPI_Test_cancelled(&status, &result), "MPI_Test_cancelled");
-    return result != 0;
-  }
-
-  // A message that is too long has ended the receive, which is the first request. MPI may still use
-  // the memory of the send, so the error is thrown when that has ended, too.
-  void note_wrong_length(int& code) {
-    const MPI_Status& received = statuses_.front();
-    if (call_.operation == Operation::send || wrong_length_) return;
-    wrong_length_ = detail::WrongLength::of(received.MPI_ERROR, received, call_.out.bytes());
-    if (wrong_length_) code = MPI_SUCCESS;
-  }
-
-  // MPI raises errors on the communicator, and those of MPI_Testall on MPI_COMM_WORLD (MPICH also
-  // those of messages).
+  // MPI raises errors on the communicator, and those of MPI_Testall on MPI_COMM_WORLD.
   template <class Action>
   void returning_errors(Action&& action) {
     std::optional<mpi::ReturnedErrors> of_comm, of_world;
@@ -124,10 +96,7 @@ class MpiPending final : public Pending {
   detail::MpiCall::Requests requests_;
   std::vector<MPI_Status> statuses_;
   detail::MpiCall issue_;
-  std::optional<detail::WrongLength> wrong_length_;
   bool complete_ = false;
-  bool is_cancelling_ = false;
-  bool was_cancelled_ = false;
 };
 
 }  // namespace
@@ -196,8 +165,10 @@ std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   mpi::require_not_finalised();
-  if (!is_point_to_point(call.operation)) ++calls_;
-  return std::make_unique<MpiPending>(call, comm_, largest_count_, is_foreign_);
+  if (is_point_to_point(call.operation))
+    return std::make_unique<detail::MpiMessage>(call, comm_.native(), largest_count_, is_foreign_);
+  ++calls_;
+  return std::make_unique<MpiCollective>(call, comm_, largest_count_, is_foreign_);
 }
 
 }  // namespace rankmesh

@@ -5,6 +5,7 @@
 // The first member that finds something writes it to the group's Finding, in words, so that all
 // members throw the same text. The others read the words; they need no message and no further rank.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -47,6 +48,20 @@ void ShmTransport::throw_if_ended() {
   if (engine_.is_halted()) end_early();
 }
 
+// A member whose process has ended, or that has given up, is reported by those who find that out.
+void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const {
+  if (!failed || failed->code == 0 || failed->code == ESRCH) return;
+  const auto name = [&](std::size_t k) {
+    return place_.names(place_.ranks.at(static_cast<std::int64_t>(k)));
+  };
+  throw SharedMemoryError{
+      fmt::format("rank {} cannot read the memory of rank {}: {}",
+                  name(static_cast<std::size_t>(place_.self)), name(failed->member),
+                  std::strerror(failed->code)),
+      "set RANKMESH_SINGLE_COPY=off, so that the ranks copy through shared memory instead",
+      failed->code};
+}
+
 void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
   if (engine_.difference() != 0) write_finding(finding, {}, [&] { return compare(); });
@@ -55,6 +70,7 @@ void ShmTransport::end_early() {
       [&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
       Deadline{Deadline::Duration{1.0}});
   engine_.give_up();
+  if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
   const std::uint64_t state = finding.state.load(std::memory_order_acquire);
@@ -68,6 +84,7 @@ void ShmTransport::end_early() {
 }
 
 void ShmTransport::give_up(const Error& why) {
+  if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;  // this rank knows why
   if (const auto* timeout = dynamic_cast<const TimeoutError*>(&why))
     return write_finding(engine_.finding(), timeout->missing(), [&] {

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -63,17 +65,31 @@ class ShmTransport::Operation final : public Pending {
 
 ShmTransport::ShmTransport(Place place, shm::Limits limits)
     : place_{std::move(place)},
-      engine_{place_.areas, place_.locals, place_.self,     place_.slot_bytes,
-              limits,       place_.key(),  place_.recording},
+      engine_{place_.areas, place_.locals, place_.self,      place_.slot_bytes,
+              limits,       place_.key(),  place_.recording, place_.reader()},
+      messages_{place_.rings_to.empty()
+                    ? nullptr
+                    : std::make_unique<shm::Messages>(place_.rings_to, place_.rings_from)},
       pauses_{place_.is_oversubscribed ? pauses_on_shared_core : pauses_with_own_core} {}
 
 std::string ShmTransport::why_not(const Call& call) const {
+  if (is_point_to_point(call.operation) && messages_ == nullptr) return why_no_messages_;
   if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
   return std::string{"shared memory does not carry "} + std::string{to_string(call.operation)} +
          " of " + std::string{to_string(call.out.type)};
 }
 
+std::string ShmTransport::how(const Call& call) const {
+  if (is_point_to_point(call.operation))
+    return fmt::format("messages of more than {} bytes over mpi, announced in shared memory",
+                       shm::Ring::largest);
+  if (engine_.uses_direct_reads(call)) return "members read each other's buffers directly";
+  if (place_.processes == nullptr || !engine_.could_use_direct_reads(call)) return {};
+  return "in pieces through slots: " + place_.processes->why_not();
+}
+
 void ShmTransport::run(const Call& call, Waiter& waiter) {
+  if (is_point_to_point(call.operation)) return run_message(call, waiter);
   shm::Progress progress;
   const shm::Outcome outcome = engine_.run_small(progress, call, pauses_);
   if (outcome == shm::Outcome::complete) return;
@@ -147,10 +163,12 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
   if (++polls_ % polls_per_look == 0) engine_.look_for_closed_members();
   throw_if_ended();
+  throw_if_unreadable(engine_.failed_read());
   return false;
 }
 
 std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
+  if (is_point_to_point(call.operation)) return start_message(call);
   return std::make_unique<Operation>(*this, call);
 }
 

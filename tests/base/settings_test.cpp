@@ -51,6 +51,12 @@ TEST_CASE("each variable has its values") {
   const ScopedVariable watchdog{"RANKMESH_WATCHDOG", "0"};
   const ScopedVariable log{"RANKMESH_LOG", "off"};
   const ScopedVariable nvtx{"RANKMESH_NVTX", "1"};
+  const ScopedVariable single_copy{"RANKMESH_SINGLE_COPY", "allow"};
+  CHECK(Settings::from_environment().single_copy == SingleCopy::allow);
+  single_copy.set("off");
+  CHECK(Settings::from_environment().single_copy == SingleCopy::off);
+  single_copy.set("auto");
+  CHECK(Settings::from_environment().single_copy == SingleCopy::automatic);
   CHECK(Settings::from_environment().nvtx == true);
   CHECK(Settings::from_environment().deadline->count() == 2.5);
   CHECK(Settings::from_environment().stall->count() == 1e9);

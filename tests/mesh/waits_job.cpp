@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waits_job stall|sink|silent|killed|opening|unopened: a job in which the last rank leaves the
-// others waiting. For tests/mesh/waits, which looks at the output.
+// waits_job MODE: a job in which the last rank leaves the others waiting. MODE is stall, sink,
+// silent, opening, unopened, killed, "killed reducing", "killed sending", "killed sending much",
+// "killed receiving" or "killed receiving much". For tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "rankmesh/rankmesh.hpp"
 
@@ -49,6 +51,48 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
+namespace {
+
+// Prints how an operation of the other ranks ends after the last rank was killed.
+template <class Action>
+[[noreturn]] void end_alone(Action&& action) {
+  try {
+    action();
+    std::printf("the operation ended\n");
+  } catch (const PeerError& error) {
+    std::printf("PeerError: %s\n", error.message().c_str());
+  }
+  std::fflush(stdout);
+  // MPI_Finalize would wait for the rank that is gone.
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  _exit(0);
+}
+
+// The last rank ends after it has told the others where its buffer lies.
+[[noreturn]] void end_in_reduction(Mesh& mesh, bool is_last) {
+  const std::size_t count = 1 << 18;
+  const std::vector<float> values(count * static_cast<std::size_t>(mesh.size()), 1.0F);
+  std::vector<float> sums(count);
+  Work work;
+  if (is_last) work = mesh["tp"].reduce_scatter_async(std::span{values}, std::span{sums});
+  MPI_Barrier(MPI_COMM_WORLD);  // it begins before the others
+  if (is_last) std::raise(SIGKILL);
+  end_alone([&] { mesh["tp"].reduce_scatter(values, sums); });
+}
+
+// The last rank ends before it sends or receives.
+[[noreturn]] void end_before_messages(Mesh& mesh, bool is_last, bool receives, std::size_t count) {
+  std::vector<float> values(count, 1.0F);
+  if (is_last) std::raise(SIGKILL);
+  end_alone([&] {
+    if (!receives) mesh["tp"].recv(values, RankInGroup{mesh.size() - 1});
+    for (int i = 0; i < 40; ++i)  // more small ones than there is space for
+      mesh["tp"].send(std::as_const(values), RankInGroup{mesh.size() - 1});
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const mpi::Environment environment{argc, argv};
@@ -80,6 +124,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (is_last && mode == "killed") std::raise(SIGKILL);
+  if (mode == "killed reducing") end_in_reduction(mesh, is_last);
+  if (mode == "killed sending") end_before_messages(mesh, is_last, false, 1000);
+  if (mode == "killed sending much") end_before_messages(mesh, is_last, false, 100'000);
+  if (mode == "killed receiving") end_before_messages(mesh, is_last, true, 1000);
+  if (mode == "killed receiving much") end_before_messages(mesh, is_last, true, 100'000);
   if (is_last) std::this_thread::sleep_for(std::chrono::seconds{2});
   if (!is_last) {
     const auto begin = std::chrono::steady_clock::now();

@@ -87,6 +87,18 @@ TEST_CASE(
   CHECK(first(table, tp, {.kind = MemoryKind::device, .bytes = 8}) == "nccl");
 }
 
+TEST_CASE("both ends of a message on the host have the same rules") {
+  RouteTable table = table_of("*.recv:int=shm; *.send:one_node=shm; *.send_recv:device=nccl");
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
+  for (const Operation operation : {Operation::send, Operation::recv, Operation::send_recv}) {
+    CHECK(first(table, {"a", 2, 1}, {.operation = operation, .type = TypeClass::integer}) ==
+          "shm>mpi");
+    CHECK(first(table, {"a", 2, 2}, {.operation = operation}) == "mpi");
+    CHECK(first(table, {"a", 2, 1}, {.operation = operation, .kind = MemoryKind::device}) ==
+          "nccl");
+  }
+}
+
 TEST_CASE("rules distinguish groups by size and nodes") {
   RouteTable table =
       table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");

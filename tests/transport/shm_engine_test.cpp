@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests the protocol of shared memory between the threads of one process: random operations, sizes,
 // types and orders of completion, compared with a simple reference. Every algorithm of the table
-// must have run, and no step may allocate. The test is built a second time with ThreadSanitizer.
+// must have run, and no step may allocate. Half of the runs let members read each other's ordinary
+// memory. The test is built a second time with ThreadSanitizer.
 //
 //   test_shm_engine [MEMBERS OPERATIONS [SEED]]
 //
 // Without arguments it runs 2000 operations with each of several numbers of members.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,9 +60,22 @@ constexpr Operation operations[] = {
     Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
     Operation::reduce,     Operation::gather,         Operation::scatter};
 
+// The ordinary memory of threads is shared, so a read is a copy. ThreadSanitizer finds reads of
+// memory that its member may change already.
+class ThreadMemory final : public shm::MemoryReader {
+ public:
+  int read(std::int32_t, std::uint64_t address, std::byte* to, std::size_t bytes) override {
+    if (code != 0) return code;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the addresses of all members mean the same here
+    std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
+    return 0;
+  }
+  int code = 0;  ///< the result of further reads
+};
+
 class Member {
  public:
-  Member(SharedMemory& memory, int self, unsigned seed)
+  Member(SharedMemory& memory, int self, unsigned seed, shm::MemoryReader* reader)
       : memory_{memory},
         self_{self},
         same_{seed},
@@ -69,8 +84,10 @@ class Member {
                 locals(memory.members),
                 self,
                 rankmesh_test::slot_bytes,
-                {.flat_bytes = 1000, .symmetric_bytes = 64},
-                &memory} {
+                {.flat_bytes = 1000, .symmetric_bytes = 64, .direct_bytes = 1},
+                &memory,
+                {},
+                reader} {
     window_.base = memory.base;
     window_.groups = {&memory};
     window_.stride = regions * region_bytes;
@@ -108,7 +125,7 @@ class Member {
     call.reduction =
         rankmesh_test::all_reductions[same_() % std::size(rankmesh_test::all_reductions)];
     call.root = static_cast<std::int64_t>(same_() % static_cast<unsigned>(n));
-    const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200, 900};
+    const std::int64_t sizes[] = {0, 1, 3, 8, 40, 200, 1500};
     const auto count =
         sizes[same_() % (same_() % 4 == 0 ? 7 : 5)] + static_cast<std::int64_t>(same_() % 3);
     const bool in_place = same_() % 2 == 0;
@@ -173,11 +190,11 @@ class Member {
 
 // Every algorithm must have run. With one member the fast path always succeeds, so there every
 // small algorithm must have run both ways; with more it depends on who comes first.
-bool check_runs(const RunsOf& runs, int members) {
+bool check_runs(const RunsOf& runs, int members, bool reads_directly) {
   bool good = true;
   for (const shm::Choices& choices : shm::algorithms)
     for (const shm::Algorithm* algorithm : choices) {
-      if (algorithm == nullptr) continue;
+      if (algorithm == nullptr || (algorithm->is_direct && !reads_directly)) continue;
       const auto found = runs.find(algorithm);
       const Runs of = found == runs.end() ? Runs{} : found->second;
       if (of.all == 0) good = fail(std::string{algorithm->name} + " has never run");
@@ -221,15 +238,56 @@ bool check_late_reader() {
   return good || fail("a payload was overwritten before the step after its own was finished");
 }
 
-bool run(int members, std::uint64_t count, unsigned seed) {
+// Two members reduce a message of several pieces by reading each other's memory. If a read fails,
+// the operation does not go on, and both members' engines say so or wait.
+bool check_direct_reads(int code) {
+  constexpr std::int64_t count =
+      7 * static_cast<std::int64_t>(rankmesh_test::slot_bytes / sizeof(std::int32_t)) + 3;
+  SharedMemory memory{2};
+  ThreadMemory reader;
+  std::vector<std::int32_t> values[2];
+  Call calls[2];
+  shm::Progress progress[2]{};
+  std::vector<shm::Engine> engines;
+  for (int k = 0; k < 2; ++k) {
+    for (std::int64_t i = 0; i < count; ++i)
+      values[k].push_back(static_cast<std::int32_t>(i) * (k + 1));
+    calls[k].operation = Operation::reduce;
+    calls[k].in = buffer_of(std::as_const(values[k]));
+    calls[k].out = buffer_of(values[k]);
+    engines.emplace_back(memory.areas, std::vector<std::int32_t>{0, 1}, k,
+                         rankmesh_test::slot_bytes, shm::Limits{.direct_bytes = 1}, &memory,
+                         rankmesh::detail::Recording{}, &reader);
+    if (!engines.back().uses_direct_reads(calls[k])) return fail("a call does not read directly");
+  }
+  for (std::size_t k = 0; k < 2; ++k) engines[k].begin(progress[k], calls[k]);
+  for (int i = 0; i < 40; ++i) {
+    if (i == 2) reader.code = code;
+    for (shm::Engine& engine : engines) engine.advance();
+  }
+  if (code != 0) {
+    bool has_failed = false;
+    for (const shm::Engine& engine : engines)
+      if (const auto failed = engine.failed_read()) has_failed = failed->code == code;
+    return (has_failed && !progress[0].is_complete() && !progress[1].is_complete()) ||
+           fail("an operation went on after a read had failed");
+  }
+  bool good = progress[0].is_complete() && progress[1].is_complete();
+  for (std::int64_t i = 0; i < count; ++i)
+    good = good && values[0][static_cast<std::size_t>(i)] == static_cast<std::int32_t>(i) * 3;
+  return good || fail("a reduce with direct reads gave wrong data");
+}
+
+bool run(int members, std::uint64_t count, unsigned seed, bool reads_directly) {
   SharedMemory memory{members};
+  ThreadMemory reader;
   std::vector<std::thread> threads;
   std::vector<std::uint64_t> wrong(static_cast<std::size_t>(members));
   std::vector<std::uint64_t> allocated(static_cast<std::size_t>(members));
   std::vector<RunsOf> runs(static_cast<std::size_t>(members));
   for (int k = 0; k < members; ++k)
     threads.emplace_back([&, k] {
-      Member member{memory, k, seed};
+      Member member{memory, k, seed, reads_directly ? &reader : nullptr};
       member.run(count);
       const auto at = static_cast<std::size_t>(k);
       wrong[at] = member.wrong();
@@ -247,12 +305,12 @@ bool run(int members, std::uint64_t count, unsigned seed) {
       all_runs[algorithm].fast += of.fast;
     }
   }
-  std::printf("%d members, %llu operations, seed %u: %llu wrong, %llu allocations\n", members,
-              static_cast<unsigned long long>(count), seed,
+  std::printf("%d members, %llu operations, seed %u%s: %llu wrong, %llu allocations\n", members,
+              static_cast<unsigned long long>(count), seed, reads_directly ? ", direct reads" : "",
               static_cast<unsigned long long>(all_wrong),
               static_cast<unsigned long long>(all_allocated));
   // Few operations need not reach every algorithm.
-  const bool reached_all = count < 2000 || check_runs(all_runs, members);
+  const bool reached_all = count < 2000 || check_runs(all_runs, members, reads_directly);
   return all_wrong == 0 && all_allocated == 0 && reached_all;
 }
 
@@ -261,13 +319,16 @@ bool run(int members, std::uint64_t count, unsigned seed) {
 int main(int argc, char** argv) {
   bool good = rankmesh_test::check_table();
   good = check_late_reader() && good;
-  if (argc > 2)
-    return run(std::atoi(argv[1]), std::strtoull(argv[2], nullptr, 10),
-               argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1) &&
-                   good
-               ? 0
-               : 1;
-  for (const int members : {1, 2, 3, 4, 5, 8})
-    good = run(members, 2000, static_cast<unsigned>(members)) && good;
+  for (const int code : {0, EPERM, ESRCH}) good = check_direct_reads(code) && good;
+  for (const bool reads_directly : {false, true}) {
+    if (argc > 2) {
+      const auto seed = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1;
+      good = run(std::atoi(argv[1]), std::strtoull(argv[2], nullptr, 10), seed, reads_directly) &&
+             good;
+      continue;
+    }
+    for (const int members : {1, 2, 3, 4, 5, 8})
+      good = run(members, 2000, static_cast<unsigned>(members), reads_directly) && good;
+  }
   return good ? 0 : 1;
 }

@@ -15,7 +15,7 @@ namespace rankmesh_test {
 
 inline constexpr std::size_t slot_bytes = rankmesh::shm::medium_bytes + 1024;
 /// Of symmetric memory, per operation in flight.
-inline constexpr std::size_t region_bytes = 131072;
+inline constexpr std::size_t region_bytes = 262144;
 inline constexpr int regions = 8;
 
 /// The memory of all members.

@@ -2,6 +2,7 @@
 // The environment variables of rankmesh.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,13 @@ RANKMESH_API std::optional<Deadline::Duration> seconds_from_environment(const ch
 /// @throws UsageError if the variable has another value.
 RANKMESH_API std::optional<bool> flag_from_environment(const char* name);
 
+/// Whether ranks of one node read each other's ordinary memory.
+enum class SingleCopy : std::uint8_t {
+  automatic,  ///< If the system allows it.
+  off,        ///< Never.
+  allow,      ///< Like `automatic`, and this process asks the system to allow it (PR_SET_PTRACER).
+};
+
 /// The values of rankmesh's environment variables. A value is empty if its variable is not set, or
 /// is set to an empty text. An option in code has precedence over the variable.
 struct RANKMESH_API Settings {
@@ -32,6 +40,7 @@ struct RANKMESH_API Settings {
   std::string record{};                          ///< RANKMESH_RECORD: off, or a folder; or empty.
   std::optional<bool> record_times{};            ///< RANKMESH_RECORD_TIMES: 0 or 1.
   std::optional<bool> nvtx{};                    ///< RANKMESH_NVTX: 0 or 1.
+  SingleCopy single_copy{};                      ///< RANKMESH_SINGLE_COPY: auto, off or allow.
   LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
 
   /// Reads all variables. Local.

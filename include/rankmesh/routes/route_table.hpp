@@ -219,6 +219,7 @@ struct RANKMESH_API RouteExplanation {
   std::string rule;              ///< empty for groups of one rank, which need no rule
   std::string origin;            ///< the origin of the rule
   std::vector<Skipped> skipped;  ///< the matching rules that precede `rule`
+  std::string how{};             ///< how the transport works on this machine; may be empty
   /// The explanation for the asynchronous form of the operation, if this form uses a different
   /// transport; otherwise empty. It has at most one element.
   std::vector<RouteExplanation> async_form{};

@@ -81,6 +81,14 @@ class RANKMESH_API Transport {
     return "it does not carry " + std::string{to_string(call.operation)} + " of this size or type";
   }
 
+  /// Returns how the transport carries a call that it supports, if that depends on the machine;
+  /// otherwise an empty text. GroupCoordinator::explain() reports it. For the transports of
+  /// rankmesh.
+  [[nodiscard]] virtual std::string how(const Call& call) const {
+    (void)call;
+    return {};
+  }
+
   /// Carries out the call. On host memory, blocks until this member's part is complete. On device
   /// memory, returns once the operation is queued on the call's stream.
   ///

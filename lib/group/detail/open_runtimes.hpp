@@ -15,9 +15,9 @@ struct MeshRuntime;
 
 /// Lists the runtimes of all meshes of this process. Polled operations make progress only inside
 /// calls of rankmesh. So a thread that waits in one mesh advances the polled operations that it has
-/// issued in all other meshes, too, and a blocking collective over MPI completes them before it
-/// begins. The operations of other threads are left alone, because these threads may be using their
-/// meshes, and because operations may call functions of the program.
+/// issued in all other meshes, too, and a blocking collective over MPI completes the collectives
+/// among them before it begins. The operations of other threads are left alone, because these
+/// threads may be using their meshes, and because operations may call functions of the program.
 ///
 /// Thread safety: any thread may call any function.
 class RANKMESH_API OpenRuntimes {
@@ -36,13 +36,14 @@ class RANKMESH_API OpenRuntimes {
   [[nodiscard]] bool has_polled();
   /// Advances the polled operations of this thread in all meshes that are not in a call.
   void advance();
-  /// Waits for the polled operations of this thread in all meshes that are not in a call, each with
-  /// the timeout of its group.
+  /// Waits for the polled collectives of this thread in all meshes that are not in a call, each
+  /// with the timeout of its group.
   void finish_polled();
+  /// Returns the meshes in which this thread has polled operations in flight.
+  [[nodiscard]] std::vector<std::shared_ptr<MeshRuntime>> with_polled_of_this_thread();
 
  private:
   OpenRuntimes();
-  [[nodiscard]] std::vector<std::shared_ptr<MeshRuntime>> with_polled_of_this_thread();
 
   std::mutex mutex_;
   std::vector<MeshRuntime*> runtimes_;

@@ -24,6 +24,7 @@ struct AsyncOperation {
   WaitPoint point;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
+  bool is_message = false;  ///< A message between two members, on host memory.
   bool is_receive = false;  ///< A receive on host memory, which can be cancelled.
   bool was_cancelled = false;
   bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
@@ -87,8 +88,14 @@ class OperationsInFlight {
   void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
   /// Lets the waits of this thread advance the operations, whichever thread has issued them.
   void continue_in_this_thread() { issuer_ = std::this_thread::get_id(); }
-  /// Waits for all polled operations, each with the timeout of its group.
+  /// Waits for all polled collectives, each with the timeout of its group. Messages between two
+  /// members go on, because their peers may make this rank's next collective first.
   void finish_polled(WaitMonitor& monitor);
+  /// Returns whether polled messages are in flight.
+  [[nodiscard]] bool has_polled_messages() const;
+  /// Makes progress on polled messages in shared memory. In contrast to the other functions,
+  /// another thread may call it while the thread that uses the mesh is blocked in MPI.
+  void advance_polled_messages();
   /// Marks all operations on device memory as failed. Their communicators were aborted.
   void abort_on_device(const std::string& why);
   /// Abandons all operations, and leaks the memory that MPI may still use.

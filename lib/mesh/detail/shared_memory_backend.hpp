@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +13,13 @@
 
 #include "group/detail/connection.hpp"
 #include "node_segments.hpp"
+#include "rankmesh/base/settings.hpp"
 #include "rankmesh/base/symmetric_window.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "transport/detail/hierarchical_transport.hpp"
+#include "transport/detail/node_memory.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -38,10 +41,13 @@ class SharedMemoryBackend {
  public:
   /// Returns the segment that the groups of a plan need on this rank's node.
   static SegmentRequest request(const MeshPlan& plan, const Placement& placement, Rank self);
-  /// Takes the node's segment. Local. If it could not be created, the groups of the node use MPI,
-  /// and why_not() returns the reason.
+  /// Takes the node's segment, and finds out whether the ranks of the node can read each other's
+  /// memory. Collective over the node; blocks, but sends no message. If the segment could not be
+  /// created, the groups of the node use MPI, and why_not() returns the reason.
+  /// @throws TimeoutError if ranks are missing; the error names them.
   SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                      NodeSegment segment, std::shared_ptr<ControlPlane> control);
+                      NodeSegment segment, std::shared_ptr<ControlPlane> control,
+                      SingleCopy single_copy);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
@@ -69,10 +75,14 @@ class SharedMemoryBackend {
 
  private:
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
+  void try_direct_reads(SingleCopy choice);
   void agree_on_levels();
   void add_levels(SharedTransport& shared, const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
+  /// Adds the rings between this member and all members.
+  static void add_rings(ShmTransport::Place& place,
+                        const std::function<std::byte*(std::size_t from, std::size_t to)>& ring);
   [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
 
   struct Allocation {
@@ -85,6 +95,7 @@ class SharedMemoryBackend {
   std::size_t ranks_on_node_;
   std::shared_ptr<ControlPlane> control_;
   SharedSegment segment_;
+  std::shared_ptr<NodeMemory> memory_;  // null if the node has no segment
   std::string why_not_;
   bool all_nodes_share_memory_ = false;  // with several nodes
   std::size_t slot_bytes_ = 0;

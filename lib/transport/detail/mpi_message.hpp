@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "rankmesh/mpi/native.hpp"
-#include "rankmesh/transport/call.hpp"
+#include "rankmesh/transport/transport.hpp"
+#include "wrong_length.hpp"
 
 namespace rankmesh::detail {
 
@@ -16,14 +17,31 @@ namespace rankmesh::detail {
 /// @throws UsageError if the message that arrived does not have the expected length.
 void run_message(const Call& call, MPI_Comm comm, std::int64_t largest);
 
-/// Starts send, recv or send_recv; does not block. The request of the receive comes first. Call
-/// check_length() once it is complete.
-void start_message(const Call& call, MPI_Comm comm, std::int64_t largest,
-                   std::vector<MPI_Request>& requests);
+/// A message in flight, or both messages of a send_recv. test() throws WrongLength if the message
+/// that has arrived does not have the expected length.
+class MpiMessage final : public Pending {
+ public:
+  /// Starts send, recv or send_recv; does not block.
+  /// @param is_foreign  Whether the communicator has a handler of the program.
+  MpiMessage(const Call& call, MPI_Comm comm, std::int64_t largest, bool is_foreign);
+  bool test() override;
+  [[nodiscard]] bool is_in_mpi() const override {
+    return receive_ != MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL;
+  }
+  void cancel() override;
+  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
-/// Checks the length of a message that has arrived. MPI itself reports only
-/// messages that are too long.
-/// @throws UsageError if the message is too short.
-void check_length(const Call& call, const MPI_Status& status);
+ private:
+  void test_receive();
+
+  MPI_Comm comm_;
+  bool is_foreign_;
+  std::int64_t expected_;  // bytes
+  MPI_Request receive_ = MPI_REQUEST_NULL;
+  MPI_Request send_ = MPI_REQUEST_NULL;
+  std::optional<WrongLength> wrong_length_;
+  bool is_cancelling_ = false;
+  bool was_cancelled_ = false;
+};
 
 }  // namespace rankmesh::detail

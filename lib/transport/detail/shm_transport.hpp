@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@
 #include "rankmesh/transport/transport.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "transport/detail/block_counts.hpp"
+#include "transport/detail/node_memory.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
 #include "transport/shm/meeting.hpp"
+#include "transport/shm/messages.hpp"
 
 namespace rankmesh {
 
 /// Carries every collective of members that share a node, but not blocks of different sizes and no
 /// arithmetic on 16- and 8-bit floats. Buffers of any size go through the segment in pieces; those
-/// in symmetric memory stay where they are.
+/// in symmetric memory stay where they are, and large ones are read directly if the system allows
+/// it. Carries small messages between two members, and announces and checks large ones, whose
+/// elements another transport carries.
 ///
 /// Nothing runs by itself: operations make progress in `run`, in the `test` of any Pending of this
 /// transport, and in `advance`. They are carried out in the order in which they were issued.
@@ -35,16 +40,23 @@ class RANKMESH_API ShmTransport final : public Transport {
   struct Place {
     std::vector<std::byte*> areas;     ///< Each member's memory, in group order.
     std::vector<std::int32_t> locals;  ///< Each member's number on the node.
+    /// The rings to each member and from each member; empty if MPI carries the messages.
+    std::vector<shm::Ring> rings_to, rings_from;
     int self = 0;
     std::size_t slot_bytes = 0;
     bool is_oversubscribed = false;                  ///< The node has more ranks than cores.
     std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
     RankSet ranks;                                   ///< The members, for messages.
     RankNames names;
-    detail::Recording recording;  ///< Where the calls are recorded.
+    detail::Recording recording;                    ///< Where the calls are recorded.
+    std::shared_ptr<detail::NodeMemory> processes;  ///< Reads ordinary memory of the members.
     std::shared_ptr<SharedSegment>
         memory;  ///< Keeps the areas, if they belong to this group alone.
 
+    /// Returns what reads ordinary memory of the members; null if the system refuses this.
+    [[nodiscard]] shm::MemoryReader* reader() const {
+      return processes != nullptr && processes->why_not().empty() ? processes.get() : nullptr;
+    }
     /// Identifies the group in this process: symmetric windows list the groups that they serve.
     [[nodiscard]] const void* key() const { return areas[static_cast<std::size_t>(self)]; }
   };
@@ -52,17 +64,31 @@ class RANKMESH_API ShmTransport final : public Transport {
 
   [[nodiscard]] std::string_view name() const override { return "shm"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::shared_memory; }
-  [[nodiscard]] bool supports(const Call& call) const override { return engine_.can(call); }
+  [[nodiscard]] bool supports(const Call& call) const override {
+    return is_point_to_point(call.operation) ? carries_message(call) : engine_.can(call);
+  }
   [[nodiscard]] std::string why_not(const Call& call) const override;
+  [[nodiscard]] std::string how(const Call& call) const override;
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled() const override { return true; }
   void advance() override {
     if (!engine_.is_idle()) engine_.advance();
+    if (messages_ != nullptr) messages_->advance();
   }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
     return engine_.uses_symmetric_memory(call);
   }
+
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
+  /// Lets other transports carry messages between two members. Call it before any message.
+  void leave_messages_to_others(const char* why) {
+    messages_.reset();
+    why_no_messages_ = why;
+  }
+  /// Sets the transport for messages that are larger than the rings carry. It must outlive all
+  /// messages, and start() them without comparing them. Call it before any message.
+  void carry_large_messages_by(Transport& transport) { large_ = &transport; }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks
   /// until all members have reached the call.
@@ -87,10 +113,20 @@ class RANKMESH_API ShmTransport final : public Transport {
 
  private:
   class Operation;
+  struct Halves;
+  class PendingMessage;
+  [[nodiscard]] bool carries_message(const Call& call) const {
+    return messages_ != nullptr && large_ != nullptr && call.in.kind == MemoryKind::host &&
+           call.out.kind == MemoryKind::host;
+  }
+  void run_message(const Call& call, Waiter& waiter);
+  [[nodiscard]] std::unique_ptr<Pending> start_message(const Call& call);
+  [[noreturn]] void throw_crossing(const shm::Crossing& crossing) const;
   void poll(shm::Progress& progress, const Call& call, Waiter& waiter);
   void poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();
+  void throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const;
   struct Found {
     shm::Finding::State state;
     std::string text;
@@ -102,6 +138,9 @@ class RANKMESH_API ShmTransport final : public Transport {
 
   const Place place_;
   shm::Engine engine_;
+  std::unique_ptr<shm::Messages> messages_;  // null if other transports carry them
+  Transport* large_ = nullptr;               // carries large messages
+  const char* why_no_messages_ = "the group has too many members for rings between all of them";
   int pauses_;
   int polls_ = 0;
   bool has_thrown_ = false;  // what ended the group early

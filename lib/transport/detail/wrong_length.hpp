@@ -17,6 +17,8 @@ class WrongLength final : public UsageError {
  public:
   /// @param received  The length in bytes, if it is known.
   WrongLength(std::optional<std::int64_t> received, std::int64_t expected);
+  /// For a message whose elements have another type.
+  explicit WrongLength(std::string text);
   /// Throws the same error with the activity in front.
   [[noreturn]] void throw_in(const std::string& activity) const;
 

@@ -13,6 +13,7 @@
 
 #include "rankmesh/transport/call.hpp"
 #include "transport/shm/area.hpp"
+#include "transport/shm/direct.hpp"
 
 namespace rankmesh::shm {
 
@@ -27,6 +28,8 @@ struct Limits {
   std::int64_t flat_bytes = 4096;
   /// From this size on symmetric memory is read where it lies. Below it payloads are copied.
   std::int64_t symmetric_bytes = 4096;
+  /// From this size of the inputs on members read ordinary buffers of each other, if they can.
+  std::int64_t direct_bytes = 256 << 10;
 };
 
 /// One step of an operation, as the member that runs it sees it. All members compute the same
@@ -53,6 +56,8 @@ struct Group {
   /// Scratch memory for the addresses that a reduction reads, one per member. It is allocated with
   /// the group because a step must not allocate.
   std::unique_ptr<const std::byte*[]> sources;
+  /// Null if the members do not read ordinary memory of each other.
+  std::unique_ptr<DirectReads> direct;
 
   [[nodiscard]] std::byte* payload(std::size_t member, const Step& step) const {
     return areas[member].at(step.offset);
@@ -139,6 +144,8 @@ struct Algorithm {
   /// The second step of each piece. A member publishes it only after it has read the first one, so
   /// it may pass on what it found there. It may also read the payloads of the first phase again.
   std::optional<Phase> second{};
+  /// Whether members read each other's ordinary memory.
+  bool is_direct = false;
   /// run_in_one_step<ALGORITHM>, for algorithms whose calls may take the fast path.
   Outcome (*run_small)(Engine& engine, Progress& progress, const Call& call, int looks) = nullptr;
 };

@@ -10,6 +10,8 @@ extern const Algorithm all_reduce_split;
 extern const Algorithm all_to_all;
 extern const Algorithm barrier;
 extern const Algorithm broadcast;
+extern const Algorithm direct_reduce;
+extern const Algorithm direct_reduce_scatter;
 extern const Algorithm gather;
 extern const Algorithm reduce;
 extern const Algorithm reduce_scatter;
@@ -23,10 +25,10 @@ extern const Algorithm symmetric_reduce_scatter;
 constexpr std::array<Choices, operation_count> algorithms{{
     /* barrier        */ {&barrier},
     /* broadcast      */ {&symmetric_broadcast, &broadcast},
-    /* reduce         */ {&reduce},
+    /* reduce         */ {&direct_reduce, &reduce},
     /* all_reduce     */ {&symmetric_all_reduce, &all_reduce_flat, &all_reduce_split},
     /* all_gather     */ {&symmetric_all_gather, &all_gather},
-    /* reduce_scatter */ {&symmetric_reduce_scatter, &reduce_scatter},
+    /* reduce_scatter */ {&symmetric_reduce_scatter, &direct_reduce_scatter, &reduce_scatter},
     /* gather         */ {&gather},
     /* scatter        */ {&scatter},
     /* all_to_all     */ {&symmetric_all_to_all, &all_to_all},

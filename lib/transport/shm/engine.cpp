@@ -19,7 +19,7 @@ const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
 
 Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
                std::size_t slot_bytes, Limits limits, const void* group,
-               const detail::Recording& recording)
+               const detail::Recording& recording, MemoryReader* reader)
     : group_{.id = group,
              .areas = {},
              .locals = std::move(locals),
@@ -27,7 +27,9 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
              .size = areas.size(),
              .slot_bytes = slot_bytes,
              .limits = limits,
-             .sources = std::make_unique<const std::byte*[]>(areas.size())},
+             .sources = std::make_unique<const std::byte*[]>(areas.size()),
+             .direct = reader == nullptr ? nullptr
+                                         : std::make_unique<DirectReads>(*reader, areas.size())},
       record_{recording.record},
       recorded_group_{recording.group | static_cast<std::uint64_t>(record::Carrier::shared_memory)
                                             << record::format::carrier_shift} {
@@ -35,6 +37,9 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
   finding_ = &group_.areas.front().finding();
   // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
   group_.limits.flat_bytes = std::min(limits.flat_bytes, static_cast<std::int64_t>(slot_bytes));
+  // What fits into a slot takes the fast path, which knows no direct reads.
+  group_.limits.direct_bytes =
+      std::max(limits.direct_bytes, static_cast<std::int64_t>(slot_bytes) + 1);
   group_.limits.symmetric_bytes = std::max(limits.symmetric_bytes, std::int64_t{1});
 }
 
@@ -62,6 +67,13 @@ const Algorithm& Engine::choose(const Call& call) const {
   const Algorithm* const* algorithm = choices_of(call.operation).data();
   while (!applies(**algorithm, call)) ++algorithm;
   return **algorithm;
+}
+
+bool Engine::could_use_direct_reads(const Call& call) const {
+  return can(call) && call.in.bytes() >= group_.limits.direct_bytes &&
+         std::ranges::any_of(choices_of(call.operation), [](const Algorithm* algorithm) {
+           return algorithm != nullptr && algorithm->is_direct;
+         });
 }
 
 void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
@@ -100,7 +112,7 @@ Outcome Engine::run_small(Progress& p, const Call& call, int looks) {
 
 void Engine::advance() {
   bool has_moved = true;
-  while (has_moved && reading_ != nullptr && difference_ == 0) {
+  while (has_moved && reading_ != nullptr && difference_ == 0 && !failed_read()) {
     has_moved = false;
     while (publish_next()) has_moved = true;
     while (read_next()) has_moved = true;
@@ -149,6 +161,8 @@ bool Engine::read_next() {
   // The owner of `p` may free it once it is complete.
   Progress* const next = p.next;
   finish(phase, step);
+  if (failed_read()) [[unlikely]]
+    return false;
   if (++p.read == p.steps) {
     reading_ = next;
     if (next == nullptr) last_ = nullptr;

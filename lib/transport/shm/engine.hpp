@@ -74,9 +74,10 @@ class Engine {
   /// @param slot_bytes  bytes per slot of an area, a multiple of `line`.
   /// @param group  identifies the group in SymmetricWindow::groups.
   /// @param recording  where run_small() records calls.
+  /// @param reader  reads ordinary memory of the other members; null if the system refuses this.
   Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> locals, int self,
          std::size_t slot_bytes, Limits limits, const void* group,
-         const detail::Recording& recording = {});
+         const detail::Recording& recording = {}, MemoryReader* reader = nullptr);
 
   /// Returns whether an algorithm exists for the operation with this type and number of members.
   [[nodiscard]] bool can(const Call& call) const;
@@ -112,6 +113,17 @@ class Engine {
   }
   /// Returns the step in which this member has seen a difference, or 0.
   [[nodiscard]] std::uint64_t difference() const { return difference_; }
+  /// Returns the read of another member's memory that has failed, if any. No operation goes on
+  /// after it.
+  [[nodiscard]] std::optional<FailedRead> failed_read() const {
+    return group_.direct == nullptr ? std::nullopt : group_.direct->failure;
+  }
+  /// Returns whether the members read ordinary memory of each other in this call.
+  [[nodiscard]] bool uses_direct_reads(const Call& call) const {
+    return can(call) && choose(call).is_direct;
+  }
+  /// Returns whether they would, if the system allowed it.
+  [[nodiscard]] bool could_use_direct_reads(const Call& call) const;
   /// Looks for members that have closed the group and will not take part in the operations that
   /// this member waits for. It finds them as a difference.
   void look_for_closed_members();

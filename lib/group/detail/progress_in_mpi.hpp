@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Progress of messages in shared memory while this rank is blocked inside MPI.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "mesh_runtime.hpp"
+
+namespace rankmesh::detail {
+
+/// As long as it exists, a thread continues the messages in shared memory that this thread has in
+/// flight, in all meshes that are not in a call of another thread. Such messages make progress only
+/// in calls of rankmesh, and a blocking collective of MPI may wait for a rank that waits for one of
+/// them first. MPI would continue messages of its own meanwhile. If no message is in flight, there
+/// is no such thread.
+///
+/// The thread calls no function of MPI. The thread that made the object must be inside MPI, and
+/// must not use the meshes before it destroys the object.
+class ProgressInMpi {
+ public:
+  /// @param current  The mesh whose call blocks.
+  explicit ProgressInMpi(MeshRuntime& current);
+  ~ProgressInMpi();
+  ProgressInMpi(const ProgressInMpi&) = delete;
+  ProgressInMpi& operator=(const ProgressInMpi&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<MeshRuntime>> runtimes_;
+  std::list<GuestLock> locks_;
+  std::vector<OperationsInFlight*> operations_;
+  std::atomic<bool> has_ended_{false};
+  std::thread thread_;
+};
+
+}  // namespace rankmesh::detail

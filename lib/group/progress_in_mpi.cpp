@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/progress_in_mpi.hpp"
+
+#include <signal.h>
+
+#include <chrono>
+
+namespace rankmesh::detail {
+namespace {
+
+// Between two looks. It leaves the core to the thread in MPI, and is short compared with the time
+// that a rank waits for a collective.
+constexpr std::chrono::microseconds pause_between_looks{50};
+
+}  // namespace
+
+ProgressInMpi::ProgressInMpi(MeshRuntime& current)
+    : runtimes_{OpenRuntimes::instance().with_polled_of_this_thread()} {
+  for (const auto& runtime : runtimes_) {
+    if (!runtime->in_flight.has_polled_messages()) continue;
+    if (runtime.get() == &current || locks_.emplace_back(*runtime).is_held())
+      operations_.push_back(&runtime->in_flight);
+  }
+  if (operations_.empty()) return;
+  // Signals of the program are handled by its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread{[this] {
+      while (!has_ended_.load(std::memory_order_acquire)) {
+        for (OperationsInFlight* operations : operations_) operations->advance_polled_messages();
+        std::this_thread::sleep_for(pause_between_looks);
+      }
+    }};
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ProgressInMpi::~ProgressInMpi() {
+  if (!thread_.joinable()) return;
+  has_ended_.store(true, std::memory_order_release);
+  thread_.join();
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of the processes of one node.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/base/settings.hpp"
+#include "transport/shm/direct.hpp"
+
+namespace rankmesh::detail {
+
+/// Reads the memory of the other ranks of a node with process_vm_readv. Whether the system allows
+/// this depends on the users of the processes, on PR_SET_DUMPABLE, on the Yama module, on filters
+/// of system calls and on namespaces. So every rank tries it when the mesh is opened. The ranks
+/// tell each other the results through memory that they share.
+class NodeMemory final : public shm::MemoryReader {
+ public:
+  /// What a rank tells the others. It begins as zeros.
+  struct alignas(shm::line) Process {
+    enum State : std::uint32_t { unknown, announced, settled };
+    std::uint64_t token[2];
+    std::uint64_t address;  ///< of a copy of the token, in that process
+    std::int64_t id;
+    std::uint32_t is_off;  ///< 1 with SingleCopy::off
+    /// The read of another process that has failed: the error code of the system, and the local
+    /// rank of the process. Valid in the state `settled`.
+    std::int32_t code;
+    std::int32_t owner;
+    std::atomic<std::uint32_t> state;
+  };
+  [[nodiscard]] static constexpr std::size_t size(std::size_t ranks) {
+    return ranks * sizeof(Process);
+  }
+
+  /// Announces this process. Local.
+  /// @param table  size() bytes that the ranks of the node share. They must exist until advance()
+  ///               has returned true.
+  /// @param ranks  the ranks of the node in the mesh, in ascending order.
+  /// @param self   the local rank of this process.
+  /// @param choice  With `allow`, calls prctl(PR_SET_PTRACER) so that the other ranks may read the
+  ///                memory of this process, as every process of the same user then may. With `off`
+  ///                on any rank, no rank reads.
+  NodeMemory(std::byte* table, std::vector<Rank> ranks, std::int32_t self, SingleCopy choice);
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  /// Reads the token of every rank once all have announced themselves. Returns true once all ranks
+  /// have done so. Never blocks.
+  [[nodiscard]] bool advance();
+
+  /// Returns why the ranks do not read each other's memory; empty if they do. The same on all ranks
+  /// of the node, after advance() has returned true.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+  /// See MemoryReader. Every read ends with the token of the process. So a process that has got the
+  /// number of one that has ended is never read.
+  [[nodiscard]] int read(std::int32_t member, std::uint64_t address, std::byte* to,
+                         std::size_t bytes) override;
+
+ private:
+  /// What read() needs of a process.
+  struct Known {
+    std::uint64_t token[2];
+    std::uint64_t address;
+    std::int64_t id;
+  };
+  [[nodiscard]] bool are_all(Process::State state) const;
+  void try_reads();
+  void settle();
+
+  std::span<Process> table_;
+  std::vector<Rank> ranks_;
+  std::size_t self_;
+  std::uint64_t token_[2];  // at the address that this process announces
+  std::vector<Known> known_;
+  std::string why_not_;
+};
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/direct_reads.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rankmesh::shm {
+namespace {
+
+// Reads a part of the input of another member.
+bool read(const Group& group, std::size_t member, std::size_t offset, std::byte* to,
+          std::size_t bytes) {
+  DirectReads& direct = *group.direct;
+  const int code =
+      direct.reader.read(group.locals[member], direct.addresses[member] + offset, to, bytes);
+  // Acquire: the member has said that it gives up or leaves before it has changed its buffer, so
+  // whoever has read the changed buffer sees that.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const bool has_ended =
+      group.areas.front().finding().state.load(std::memory_order_relaxed) != Finding::none ||
+      group.areas[member].presence().closed_after.load(std::memory_order_relaxed) != 0;
+  if (code == 0 && !has_ended) [[likely]]
+    return true;
+  direct.failure = FailedRead{member, has_ended ? 0 : code};
+  return false;
+}
+
+}  // namespace
+
+bool reads_directly(const Group& group, std::int64_t bytes) {
+  return group.direct != nullptr && bytes >= group.limits.direct_bytes &&
+         // The first piece must not lie where the address is published.
+         bytes > static_cast<std::int64_t>(inline_bytes * group.size);
+}
+
+void publish_address(const Group& group, const Step& step) {
+  if (step.at != 0) return;
+  const auto address = reinterpret_cast<std::uint64_t>(step.call.in.data);
+  std::memcpy(group.areas[group.self].header(step.number).payload, &address, sizeof address);
+}
+
+void take_addresses(const Group& group, const Step& step) {
+  if (step.at != 0) return;
+  for (std::size_t k = 0; k < group.size; ++k)
+    std::memcpy(&group.direct->addresses[k], group.areas[k].header(step.number).payload,
+                sizeof(std::uint64_t));
+}
+
+bool reduce_inputs(const Group& group, const Call& call, std::int64_t first, std::int64_t count,
+                   std::byte* out) {
+  DirectReads& direct = *group.direct;
+  const std::size_t unit = size_of(call.in.type);
+  const auto most = static_cast<std::int64_t>(DirectReads::piece_bytes / unit);
+  for (std::int64_t done = 0; done < count; done += most) {
+    const std::int64_t piece = std::min(most, count - done);
+    const auto offset = static_cast<std::size_t>(first + done) * unit;
+    const std::size_t bytes = static_cast<std::size_t>(piece) * unit;
+    group.sources[group.self] = call.in.data + offset;
+    // Each member begins with another one, so that they do not all read the same member at once.
+    for (std::size_t n = 1; n < group.size; ++n) {
+      const std::size_t k = (group.self + n) % group.size;
+      std::byte* const to = direct.scratch.get() + k * DirectReads::piece_bytes;
+      if (!read(group, k, offset, to, bytes)) return false;
+      group.sources[k] = to;
+    }
+    reduce_sources(group, call, out + static_cast<std::size_t>(done) * unit, piece);
+  }
+  return true;
+}
+
+Payload payload_of_rows(const Group& group, const Call& call) {
+  const auto size = static_cast<std::int64_t>(group.size);
+  return {(call.in.count + size - 1) / size, size_of(call.in.type)};
+}
+
+Share part_of(const Group& group, const Step& step, std::size_t member) {
+  const std::int64_t begin = step.at * static_cast<std::int64_t>(group.size) +
+                             step.count * static_cast<std::int64_t>(member);
+  return {begin, std::clamp<std::int64_t>(step.call.in.count - begin, 0, step.count)};
+}
+
+void reduce_part(const Group& group, const Step& step) {
+  take_addresses(group, step);
+  const Share part = part_of(group, step, group.self);
+  (void)reduce_inputs(group, step.call, part.begin, part.count, group.payload(group.self, step));
+}
+
+void collect_parts(const Group& group, const Step& step, std::byte* out) {
+  const std::size_t unit = size_of(step.call.in.type);
+  for (std::size_t k = 0; k < group.size; ++k) {
+    const Share part = part_of(group, step, k);
+    copy_bytes(out + static_cast<std::size_t>(part.begin) * unit, group.previous_payload(k, step),
+               static_cast<std::size_t>(part.count) * unit);
+  }
+}
+
+}  // namespace rankmesh::shm
