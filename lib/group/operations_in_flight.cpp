@@ -171,8 +171,11 @@ void OperationsInFlight::progress() {
 }
 
 void OperationsInFlight::advance_polled() {
-  for (const auto& operation : list_)
+  for (const auto& operation : list_) {
     if (operation->transport != nullptr) operation->transport->advance();
+    if (operation->sequence != nullptr && operation->pending != nullptr)
+      operation->sequence->advance();
+  }
 }
 
 void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
