@@ -72,8 +72,9 @@ struct TransferMessage {
   std::vector<TransferBlock> blocks{};  ///< Where they lie.
 };
 
-/// What one rank does for one tensor. The lists are in ascending order of steps, and of peers in a
-/// step. There is at most one message per peer and step in each list.
+/// What one rank does for one tensor. Each list is in ascending order of steps; in a step, messages
+/// to be stored come before those to be added, and then the order is that of the peers. A list has
+/// at most one message for each combination of these three.
 struct TensorTransferOfRank {
   std::vector<TransferMessage> copies;    ///< own elements, all in the first step
   std::vector<TransferMessage> receives;  ///< what other ranks send to this rank
@@ -109,6 +110,13 @@ struct TransferPeer {
   std::int64_t received_bytes = 0;  ///< What the rank receives from the peer.
 };
 
+/// What one rank sends to another, or copies if it is the same rank, over all tensors.
+struct TransferFlow {
+  Rank sender = 0;         ///< The rank that sends.
+  Rank receiver = 0;       ///< The rank that receives.
+  std::int64_t bytes = 0;  ///< The number of bytes.
+};
+
 /// The bytes of a transfer. An element that moves counts with the size of its type at its source in
 /// the first step, and with the size at the target when it is forwarded.
 struct TransferVolume {
@@ -123,11 +131,11 @@ struct TransferVolume {
   /// ranks, an element costs k or k - 1 messages at one rank that needs it, and one more at each
   /// other rank that needs it.
   std::int64_t least_moved_bytes = 0;
-  /// A lower bound of `most_sent_bytes` (without forwarding): for each set of elements that the
-  /// same ranks have, what is needed of them, divided by the number of these ranks.
+  /// A lower bound of what the busiest rank sends in the first step: for elements that the same
+  /// ranks have, what is needed of them, divided by the number of these ranks.
   std::int64_t least_most_sent_bytes = 0;
   /// A lower bound of `between_nodes_bytes`: every byte that a node needs and no rank on it has
-  /// enters the node once.
+  /// enters the node once. Partial sums are left out.
   std::int64_t least_between_nodes_bytes = 0;
 };
 
@@ -155,8 +163,13 @@ class RANKMESH_API TransferPlan {
   [[nodiscard]] TransferOfRank of(Rank rank) const;
   /// Returns the peers of a rank in ascending order.
   [[nodiscard]] std::vector<TransferPeer> peers(Rank rank) const;
-  /// Returns the bytes of all ranks. Takes as long as of() for every rank.
+  /// Returns what each rank sends to each other rank and copies, in ascending order of senders and
+  /// then of receivers. Pairs of ranks that exchange nothing are left out.
+  [[nodiscard]] std::vector<TransferFlow> flows() const;
+  /// Returns the bytes of all ranks.
   [[nodiscard]] TransferVolume volume() const;
+  /// Returns the bytes of all ranks, from the result of flows().
+  [[nodiscard]] TransferVolume volume(std::span<const TransferFlow> flows) const;
   /// Returns a hash of everything that the plan depends on. It is the same on every machine. Ranks
   /// with equal digests have the same plan.
   [[nodiscard]] Hash128 digest() const;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/axis_shares.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "detail/index_sequence.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// The entries of a sequence of `count` indices that a coordinate has.
+std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std::int64_t size,
+                                 std::int64_t coordinate, const Refuse& refuse) {
+  switch (split.rule) {
+    case ShareRule::even: {
+      const std::int64_t first = coordinate * (count / size) + std::min(coordinate, count % size);
+      return {{first, count / size + (coordinate < count % size ? 1 : 0)}};
+    }
+    case ShareRule::ceiling: {
+      const std::int64_t most = count / size + (count % size != 0 ? 1 : 0);
+      // The product does not overflow unless the share is empty.
+      if (most != 0 && coordinate > (count - 1) / most) return {};
+      return {{coordinate * most, std::min(most, count - coordinate * most)}};
+    }
+    case ShareRule::sizes: {
+      std::int64_t first = 0;
+      std::int64_t sum = 0;
+      for (std::size_t c = 0; c < split.sizes.size(); ++c) {
+        if (static_cast<std::int64_t>(c) == coordinate) first = sum;
+        sum += std::min(split.sizes[c], INT64_MAX - sum);
+      }
+      if (sum != count)
+        refuse(split.position,
+               fmt::format(
+                   "the sizes along '{}' add up to {}, but {} to divide", split.dimension, sum,
+                   count == 1 ? "there is 1 index" : fmt::format("there are {} indices", count)),
+               fmt::format("give sizes that add up to {}", count));
+      return {{first, split.sizes[static_cast<std::size_t>(coordinate)]}};
+    }
+    case ShareRule::cyclic: {
+      std::vector<IndexRange> result;
+      const std::int64_t blocks = count / split.block + (count % split.block != 0 ? 1 : 0);
+      if (blocks > most_runs)
+        refuse(split.position,
+               fmt::format("'{}' deals {} blocks, more than the limit of {}", split.dimension,
+                           blocks, most_runs),
+               "use larger blocks");
+      for (std::int64_t b = coordinate; b < blocks; b += size)
+        result.push_back({b * split.block, std::min(split.block, count - b * split.block)});
+      return result;
+    }
+    case ShareRule::lists:
+      break;
+  }
+  const auto& list = split.lists[static_cast<std::size_t>(coordinate)];
+  for (const IndexRange& range : list)
+    if (range.end() > count)
+      refuse(split.position,
+             fmt::format("the list of coordinate {} along '{}' contains {}, but there {} to divide",
+                         coordinate, split.dimension, range.end() - 1,
+                         count == 1 ? "is 1 index" : fmt::format("are {} indices", count)),
+             "indices are numbered from 0");
+  return list;
+}
+
+// Fills the runs of a share from the indices in the order of the memory.
+AxisShare to_share(const IndexSequence& indices, const AxisSegment& segment, const Refuse& refuse) {
+  AxisShare share;
+  share.runs.reserve(indices.ranges().size());
+  for (const IndexRange& range : indices.ranges()) {
+    share.runs.push_back({range.first, share.count, range.count});
+    share.count += range.count;
+  }
+  share.by_global = share.runs;
+  std::ranges::sort(share.by_global, {}, &AxisRun::global);
+  for (std::size_t i = 1; i < share.by_global.size(); ++i) {
+    const AxisRun& before = share.by_global[i - 1];
+    if (before.global + before.count > share.by_global[i].global)
+      refuse(segment.splits.empty() ? 0 : segment.splits.front().position,
+             fmt::format("a rank would have the index {} twice", share.by_global[i].global),
+             "name each index once per coordinate, and let segments not overlap");
+  }
+  return share;
+}
+
+struct Owned {
+  IndexRange range;
+  std::int64_t share;
+};
+
+void append_range(std::vector<IndexRange>& ranges, IndexRange range) {
+  if (!ranges.empty() && ranges.back().end() == range.first)
+    ranges.back().count += range.count;
+  else
+    ranges.push_back(range);
+}
+
+// Sorts the indices by the sets of shares that have them.
+void classify(AxisShares& axis) {
+  std::vector<Owned> owned;
+  std::vector<std::int64_t> bounds;
+  for (std::size_t s = 0; s < axis.shares.size(); ++s)
+    for (const AxisRun& run : axis.shares[s].by_global) {
+      owned.push_back({{run.global, run.count}, static_cast<std::int64_t>(s)});
+      bounds.insert(bounds.end(), {run.global, run.global + run.count});
+    }
+  std::ranges::sort(owned, {}, [](const Owned& o) { return std::pair{o.range.first, o.share}; });
+  std::ranges::sort(bounds);
+  bounds.erase(std::ranges::unique(bounds).begin(), bounds.end());
+
+  std::map<std::vector<std::int64_t>, std::size_t> known;
+  std::vector<Owned> active;
+  std::size_t next = 0;
+  for (std::size_t b = 0; b + 1 < bounds.size(); ++b) {
+    std::erase_if(active, [&](const Owned& o) { return o.range.end() <= bounds[b]; });
+    for (; next < owned.size() && owned[next].range.first == bounds[b]; ++next)
+      active.push_back(owned[next]);
+    if (active.empty()) continue;
+    std::vector<std::int64_t> shares;
+    for (const Owned& o : active) shares.push_back(o.share);
+    std::ranges::sort(shares);
+    const auto [found, is_new] = known.try_emplace(std::move(shares), axis.classes.size());
+    if (is_new) axis.classes.push_back({found->first, {}});
+    append_range(axis.classes[found->second].ranges, {bounds[b], bounds[b + 1] - bounds[b]});
+  }
+  axis.classes_of.resize(axis.shares.size());
+  for (std::size_t c = 0; c < axis.classes.size(); ++c) {
+    for (const std::int64_t share : axis.classes[c].shares)
+      axis.classes_of[static_cast<std::size_t>(share)].push_back(static_cast<std::int64_t>(c));
+    axis.is_partition = axis.is_partition && axis.classes[c].shares.size() == 1;
+  }
+}
+
+}  // namespace
+
+AxisShares divide_axis(const AxisPlacement& axis, const Layout& layout, const Refuse& refuse) {
+  AxisShares result;
+  std::vector<const AxisSplit*> firsts;
+  for (const AxisSegment& segment : axis)
+    for (const AxisSplit& split : segment.splits) {
+      const std::size_t dimension = layout.index_of(split.dimension);
+      if (std::ranges::find(result.dimensions, dimension) != result.dimensions.end()) continue;
+      result.dimensions.push_back(dimension);
+      firsts.push_back(&split);
+    }
+  std::int64_t count = 1;
+  result.weights.resize(result.dimensions.size());
+  for (std::size_t d = result.dimensions.size(); d-- > 0;) {
+    result.weights[d] = count;
+    count *= layout.dimensions()[result.dimensions[d]].size;
+    if (count > most_runs)
+      refuse(firsts[d]->position, fmt::format("the axis has more than {} shares", most_runs),
+             "divide it by fewer ranks");
+  }
+
+  std::int64_t runs = 0;
+  for (std::int64_t share = 0; share < count; ++share) {
+    IndexSequence indices;
+    for (const AxisSegment& segment : axis) {
+      IndexSequence left;
+      left.append(segment.range);
+      for (const AxisSplit& split : segment.splits) {
+        const std::size_t dimension = layout.index_of(split.dimension);
+        const auto d = static_cast<std::size_t>(std::ranges::find(result.dimensions, dimension) -
+                                                result.dimensions.begin());
+        IndexSequence divided;
+        for (const IndexRange& range :
+             share_of(split, left.size(), layout.dimensions()[dimension].size,
+                      result.coordinate(share, d, layout), refuse))
+          divided.append(left, range.first, range.count);
+        left = std::move(divided);
+      }
+      indices.append(left, 0, left.size());
+    }
+    runs += static_cast<std::int64_t>(indices.ranges().size());
+    if (runs > most_runs)
+      refuse(firsts.empty() ? 0 : firsts.front()->position,
+             fmt::format("the shares of the axis have more than {} runs", most_runs),
+             "use larger blocks");
+    result.shares.push_back(to_share(indices, axis.front(), refuse));
+  }
+  classify(result);
+  return result;
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The indices that a class of one axis has in common with a class of another.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "detail/axis_shares.hpp"
+
+namespace rankmesh::detail {
+
+/// A class of the other axis, and the number of common indices.
+struct CommonIndices {
+  std::int64_t other = 0;
+  std::int64_t count = 0;
+};
+
+/// The classes of the same axis before and after a transfer. The lists are in ascending order.
+struct AxisOverlap {
+  std::vector<std::vector<CommonIndices>> targets_of;  ///< for each class of the source
+  std::vector<std::vector<CommonIndices>> sources_of;  ///< for each class of the target
+  std::int64_t missing = -1;  ///< an index that the target needs and the source lacks, or -1
+};
+
+AxisOverlap overlap_of(const AxisShares& from, const AxisShares& to);
+
+/// Indices that a sender and a receiver have: `repeat` runs of `length` indices. The runs are
+/// these strides apart.
+struct CommonRun {
+  std::int64_t source = 0, target = 0;  // local indices of the first run
+  std::int64_t length = 0;
+  std::int64_t repeat = 1;
+  std::int64_t source_stride = 0, target_stride = 0;
+};
+
+/// Returns the common indices number `begin` to `end` of two classes, in ascending order of the
+/// indices.
+/// @param holder  the sender's share, which contains the class `source`.
+/// @param receiver  the receiver's share, which contains the class `target`.
+std::vector<CommonRun> common_runs(const AxisClass& source, const AxisShare& holder,
+                                   const AxisClass& target, const AxisShare& receiver,
+                                   std::int64_t begin, std::int64_t end);
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cells: elements that exactly the same ranks have.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "detail/placement_data.hpp"
+
+namespace rankmesh::detail {
+
+/// One class of each axis.
+using Classes = std::vector<std::int64_t>;
+
+/// Finds the ranks of cells.
+class CellRanks {
+ public:
+  explicit CellRanks(const TensorPlacement::Data& place);
+
+  /// Returns the number of combinations of coordinates along the dimensions of partial sums; 1
+  /// without sums.
+  [[nodiscard]] std::int64_t sum_count() const { return sum_count_; }
+  /// Returns the ranks that have the elements, in ascending order.
+  /// @param sum  which of the partial sums.
+  [[nodiscard]] std::vector<Rank> of(const Classes& cell, std::int64_t sum) const;
+  /// Returns the ranks that have the elements or partial sums of them, in ascending order.
+  [[nodiscard]] std::vector<Rank> of_all_sums(const Classes& cell) const;
+  /// Returns which of the partial sums a rank of the mesh has.
+  [[nodiscard]] std::int64_t sum_of(Rank rank) const;
+
+ private:
+  [[nodiscard]] std::vector<Rank> ranks(const Classes& cell, std::int64_t start) const;
+
+  const TensorPlacement::Data& place_;
+  std::vector<Layout::Dimension> replicas_;  // the dimensions that are not mentioned
+  std::vector<Layout::Dimension> sums_;
+  std::int64_t sum_count_ = 1;
+};
+
+/// Calls `take(tuple)` for each combination of one entry of each list. The last list varies
+/// fastest. Without lists, there is one empty combination.
+template <class T, class Take>
+void for_each_combination(const std::vector<std::vector<T>>& lists, Take&& take) {
+  std::vector<T> tuple;
+  for (const auto& list : lists) {
+    if (list.empty()) return;
+    tuple.push_back(list.front());
+  }
+  std::vector<std::size_t> chosen(lists.size(), 0);
+  for (;;) {
+    take(tuple);
+    std::size_t i = lists.size();
+    while (i > 0 && ++chosen[i - 1] == lists[i - 1].size()) {
+      chosen[--i] = 0;
+      tuple[i] = lists[i].front();
+    }
+    if (i == 0) return;
+    tuple[i - 1] = lists[i - 1][chosen[i - 1]];
+  }
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The plan for all tensors that move between the same two places.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "detail/axis_overlap.hpp"
+#include "detail/cells.hpp"
+#include "rankmesh/machine/machine.hpp"
+#include "rankmesh/transfer/plan.hpp"
+
+namespace rankmesh::detail {
+
+/// Some of the elements that a cell before the transfer and a cell after it have in common. They
+/// are numbered in row-major order of their indices.
+struct Shipment {
+  Rank sender = 0, receiver = 0;  ///< equal if the rank copies its own elements
+  std::size_t target = 0;         ///< an index into CellPlan::targets
+  std::int64_t begin = 0, end = 0;
+  TransferStep step = TransferStep::first;
+  bool is_added = false;
+};
+
+/// A cell after the transfer that needs elements of a cell before it.
+struct CellTarget {
+  Classes cell;
+  std::int64_t count = 0;  ///< the number of common elements
+};
+
+/// Needs that the same holders can meet.
+struct SenderChoice {
+  std::size_t begin = 0, end = 0;    ///< of CellPlan::needs
+  std::vector<std::size_t> senders;  ///< indices into CellPlan::holders
+  std::int64_t elements = 0;
+};
+
+/// How the elements of one cell, or one partial sum of them, move.
+struct CellPlan {
+  Classes source;
+  std::int64_t sum = 0;
+  std::vector<Rank> holders;               ///< ascending
+  std::vector<std::int64_t> holder_nodes;  ///< ascending; empty without a machine
+  std::vector<CellTarget> targets;         ///< ascending
+  std::vector<Shipment> settled;           ///< copies, and what is forwarded
+  std::vector<Shipment> needs;             ///< their senders are not chosen yet
+  std::vector<SenderChoice> choices;       ///< they divide `needs`
+};
+
+/// Plans one pair of places. The arguments must exist as long as the plan.
+class PairPlan {
+ public:
+  /// @throws UsageError if the two places do not fit.
+  PairPlan(const TensorTransfer& tensor, const Machine* machine, bool fan_out);
+
+  /// Returns the messages of a rank.
+  [[nodiscard]] TensorTransferOfRank of(Rank rank) const;
+  /// Calls `take(cell)` for every cell and every partial sum.
+  template <class Take>
+  void for_each_cell(Take&& take) const {
+    std::vector<Classes> all;
+    for (const AxisShares& axis : from_.shares) {
+      all.emplace_back();
+      for (std::size_t c = 0; c < axis.classes.size(); ++c)
+        all.back().push_back(static_cast<std::int64_t>(c));
+    }
+    for_each_combination(all, [&](const Classes& source) {
+      const auto targets = targets_of(source);
+      for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
+        take(plan(source, sum, targets));
+    });
+  }
+  /// Returns what a cell needs and what it gives to other cells.
+  [[nodiscard]] std::vector<CellTarget> targets_of(const Classes& source) const;
+  /// Returns the plan of a cell for some of its targets.
+  [[nodiscard]] CellPlan plan(const Classes& source, std::int64_t sum,
+                              std::vector<CellTarget> targets) const;
+  /// Returns all shipments of a cell.
+  [[nodiscard]] std::vector<Shipment> shipments(const CellPlan& cell) const;
+
+  [[nodiscard]] const TensorPlacement::Data& from() const { return from_; }
+  [[nodiscard]] const TensorPlacement::Data& to() const { return to_; }
+  [[nodiscard]] const CellRanks& sources() const { return sources_; }
+  [[nodiscard]] const CellRanks& receivers() const { return receivers_; }
+  /// Returns the number of indices of an axis that two classes have in common.
+  [[nodiscard]] std::int64_t common(std::size_t axis, std::int64_t source,
+                                    std::int64_t target) const;
+  /// Returns the node of a rank. Without a machine, each rank is a node of its own.
+  [[nodiscard]] std::int64_t node(Rank rank) const {
+    return machine_ != nullptr ? machine_->unit(machine_->node_level(), rank.value())
+                               : rank.value();
+  }
+
+ private:
+  using CellKey = std::pair<Classes, std::int64_t>;  // the classes, and which partial sum
+
+  void add_needs(CellPlan& cell, std::size_t target) const;
+  void add_needs_of_sum(CellPlan& cell, std::size_t target) const;
+  void add_choices(CellPlan& cell) const;
+  void level();
+  [[nodiscard]] std::map<CellKey, std::vector<CellTarget>> cells_of(Rank rank) const;
+
+  const TensorPlacement::Data& from_;
+  const TensorPlacement::Data& to_;
+  const Machine* machine_;
+  bool fan_out_;
+  CellRanks sources_, receivers_;
+  std::vector<AxisOverlap> overlaps_;
+  // The elements for each sender of each choice. Empty if no rank has several cells: then each cell
+  // is levelled on its own.
+  std::map<CellKey, std::vector<std::vector<std::int64_t>>> levelled_;
+};
+
+}  // namespace rankmesh::detail

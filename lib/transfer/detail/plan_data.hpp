@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The parts of a TransferPlan.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "detail/pair_plan.hpp"
+#include "rankmesh/transfer/plan.hpp"
+
+namespace rankmesh {
+
+struct TransferPlan::Data {
+  std::vector<TensorTransfer> tensors;
+  std::optional<Machine> machine;
+  TransferOptions options;
+  std::int64_t world_size = 0;
+  std::vector<std::uint32_t> kinds;         // one per tensor
+  std::deque<detail::PairPlan> pairs;       // one per kind
+  std::vector<std::size_t> first_of_kind;   // the first tensor of each kind
+  std::vector<std::int64_t> count_of_kind;  // the number of tensors of each kind
+};
+
+}  // namespace rankmesh

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages of one rank.
+#include <algorithm>
+#include <deque>
+#include <tuple>
+
+#include "detail/common_blocks.hpp"
+#include "detail/pair_plan.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+struct Entry {
+  const CellPlan* cell;
+  Shipment shipment;
+  [[nodiscard]] const CellTarget& target() const { return cell->targets[shipment.target]; }
+};
+
+// The order of the entries of one message, which sender and receiver must compute alike.
+auto order_in_message(const Entry& e) {
+  return std::tie(e.cell->source, e.cell->sum, e.target().cell, e.shipment.begin);
+}
+
+class Messages {
+ public:
+  Messages(const PairPlan& plan, std::vector<TransferMessage>& messages)
+      : plan_{plan}, messages_{messages} {}
+
+  void add(const Entry& entry, Rank peer) {
+    const Shipment& shipment = entry.shipment;
+    if (messages_.empty() || messages_.back().peer != peer ||
+        messages_.back().step != shipment.step || messages_.back().is_added != shipment.is_added)
+      messages_.push_back({peer, shipment.step, shipment.is_added, 0, {}});
+    const bool is_forward = shipment.step == TransferStep::forward;
+    const TensorPlacement::Data& memory = is_forward ? plan_.to() : plan_.from();
+    memory.shares_of(shipment.sender, holder_);
+    plan_.to().shares_of(shipment.receiver, receiver_);
+    axes_.clear();
+    for (std::size_t a = 0; a < holder_.size(); ++a) {
+      const auto index = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+      const AxisShares& from = plan_.from().shares[a];
+      const AxisShares& to = plan_.to().shares[a];
+      axes_.push_back({&from.classes[index(entry.cell->source[a])],
+                       &memory.shares[a].shares[index(holder_[a])],
+                       &to.classes[index(entry.target().cell[a])], &to.shares[index(receiver_[a])],
+                       plan_.common(a, entry.cell->source[a], entry.target().cell[a])});
+    }
+    TransferMessage& message = messages_.back();
+    message.elements += shipment.end - shipment.begin;
+    append_blocks(axes_, shipment.begin, shipment.end, message.blocks);
+  }
+
+ private:
+  const PairPlan& plan_;
+  std::vector<TransferMessage>& messages_;
+  std::vector<std::int64_t> holder_, receiver_;
+  std::vector<CommonAxis> axes_;
+};
+
+}  // namespace
+
+std::int64_t PairPlan::common(std::size_t axis, std::int64_t source, std::int64_t target) const {
+  const auto& list = overlaps_[axis].targets_of[static_cast<std::size_t>(source)];
+  return std::ranges::lower_bound(list, target, {}, &CommonIndices::other)->count;
+}
+
+// The cells that a rank has before the transfer, with all targets, and those of which it needs
+// elements, with the targets that it has.
+std::map<PairPlan::CellKey, std::vector<CellTarget>> PairPlan::cells_of(Rank rank) const {
+  std::map<CellKey, std::vector<CellTarget>> cells;
+  std::vector<std::int64_t> shares;
+  if (to_.shares_of(rank, shares)) {
+    std::vector<Classes> classes;
+    for (std::size_t a = 0; a < shares.size(); ++a)
+      classes.push_back(to_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
+    for_each_combination(classes, [&](const Classes& target) {
+      std::vector<std::vector<CommonIndices>> lists;
+      for (std::size_t a = 0; a < target.size(); ++a)
+        lists.push_back(overlaps_[a].sources_of[static_cast<std::size_t>(target[a])]);
+      for_each_combination(lists, [&](const std::vector<CommonIndices>& tuple) {
+        Classes source;
+        std::int64_t count = 1;
+        for (const CommonIndices& common : tuple) {
+          source.push_back(common.other);
+          count *= common.count;
+        }
+        for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
+          cells[{source, sum}].push_back({target, count});
+      });
+    });
+  }
+  for (auto& [key, targets] : cells)
+    if (sources_.of(key.first, key.second).size() > 1) targets = targets_of(key.first);
+  if (from_.shares_of(rank, shares)) {
+    std::vector<Classes> classes;
+    for (std::size_t a = 0; a < shares.size(); ++a)
+      classes.push_back(from_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
+    const std::int64_t sum = sources_.sum_of(rank);
+    for_each_combination(classes, [&](const Classes& source) {
+      cells[{source, sum}] = targets_of(source);
+    });
+  }
+  return cells;
+}
+
+TensorTransferOfRank PairPlan::of(Rank rank) const {
+  std::deque<CellPlan> cells;
+  std::vector<Entry> entries;
+  for (auto& [key, targets] : cells_of(rank)) {
+    cells.push_back(plan(key.first, key.second, targets));
+    for (const Shipment& shipment : shipments(cells.back()))
+      if (shipment.sender == rank || shipment.receiver == rank)
+        entries.push_back({&cells.back(), shipment});
+  }
+  const auto peer_of = [&](const Entry& e) {
+    return e.shipment.sender == rank ? e.shipment.receiver : e.shipment.sender;
+  };
+  std::ranges::sort(entries, [&](const Entry& a, const Entry& b) {
+    const auto order = [&](const Entry& e) {
+      return std::tuple{e.shipment.step, e.shipment.is_added, peer_of(e)};
+    };
+    if (order(a) != order(b)) return order(a) < order(b);
+    return order_in_message(a) < order_in_message(b);
+  });
+  TensorTransferOfRank result;
+  Messages copies{*this, result.copies};
+  Messages receives{*this, result.receives};
+  Messages sends{*this, result.sends};
+  for (const Entry& entry : entries) {
+    if (entry.shipment.sender == entry.shipment.receiver)
+      copies.add(entry, rank);
+    else if (entry.shipment.receiver == rank)
+      receives.add(entry, peer_of(entry));
+    else
+      sends.add(entry, peer_of(entry));
+  }
+  return result;
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What each cell gives to whom.
+#include "detail/pair_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::string named(const TensorTransfer& tensor) {
+  return tensor.name.empty() ? "the tensor" : fmt::format("the tensor '{:.80}'", tensor.name);
+}
+
+void check(const TensorTransfer& tensor) {
+  if (tensor.from.shape() != tensor.to.shape())
+    throw UsageError{
+        fmt::format("{} has the shape [{}] before the transfer, but [{}] after it", named(tensor),
+                    fmt::join(tensor.from.shape(), ","), fmt::join(tensor.to.shape(), ",")),
+        "describe both places with the same shape"};
+  if (!tensor.to.sums().empty())
+    throw UsageError{fmt::format("{} would have partial sums along '{}' after the transfer",
+                                 named(tensor), tensor.to.sums().front()),
+                     "a transfer adds partial sums: leave sum() out of the place after it"};
+}
+
+// Divides [0, count) into equal parts for the primary receivers. Each of them forwards its part to
+// all other receivers. Calls `need(receiver, begin, end)` for each part.
+template <class Need>
+void add_group(CellPlan& cell, std::size_t target, const std::vector<Rank>& primaries,
+               const std::vector<Rank>& receivers, bool forwards, const Need& need) {
+  const std::int64_t count = cell.targets[target].count;
+  const auto parts = static_cast<std::int64_t>(primaries.size());
+  std::int64_t begin = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const Rank primary = primaries[static_cast<std::size_t>(part)];
+    const std::int64_t end = begin + count / parts + (part < count % parts ? 1 : 0);
+    if (begin == end) break;
+    need(primary, begin, end);
+    if (forwards)
+      for (const Rank receiver : receivers)
+        if (receiver != primary)
+          cell.settled.push_back({primary, receiver, target, begin, end, TransferStep::forward});
+    begin = end;
+  }
+}
+
+}  // namespace
+
+PairPlan::PairPlan(const TensorTransfer& tensor, const Machine* machine, bool fan_out)
+    : from_{(check(tensor), tensor.from.data())},
+      to_{tensor.to.data()},
+      machine_{machine},
+      fan_out_{fan_out && machine != nullptr},
+      sources_{from_},
+      receivers_{to_} {
+  for (std::size_t a = 0; a < from_.shares.size(); ++a) {
+    overlaps_.push_back(overlap_of(from_.shares[a], to_.shares[a]));
+    if (overlaps_.back().missing >= 0 && to_.elements > 0)
+      throw UsageError{
+          fmt::format(
+              "{}: a rank needs the index {} of axis {} after the transfer, but no rank has "
+              "it before",
+              named(tensor), overlaps_.back().missing, a),
+          "let the source have all elements that the target has"};
+  }
+  level();
+}
+
+std::vector<CellTarget> PairPlan::targets_of(const Classes& source) const {
+  std::vector<std::vector<CommonIndices>> lists;
+  for (std::size_t a = 0; a < source.size(); ++a)
+    lists.push_back(overlaps_[a].targets_of[static_cast<std::size_t>(source[a])]);
+  std::vector<CellTarget> targets;
+  for_each_combination(lists, [&](const std::vector<CommonIndices>& tuple) {
+    CellTarget target{.count = 1};
+    for (const CommonIndices& common : tuple) {
+      target.cell.push_back(common.other);
+      target.count *= common.count;
+    }
+    targets.push_back(std::move(target));
+  });
+  return targets;
+}
+
+CellPlan PairPlan::plan(const Classes& source, std::int64_t sum,
+                        std::vector<CellTarget> targets) const {
+  CellPlan cell{.source = source,
+                .sum = sum,
+                .holders = sources_.of(source, sum),
+                .holder_nodes = {},
+                .targets = std::move(targets),
+                .settled = {},
+                .needs = {},
+                .choices = {}};
+  if (machine_ != nullptr)
+    for (const Rank holder : cell.holders) cell.holder_nodes.push_back(node(holder));
+  std::ranges::sort(cell.holder_nodes);
+  cell.holder_nodes.erase(std::ranges::unique(cell.holder_nodes).begin(), cell.holder_nodes.end());
+  for (std::size_t target = 0; target < cell.targets.size(); ++target)
+    if (from_.sums.empty())
+      add_needs(cell, target);
+    else
+      add_needs_of_sum(cell, target);
+  add_choices(cell);
+  return cell;
+}
+
+void PairPlan::add_needs(CellPlan& cell, std::size_t target) const {
+  const std::int64_t count = cell.targets[target].count;
+  const auto need = [&](Rank receiver, std::int64_t begin, std::int64_t end) {
+    cell.needs.push_back({-1, receiver, target, begin, end});
+  };
+  std::map<std::int64_t, std::vector<Rank>> groups;  // by node
+  for (const Rank receiver : receivers_.of(cell.targets[target].cell, 0)) {
+    if (std::ranges::binary_search(cell.holders, receiver))
+      cell.settled.push_back({receiver, receiver, target, 0, count});
+    else if (fan_out_ && !std::ranges::binary_search(cell.holder_nodes, node(receiver)))
+      groups[node(receiver)].push_back(receiver);
+    else
+      need(receiver, 0, count);
+  }
+  for (const auto& [node, receivers] : groups)
+    add_group(cell, target, receivers, receivers, true, need);
+}
+
+// Each element is added up on one rank, which forwards the sum to the others.
+void PairPlan::add_needs_of_sum(CellPlan& cell, std::size_t target) const {
+  const std::vector<Rank> all = receivers_.of(cell.targets[target].cell, 0);
+  const std::vector<Rank> summands = sources_.of_all_sums(cell.source);
+  std::vector<Rank> primaries;  // an own summand need not be sent
+  std::ranges::set_intersection(all, summands, std::back_inserter(primaries));
+  const bool has_own = !primaries.empty();
+  if (!has_own) primaries = all;
+  add_group(cell, target, primaries, all, cell.sum == 0,
+            [&](Rank receiver, std::int64_t begin, std::int64_t end) {
+              if (std::ranges::binary_search(cell.holders, receiver))
+                cell.settled.push_back({receiver, receiver, target, begin, end});
+              else
+                cell.needs.push_back({-1, receiver, target, begin, end, TransferStep::first,
+                                      has_own || cell.sum > 0});
+            });
+}
+
+// Needs of ranks on a holder's node are met by the holders on this node, all others by any holder.
+void PairPlan::add_choices(CellPlan& cell) const {
+  constexpr std::int64_t other_nodes = INT64_MAX;
+  const auto choice_of = [&](const Shipment& need) {
+    const std::int64_t on = cell.holder_nodes.empty() ? other_nodes : node(need.receiver);
+    return std::ranges::binary_search(cell.holder_nodes, on) ? on : other_nodes;
+  };
+  if (!cell.holder_nodes.empty()) std::ranges::stable_sort(cell.needs, {}, choice_of);
+  for (std::size_t begin = 0; begin < cell.needs.size();) {
+    SenderChoice choice{.begin = begin, .end = begin, .senders = {}};
+    const std::int64_t on = choice_of(cell.needs[begin]);
+    for (; choice.end < cell.needs.size() && choice_of(cell.needs[choice.end]) == on; ++choice.end)
+      choice.elements += cell.needs[choice.end].end - cell.needs[choice.end].begin;
+    for (std::size_t h = 0; h < cell.holders.size(); ++h)
+      if (on == other_nodes || node(cell.holders[h]) == on) choice.senders.push_back(h);
+    begin = choice.end;
+    cell.choices.push_back(std::move(choice));
+  }
+}
+
+}  // namespace rankmesh::detail

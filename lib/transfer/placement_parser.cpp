@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The grammar of a place.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "detail/element_types.hpp"
+#include "detail/placement_data.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/spec/mesh_string.hpp"
+
+namespace rankmesh {
+namespace {
+
+// These limits are far beyond any real tensor. They bound the work that damaged text can cause.
+constexpr std::size_t most_characters = 1 << 20;
+constexpr std::size_t most_axes = 16;
+constexpr std::size_t most_segments = 1024;
+constexpr std::int64_t most_elements = INT64_MAX / 8;  // the greatest type has 8 bytes
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name(char c) { return is_name_start(c) || is_digit(c); }
+
+constexpr std::string_view example =
+    "write a place such as [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)";
+
+class PlaceParser {
+ public:
+  explicit PlaceParser(std::string_view text) : text_{text} {
+    if (text.size() > most_characters)
+      throw SpecError{
+          fmt::format(
+              "the place has {} characters, more than the limit of {} (it begins with '{}')",
+              text.size(), most_characters, detail::excerpt(text, 0)),
+          std::string{example}, 0};
+  }
+
+  TensorPlacement parse() {
+    read_shape();
+    read_type();
+    if (!take('@')) refuse("expected '@' after the type", example);
+    read_mesh();
+    read_axes();
+    read_sums();
+    if (!at_end()) refuse("expected 'sum(' or the end", "write sum(name) for partial sums");
+    choose_view();
+    check_names();
+    const auto refuse_later = [this](std::size_t position, const std::string& reason,
+                                     const std::string& hint) { refuse(position, reason, hint); };
+    data_->place();
+    data_->divide(refuse_later);
+    data_->write();
+    return TensorPlacement{data_};
+  }
+
+ private:
+  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
+  [[nodiscard]] char peek() const { return at_end() ? '\0' : text_[at_]; }
+  void skip_blanks() {
+    while (!at_end() && is_blank(peek())) ++at_;
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (at_end() || peek() != c) return false;
+    ++at_;
+    skip_blanks();
+    return true;
+  }
+  bool take_word(std::string_view word) {
+    skip_blanks();
+    if (text_.substr(at_, word.size()) != word) return false;
+    const std::size_t end = at_ + word.size();
+    if (end < text_.size() && is_name(text_[end])) return false;
+    at_ = end;
+    skip_blanks();
+    return true;
+  }
+  void require(char c, std::string_view after, std::string_view hint) {
+    if (!take(c)) refuse(fmt::format("expected '{}' after {}", c, after), hint);
+  }
+  [[noreturn]] void refuse(std::size_t position, std::string_view reason,
+                           std::string_view hint) const {
+    throw SpecError{fmt::format("place '{}', position {}: {}", detail::excerpt(text_, position),
+                                position, reason),
+                    std::string{hint}, position};
+  }
+  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
+    refuse(at_, reason, hint);
+  }
+
+  std::string name(std::string_view element) {
+    skip_blanks();
+    if (!is_name_start(peek()))
+      refuse(fmt::format("expected {}", element),
+             "a name begins with a letter or '_' and continues with letters, digits and '_'");
+    const std::size_t begin = at_;
+    while (is_name(peek())) ++at_;
+    return std::string{text_.substr(begin, at_ - begin)};
+  }
+
+  std::int64_t number(std::string_view element, std::int64_t least = 0) {
+    skip_blanks();
+    const std::size_t begin = at_;
+    std::int64_t value = 0;
+    while (is_digit(peek())) ++at_;
+    const auto [end, error] = std::from_chars(text_.data() + begin, text_.data() + at_, value);
+    const std::size_t last = at_;
+    at_ = begin;
+    if (last == begin || is_name(last < text_.size() ? text_[last] : '\0'))
+      refuse(fmt::format("{} must be a whole number", element), "write decimal digits");
+    if (error == std::errc::result_out_of_range || value > most_elements)
+      refuse(fmt::format("{} is greater than {}", element, most_elements), "use a smaller number");
+    if (value < least)
+      refuse(fmt::format("{} must be at least {}, got {}", element, least, value),
+             fmt::format("write {} or more", least));
+    at_ = last;
+    skip_blanks();
+    return value;
+  }
+
+  void read_shape() {
+    skip_blanks();
+    if (at_end()) refuse("the place is empty", example);
+    if (!take('[')) refuse("expected '[' and the sizes of the axes", example);
+    bool is_empty = false;
+    if (!take(']')) {
+      do {
+        if (data_->shape.size() == most_axes)
+          refuse(fmt::format("more than {} axes", most_axes), "use fewer axes");
+        const std::size_t position = at_;
+        const std::int64_t size = number("the size of an axis");
+        data_->shape.push_back(size);
+        is_empty = is_empty || size == 0;
+        if (size != 0 && __builtin_mul_overflow(data_->elements, size, &data_->elements))
+          data_->elements = most_elements + 1;
+        if (data_->elements > most_elements)
+          refuse(position, fmt::format("the tensor has more than {} elements", most_elements),
+                 "use smaller sizes");
+      } while (take(','));
+      require(']', "the sizes of the axes", example);
+    }
+    if (is_empty) data_->elements = 0;
+  }
+
+  void read_type() {
+    const std::size_t position = at_;
+    const std::string word = name("the type of the elements");
+    const auto type = detail::type_named(word);
+    if (!type) {
+      const std::vector<std::string> names{detail::short_names.begin(), detail::short_names.end()};
+      refuse(position, fmt::format("unknown type '{:.20}'", word),
+             detail::suggest(word, names, "the types are"));
+    }
+    data_->type = *type;
+    skip_blanks();
+  }
+
+  // The mesh ends at the words `on` and `at`, or at the ':' before the axes.
+  [[nodiscard]] std::size_t end_of_mesh() const {
+    for (std::size_t i = at_; i < text_.size(); ++i) {
+      std::size_t next = i + 1;
+      if (text_[i] == ':') {
+        while (next < text_.size() && is_blank(text_[next])) ++next;
+        if (next < text_.size() && text_[next] == '(') return i;
+        continue;
+      }
+      if (!is_blank(text_[i])) continue;
+      const std::string_view word = text_.substr(next, 3);
+      if (word.size() < 3 || !is_blank(word[2])) continue;
+      next += 3;
+      while (next < text_.size() && is_blank(text_[next])) ++next;
+      const char after = next < text_.size() ? text_[next] : '\0';
+      if ((word.starts_with("on") && is_digit(after)) ||
+          (word.starts_with("at") && is_name_start(after)))
+        return i;
+    }
+    return text_.size();
+  }
+
+  // Calls `read` on a part of the text. The position of an error becomes one in the whole text.
+  template <class Read>
+  auto read_part(std::size_t end, const Read& read) {
+    const std::size_t begin = at_;
+    at_ = end;
+    try {
+      return read(text_.substr(begin, end - begin));
+    } catch (const SpecError& error) {
+      throw SpecError{error.message(), error.hint(), begin + error.position().value_or(0)};
+    }
+  }
+
+  void read_mesh() {
+    mesh_position_ = at_;
+    const MeshString mesh = read_part(end_of_mesh(), MeshString::parse);
+    skip_blanks();
+    if (take_word("on")) {
+      const std::size_t begin = at_;
+      std::size_t end = at_;
+      while (end < text_.size() && (is_digit(text_[end]) || is_blank(text_[end]) ||
+                                    text_[end] == '-' || text_[end] == ','))
+        ++end;
+      // A ':' belongs to the list if digits follow, as in 0-6:2.
+      while (end + 1 < text_.size() && text_[end] == ':' && is_digit(text_[end + 1])) {
+        ++end;
+        while (end < text_.size() && (is_digit(text_[end]) || is_blank(text_[end]) ||
+                                      text_[end] == '-' || text_[end] == ','))
+          ++end;
+      }
+      data_->on = read_part(end, [](std::string_view part) { return RankSet::parse(part); });
+      on_position_ = begin;
+    }
+    std::optional<std::int64_t> world;
+    if (data_->on) world = data_->on->size();
+    try {
+      parts_ = mesh.plan(world);
+    } catch (const SpecError& error) {
+      throw SpecError{error.message(), error.hint(), mesh_position_ + error.position().value_or(0)};
+    }
+    data_->mesh = mesh.to_string();
+    if (take_word("at")) do {
+        names_.emplace_back("", at_);
+        names_.back().first = name("a dimension of the mesh");
+        require('=', fmt::format("'{}'", names_.back().first), "write at pp=1");
+        data_->at.emplace_back(names_.back().first, number("the coordinate"));
+      } while (take(','));
+  }
+
+  void read_axes() {
+    require(':', "the mesh", example);
+    require('(', "':'", "write how each axis is divided, such as (_, tp)");
+    axes_position_ = at_;
+    if (!take(')')) {
+      do {
+        if (data_->axes.size() == data_->shape.size())
+          refuse(fmt::format("more axes than the {} of the shape", data_->shape.size()),
+                 "write one entry per axis, '_' for an axis that is not divided");
+        data_->axes.push_back(axis(data_->shape[data_->axes.size()]));
+      } while (take(','));
+      require(')', "the axes", "separate the axes by ',' and segments of an axis by '+'");
+    }
+    if (data_->axes.size() != data_->shape.size())
+      refuse(axes_position_,
+             fmt::format("{} of {} axes are described", data_->axes.size(), data_->shape.size()),
+             "write one entry per axis, '_' for an axis that is not divided");
+  }
+
+  AxisPlacement axis(std::int64_t size) {
+    AxisPlacement axis;
+    std::int64_t end = 0;
+    bool has_ranges = false;
+    bool has_extent = true;
+    const std::size_t begin = at_;
+    do {
+      skip_blanks();
+      if (axis.size() == most_segments)
+        refuse(fmt::format("more than {} segments", most_segments), "use fewer segments");
+      const std::size_t position = at_;
+      AxisSegment segment{.range = {end, size}};
+      if (is_digit(peek())) {
+        const std::int64_t first = number("the extent of a segment");
+        if (take('-')) {
+          segment.range = {first, number("the last index", first) - first + 1};
+          has_ranges = true;
+        } else {
+          segment.range.count = first;
+        }
+        require(':', "the extent of a segment",
+                "write a segment as size:name or first-last:name, such as 4096:tp");
+      } else {
+        has_extent = false;
+      }
+      if (!has_extent && !axis.empty())
+        refuse(position, "a segment of a fused axis has no extent",
+               "write the number of its indices, as in 4096:tp + 1024:tp + 1024:tp");
+      end = segment.range.end();
+      if (end > size)
+        refuse(position,
+               fmt::format("the segment ends at {}, but the axis has {}", end,
+                           detail::count_text(size, "index")),
+               "use smaller segments");
+      segment.splits = share();
+      axis.push_back(std::move(segment));
+      if (!has_extent && peek() == '+')
+        refuse(position, "a segment of a fused axis has no extent",
+               "write the number of its indices, as in 4096:tp + 1024:tp + 1024:tp");
+    } while (take('+'));
+    if (!has_ranges && end != size)
+      refuse(begin, fmt::format("the segments have {} of the {} indices of the axis", end, size),
+             "add the others, or write first-last:name if no rank has them");
+    check_overlap(axis, begin);
+    return axis;
+  }
+
+  void check_overlap(const AxisPlacement& axis, std::size_t position) const {
+    std::vector<IndexRange> ranges;
+    for (const AxisSegment& segment : axis)
+      if (segment.range.count > 0) ranges.push_back(segment.range);
+    std::ranges::sort(ranges, {}, &IndexRange::first);
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+      if (ranges[i - 1].end() > ranges[i].first)
+        refuse(position, fmt::format("two segments have the index {}", ranges[i].first),
+               "let the segments of an axis not overlap");
+  }
+
+  std::vector<AxisSplit> share() {
+    skip_blanks();
+    if (peek() == '_' && (at_ + 1 == text_.size() || !is_name(text_[at_ + 1]))) {
+      ++at_;
+      skip_blanks();
+      return {};
+    }
+    std::vector<AxisSplit> splits;
+    do {
+      AxisSplit split;
+      skip_blanks();
+      split.position = at_;
+      split.dimension = name("'_' or a dimension of the mesh");
+      names_.emplace_back(split.dimension, split.position);
+      if (std::ranges::find(splits, split.dimension, &AxisSplit::dimension) != splits.end())
+        refuse(split.position, fmt::format("'{}' divides the same indices twice", split.dimension),
+               "name each dimension once");
+      if (take(':')) rule(split);
+      splits.push_back(std::move(split));
+      skip_blanks();
+    } while (take('*'));
+    return splits;
+  }
+
+  void rule(AxisSplit& split) {
+    static const std::vector<std::string> rules{"even", "ceil", "cyclic", "sizes", "lists"};
+    const std::size_t position = at_;
+    const std::string word = name("a rule");
+    skip_blanks();
+    if (word == "even") return;
+    if (word == "ceil") {
+      split.rule = ShareRule::ceiling;
+    } else if (word == "cyclic") {
+      split.rule = ShareRule::cyclic;
+      if (!take('(')) return;
+      split.block = number("the size of a block", 1);
+      require(')', "the size of a block", "write cyclic(128)");
+    } else if (word == "sizes") {
+      split.rule = ShareRule::sizes;
+      require('(', "'sizes'", "write one size per coordinate, as in sizes(3,2,2)");
+      do {
+        split.sizes.push_back(number("a size"));
+      } while (take(','));
+      require(')', "the sizes", "write one size per coordinate, as in sizes(3,2,2)");
+    } else if (word == "lists") {
+      split.rule = ShareRule::lists;
+      require('(', "'lists'", "write one list per coordinate, as in lists(0-3,8; 4-7)");
+      do {
+        split.lists.push_back(list());
+      } while (take(';'));
+      require(')', "the lists", "separate lists by ';' and ranges by ','");
+    } else {
+      refuse(position, fmt::format("unknown rule '{:.20}'", word),
+             detail::suggest(word, rules, "the rules are"));
+    }
+  }
+
+  std::vector<IndexRange> list() {
+    std::vector<IndexRange> result;
+    if (take('_')) return result;
+    do {
+      const std::int64_t first = number("an index");
+      const std::int64_t last = take('-') ? number("the last index", first) : first;
+      result.push_back({first, last - first + 1});
+    } while (take(','));
+    return result;
+  }
+
+  void read_sums() {
+    skip_blanks();
+    while (take_word("sum")) {
+      require('(', "'sum'", "write sum(name)");
+      names_.emplace_back("", at_);
+      names_.back().first = name("a dimension of the mesh");
+      data_->sums.push_back(names_.back().first);
+      require(')', fmt::format("'sum({}'", names_.back().first), "write sum(name)");
+    }
+  }
+
+  // All names must be in one view. The first such view is used.
+  void choose_view() {
+    std::vector<std::string> all;
+    for (const Layout& view : parts_.views)
+      for (const auto& dimension : view.dimensions())
+        if (std::ranges::find(all, dimension.name) == all.end()) all.push_back(dimension.name);
+    for (const auto& [name, position] : names_)
+      if (std::ranges::find(all, name) == all.end())
+        refuse(position, fmt::format("'{:.64}' is not a dimension of the mesh", name),
+               detail::suggest(name, all, "the dimensions are"));
+    for (const Layout& view : parts_.views)
+      if (std::ranges::all_of(names_,
+                              [&](const auto& n) { return view.find(n.first).has_value(); })) {
+        data_->mesh_layout = view;
+        if (data_->on && data_->on->size() != view.size())
+          refuse(on_position_,
+                 fmt::format("the mesh has {}, but {} are listed",
+                             detail::count_text(view.size(), "rank"), data_->on->size()),
+                 "list one rank for each rank of the mesh");
+        return;
+      }
+    refuse(mesh_position_, "no view of the mesh has all dimensions that the place names",
+           "use dimensions of one view");
+  }
+
+  // A dimension divides one axis, or has partial sums, or is fixed.
+  void check_names() {
+    std::vector<std::string> used;
+    const auto use = [&](const std::string& name, std::size_t position) {
+      if (std::ranges::find(used, name) != used.end())
+        refuse(position, fmt::format("'{}' is used twice", name),
+               "a dimension divides one axis, or has partial sums, or is fixed by 'at'");
+      used.push_back(name);
+    };
+    std::size_t n = 0;
+    for (const auto& [name, coordinate] : data_->at) {
+      const std::size_t position = names_[n++].second;
+      use(name, position);
+      const std::int64_t size =
+          data_->mesh_layout.dimensions()[data_->mesh_layout.index_of(name)].size;
+      if (coordinate >= size)
+        refuse(position, fmt::format("'{}' has no coordinate {}", name, coordinate),
+               fmt::format("its coordinates are 0 to {}", size - 1));
+    }
+    for (const AxisPlacement& axis : data_->axes) {
+      std::vector<std::string> of_axis;
+      for (const AxisSegment& segment : axis)
+        for (const AxisSplit& split : segment.splits) {
+          n++;
+          check_split(split);
+          if (std::ranges::find(of_axis, split.dimension) == of_axis.end()) {
+            use(split.dimension, split.position);
+            of_axis.push_back(split.dimension);
+          }
+        }
+    }
+    for (const std::string& name : data_->sums) use(name, names_[n++].second);
+  }
+
+  void check_split(const AxisSplit& split) const {
+    const std::int64_t size =
+        data_->mesh_layout.dimensions()[data_->mesh_layout.index_of(split.dimension)].size;
+    const bool is_sizes = split.rule == ShareRule::sizes;
+    if (!is_sizes && split.rule != ShareRule::lists) return;
+    const std::size_t given = is_sizes ? split.sizes.size() : split.lists.size();
+    if (static_cast<std::int64_t>(given) != size)
+      refuse(split.position,
+             fmt::format("'{}' has {} coordinates, but {} {} are given", split.dimension, size,
+                         given, is_sizes ? "sizes" : "lists"),
+             fmt::format("give one per coordinate{}", is_sizes ? "" : "; '_' is an empty list"));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t mesh_position_ = 0, on_position_ = 0, axes_position_ = 0;
+  MeshString::Parts parts_;
+  std::vector<std::pair<std::string, std::size_t>> names_;  // all dimensions and their positions
+  std::shared_ptr<TensorPlacement::Data> data_ = std::make_shared<TensorPlacement::Data>();
+};
+
+}  // namespace
+
+TensorPlacement TensorPlacement::parse(std::string_view text) { return PlaceParser{text}.parse(); }
+
+}  // namespace rankmesh

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which of the ranks that have an element sends it.
+#include <algorithm>
+#include <unordered_map>
+
+#include "detail/fill.hpp"
+#include "detail/pair_plan.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// Divides the elements of each choice among its senders. `loads` has one load per holder.
+std::vector<std::vector<std::int64_t>> divide(const CellPlan& cell,
+                                              std::vector<std::int64_t>& loads) {
+  std::vector<std::vector<std::int64_t>> result;
+  for (const SenderChoice& choice : cell.choices) {
+    std::vector<std::int64_t> before;
+    for (const std::size_t sender : choice.senders) before.push_back(loads[sender]);
+    result.push_back(fill(before, choice.elements));
+    for (std::size_t i = 0; i < choice.senders.size(); ++i)
+      loads[choice.senders[i]] += result.back()[i];
+  }
+  return result;
+}
+
+bool has_several_cells(const TensorPlacement::Data& place) {
+  return std::ranges::any_of(place.shares, [](const AxisShares& axis) {
+    return std::ranges::any_of(axis.classes_of, [](const auto& c) { return c.size() > 1; });
+  });
+}
+
+}  // namespace
+
+// Where a rank has several cells, it can leave one of them to another holder. Each choice in turn
+// is made again on top of the others, until no choice changes. Each step lowers the sum of the
+// squared loads, whose minimum has the least greatest load.
+void PairPlan::level() {
+  if (!has_several_cells(from_)) return;
+  constexpr std::size_t most_cells = std::size_t{1} << 20;
+  constexpr int most_passes = 100;
+  std::size_t count = 1;
+  for (const AxisShares& axis : from_.shares)
+    if (count <= most_cells) count *= std::max<std::size_t>(1, axis.classes.size());
+  if (count > most_cells) return;
+
+  std::vector<CellPlan> cells;
+  for_each_cell([&](CellPlan cell) {
+    if (!cell.needs.empty()) cells.push_back(std::move(cell));
+  });
+  std::ranges::stable_sort(cells, {}, [](const CellPlan& cell) { return cell.holders.size(); });
+
+  std::unordered_map<std::int64_t, std::int64_t> loads;  // by rank
+  bool has_changed = true;
+  for (int pass = 0; pass < most_passes && has_changed; ++pass) {
+    has_changed = false;
+    for (const CellPlan& cell : cells) {
+      auto& amounts = levelled_[{cell.source, cell.sum}];
+      for (std::size_t c = 0; c < amounts.size(); ++c)
+        for (std::size_t i = 0; i < amounts[c].size(); ++i)
+          loads[cell.holders[cell.choices[c].senders[i]].value()] -= amounts[c][i];
+      std::vector<std::int64_t> own;
+      for (const Rank holder : cell.holders) own.push_back(loads[holder.value()]);
+      auto changed = divide(cell, own);
+      for (std::size_t h = 0; h < own.size(); ++h) loads[cell.holders[h].value()] = own[h];
+      has_changed = has_changed || changed != amounts;
+      amounts = std::move(changed);
+    }
+  }
+}
+
+std::vector<Shipment> PairPlan::shipments(const CellPlan& cell) const {
+  std::vector<Shipment> result = cell.settled;
+  const auto levelled = levelled_.find({cell.source, cell.sum});
+  std::vector<std::vector<std::int64_t>> amounts;
+  if (levelled != levelled_.end() && cell.holders.size() > 1) {
+    amounts = levelled->second;
+  } else {
+    std::vector<std::int64_t> loads(cell.holders.size(), 0);
+    amounts = divide(cell, loads);
+  }
+  // Each sender takes the next elements of the needs, in their order.
+  for (std::size_t c = 0; c < cell.choices.size(); ++c) {
+    const SenderChoice& choice = cell.choices[c];
+    std::size_t sender = 0;
+    std::int64_t left = amounts[c].empty() ? 0 : amounts[c].front();
+    for (std::size_t n = choice.begin; n < choice.end; ++n) {
+      Shipment part = cell.needs[n];
+      const std::int64_t end = part.end;
+      while (part.begin < end) {
+        while (left == 0) left = amounts[c][++sender];
+        part.end = std::min(end, part.begin + left);
+        part.sender = cell.holders[choice.senders[sender]];
+        result.push_back(part);
+        left -= part.end - part.begin;
+        part.begin = part.end;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace rankmesh::detail

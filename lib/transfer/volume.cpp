@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bytes of a transfer, and lower bounds of them.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "detail/plan_data.hpp"
+
+namespace rankmesh {
+namespace {
+
+using detail::CellPlan;
+using detail::CellTarget;
+using detail::PairPlan;
+using detail::Shipment;
+
+// The least numbers of elements for a cell, in the units that the names say.
+struct LeastOfCell {
+  std::int64_t moved = 0;
+  std::int64_t between_nodes = 0;
+};
+
+// Without sums, every rank that needs an element and does not have it receives it once, and every
+// node with such ranks and without the element receives it once. The plan of the last partial sum
+// stands for all of them: each element is sent once by each rank with a summand, less one if a
+// summand is on a rank that needs the sum, and once to every other rank that needs it. The nodes of
+// the summands and of the sums must all be connected.
+LeastOfCell least_of(const PairPlan& pair, const CellPlan& cell) {
+  LeastOfCell least;
+  const std::int64_t sums = pair.sources().sum_count();
+  const bool has_sums = !pair.from().sums.empty();
+  const std::vector<Rank> all = has_sums ? pair.sources().of_all_sums(cell.source) : cell.holders;
+  std::set<std::int64_t> nodes_of_all;
+  for (const Rank holder : all) nodes_of_all.insert(pair.node(holder));
+  for (const CellTarget& target : cell.targets) {
+    std::int64_t owners = 0;
+    std::int64_t receivers = 0;
+    std::set<std::int64_t> nodes;
+    for (const Rank receiver : pair.receivers().of(target.cell, 0)) {
+      ++receivers;
+      owners += std::ranges::binary_search(all, receiver) ? 1 : 0;
+      if (!nodes_of_all.contains(pair.node(receiver))) nodes.insert(pair.node(receiver));
+    }
+    if (has_sums) {
+      least.moved += target.count * (sums - (owners > 0 ? 1 : 0) + receivers - 1);
+      continue;
+    }
+    least.moved += target.count * (receivers - owners);
+    least.between_nodes += target.count * static_cast<std::int64_t>(nodes.size());
+  }
+  return least;
+}
+
+std::int64_t divided_up(std::int64_t amount, std::int64_t parts) {
+  return amount / parts + (amount % parts != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<TransferFlow> TransferPlan::flows() const {
+  std::unordered_map<std::uint64_t, std::int64_t> bytes;
+  for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
+    const PairPlan& pair = data_->pairs[kind];
+    pair.for_each_cell([&](const CellPlan& cell) {
+      for (const Shipment& s : pair.shipments(cell)) {
+        const DataType type = s.step == TransferStep::first ? pair.from().type : pair.to().type;
+        bytes[static_cast<std::uint64_t>(s.sender.value()) << 32 |
+              static_cast<std::uint64_t>(s.receiver.value())] +=
+            (s.end - s.begin) * static_cast<std::int64_t>(size_of(type)) *
+            data_->count_of_kind[kind];
+      }
+    });
+  }
+  std::vector<TransferFlow> flows;
+  flows.reserve(bytes.size());
+  for (const auto& [key, amount] : bytes)
+    flows.push_back({static_cast<std::int64_t>(key >> 32),
+                     static_cast<std::int64_t>(key & UINT32_MAX), amount});
+  std::ranges::sort(flows, [](const TransferFlow& a, const TransferFlow& b) {
+    return std::pair{a.sender, a.receiver} < std::pair{b.sender, b.receiver};
+  });
+  return flows;
+}
+
+TransferVolume TransferPlan::volume() const { return volume(flows()); }
+
+TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
+  TransferVolume volume;
+  std::unordered_map<std::int64_t, std::int64_t> sent;
+  std::unordered_map<std::int64_t, std::int64_t> received;
+  for (const TransferFlow& flow : flows) {
+    if (flow.sender == flow.receiver) {
+      volume.copied_bytes += flow.bytes;
+      continue;
+    }
+    volume.moved_bytes += flow.bytes;
+    sent[flow.sender.value()] += flow.bytes;
+    received[flow.receiver.value()] += flow.bytes;
+    if (data_->machine &&
+        data_->pairs.front().node(flow.sender) != data_->pairs.front().node(flow.receiver))
+      volume.between_nodes_bytes += flow.bytes;
+  }
+  const auto most = [](const auto& amounts, std::int64_t& bytes, Rank& rank) {
+    for (const auto& [r, amount] : amounts)
+      if (amount > bytes || (amount == bytes && r < rank.value())) {
+        bytes = amount;
+        rank = r;
+      }
+  };
+  most(sent, volume.most_sent_bytes, volume.most_sending);
+  most(received, volume.most_received_bytes, volume.most_receiving);
+
+  std::int64_t first_step = 0;
+  std::unordered_set<std::int64_t> holders;
+  for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
+    const PairPlan& pair = data_->pairs[kind];
+    const auto size = static_cast<std::int64_t>(size_of(pair.from().type));
+    const std::int64_t count = data_->count_of_kind[kind];
+    const auto last_sum = pair.sources().sum_count() - 1;
+    pair.for_each_cell([&](const CellPlan& cell) {
+      if (cell.sum == last_sum) {
+        const LeastOfCell least = least_of(pair, cell);
+        volume.least_moved_bytes += least.moved * size * count;
+        if (data_->machine) volume.least_between_nodes_bytes += least.between_nodes * size * count;
+      }
+      std::int64_t needed = 0;
+      for (const detail::SenderChoice& choice : cell.choices) needed += choice.elements;
+      first_step += needed * size * count;
+      for (const Rank holder : cell.holders) holders.insert(holder.value());
+      volume.least_most_sent_bytes = std::max(
+          volume.least_most_sent_bytes,
+          divided_up(needed * count, static_cast<std::int64_t>(cell.holders.size())) * size);
+    });
+  }
+  if (!holders.empty())
+    volume.least_most_sent_bytes =
+        std::max(volume.least_most_sent_bytes,
+                 divided_up(first_step, static_cast<std::int64_t>(holders.size())));
+  return volume;
+}
+
+}  // namespace rankmesh
