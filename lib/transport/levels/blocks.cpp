@@ -154,83 +154,43 @@ void read_carried_blocks(const Group& group, const Step& step) {
   }
 }
 
-constexpr shm::Algorithm reduce_blocks_of_all{
-    .name = "reduce_blocks",
-    .operation = Operation::reduce_scatter,
-    .payload = blocks_of_all,
-    .first = {.publish = publish_all_blocks, .read = read_reduced},
-};
-
-constexpr shm::Algorithm reduce_blocks_to_one{
-    .name = "reduce_blocks_to_one",
-    .operation = Operation::reduce_scatter,
-    .payload = blocks_of_all,
-    .first = {.flow = Flow::all_to_root, .publish = publish_all_blocks, .read = read_reduced},
-};
-
-constexpr shm::Algorithm collect_blocks_of_all{
-    .name = "collect_blocks",
-    .operation = Operation::all_gather,
-    .payload = one_block,
-    .first = {.publish = publish_own_block, .read = read_own_blocks},
-};
-
-constexpr shm::Algorithm collect_blocks_at_one{
-    .name = "collect_blocks_at_one",
-    .operation = Operation::all_gather,
-    .payload = one_block,
-    .first = {.flow = Flow::all_to_root, .publish = publish_own_block, .read = read_own_blocks},
-};
-
-constexpr shm::Algorithm hand_out_blocks_of_all{
-    .name = "hand_out_blocks",
-    .operation = Operation::reduce_scatter,
-    .payload = blocks_of_node,
-    .first = {.publish = publish_blocks_of_node, .read = read_handed_out},
-};
-
-constexpr shm::Algorithm hand_out_blocks_of_one{
-    .name = "hand_out_blocks_of_one",
-    .operation = Operation::reduce_scatter,
-    .payload = blocks_of_node,
-    .first = {.flow = Flow::root_to_all,
-              .publish = publish_blocks_of_node,
-              .read = read_handed_out},
-};
-
-constexpr shm::Algorithm spread_blocks_of_all{
-    .name = "spread_blocks",
-    .operation = Operation::all_gather,
-    .payload = blocks_of_carrier,
-    .first = {.publish = publish_carried_blocks, .read = read_carried_blocks},
-};
-
-constexpr shm::Algorithm spread_blocks_of_one{
-    .name = "spread_blocks_of_one",
-    .operation = Operation::all_gather,
-    .payload = blocks_of_carrier,
-    .first = {.flow = Flow::root_to_all,
-              .publish = publish_carried_blocks,
-              .read = read_carried_blocks},
-};
-
 }  // namespace
 
-const shm::Algorithm& reduce_blocks(int carriers) {
-  return carriers == 1 ? reduce_blocks_to_one : reduce_blocks_of_all;
-}
+extern constexpr CarrierSteps reduce_blocks{
+    {
+        .name = "reduce_blocks",
+        .operation = Operation::reduce_scatter,
+        .payload = blocks_of_all,
+        .first = {.publish = publish_all_blocks, .read = read_reduced},
+    },
+    Flow::all_to_root};
 
-const shm::Algorithm& collect_blocks(int carriers) {
-  return carriers == 1 ? collect_blocks_at_one : collect_blocks_of_all;
-}
+extern constexpr CarrierSteps collect_blocks{
+    {
+        .name = "collect_blocks",
+        .operation = Operation::all_gather,
+        .payload = one_block,
+        .first = {.publish = publish_own_block, .read = read_own_blocks},
+    },
+    Flow::all_to_root};
 
-const shm::Algorithm& hand_out_blocks(int carriers) {
-  return carriers == 1 ? hand_out_blocks_of_one : hand_out_blocks_of_all;
-}
+extern constexpr CarrierSteps hand_out_blocks{
+    {
+        .name = "hand_out_blocks",
+        .operation = Operation::reduce_scatter,
+        .payload = blocks_of_node,
+        .first = {.publish = publish_blocks_of_node, .read = read_handed_out},
+    },
+    Flow::root_to_all};
 
-const shm::Algorithm& spread_blocks(int carriers) {
-  return carriers == 1 ? spread_blocks_of_one : spread_blocks_of_all;
-}
+extern constexpr CarrierSteps spread_blocks{
+    {
+        .name = "spread_blocks",
+        .operation = Operation::all_gather,
+        .payload = blocks_of_carrier,
+        .first = {.publish = publish_carried_blocks, .read = read_carried_blocks},
+    },
+    Flow::root_to_all};
 
 extern constexpr shm::Algorithm take_blocks{
     .name = "take_blocks",

@@ -2,21 +2,21 @@
 // Steps in shared memory for messages that consist of a block for each member, see Piece.
 #pragma once
 
-#include "transport/shm/algorithm.hpp"
+#include "transport/levels/carrier_steps.hpp"
 
 namespace rankmesh::levels {
 
 /// Each carrier reduces the inputs of its node, in group order, for the blocks that it carries.
-[[nodiscard]] const shm::Algorithm& reduce_blocks(int carriers);
+extern const CarrierSteps reduce_blocks;
 /// Each carrier copies the blocks of the members of its node that it carries.
-[[nodiscard]] const shm::Algorithm& collect_blocks(int carriers);
+extern const CarrierSteps collect_blocks;
 /// Each carrier copies the blocks that it carries, for all nodes, from the root, and each other
 /// member of the node its own one.
 extern const shm::Algorithm take_blocks;
 /// Each member copies its own block from its carrier.
-[[nodiscard]] const shm::Algorithm& hand_out_blocks(int carriers);
+extern const CarrierSteps hand_out_blocks;
 /// Each member copies all blocks from the carriers to its output.
-[[nodiscard]] const shm::Algorithm& spread_blocks(int carriers);
+extern const CarrierSteps spread_blocks;
 /// The root, which is carrier 0, copies all blocks from the carriers to its output.
 extern const shm::Algorithm blocks_to_root;
 

@@ -69,43 +69,25 @@ void read_shares_at_root(const Group& group, const Step& step) {
   if (piece_of(step).is_root()) read_shares(group, step);
 }
 
-constexpr shm::Algorithm reduce_shares_of_all{
-    .name = "reduce_shares",
-    .operation = Operation::all_reduce,
-    .payload = payload_of_shares,
-    .first = {.publish = publish_shares, .read = reduce_share},
-};
-
-constexpr shm::Algorithm reduce_shares_to_one{
-    .name = "reduce_shares_to_one",
-    .operation = Operation::all_reduce,
-    .payload = payload_of_shares,
-    .first = {.flow = Flow::all_to_root, .publish = publish_shares, .read = reduce_share},
-};
-
-constexpr shm::Algorithm spread_shares_of_all{
-    .name = "spread_shares",
-    .operation = Operation::all_reduce,
-    .payload = payload_of_share,
-    .first = {.publish = publish_share, .read = read_shares},
-};
-
-constexpr shm::Algorithm spread_shares_of_one{
-    .name = "spread_shares_of_one",
-    .operation = Operation::all_reduce,
-    .payload = payload_of_share,
-    .first = {.flow = Flow::root_to_all, .publish = publish_share, .read = read_shares},
-};
-
 }  // namespace
 
-const shm::Algorithm& reduce_shares(int carriers) {
-  return carriers == 1 ? reduce_shares_to_one : reduce_shares_of_all;
-}
+extern constexpr CarrierSteps reduce_shares{
+    {
+        .name = "reduce_shares",
+        .operation = Operation::all_reduce,
+        .payload = payload_of_shares,
+        .first = {.publish = publish_shares, .read = reduce_share},
+    },
+    Flow::all_to_root};
 
-const shm::Algorithm& spread_shares(int carriers) {
-  return carriers == 1 ? spread_shares_of_one : spread_shares_of_all;
-}
+extern constexpr CarrierSteps spread_shares{
+    {
+        .name = "spread_shares",
+        .operation = Operation::all_reduce,
+        .payload = payload_of_share,
+        .first = {.publish = publish_share, .read = read_shares},
+    },
+    Flow::root_to_all};
 
 extern constexpr shm::Algorithm shares_to_root{
     .name = "shares_to_root",

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/local_plan.hpp"
+
+#include <limits>
+#include <ranges>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/launcher_hint.hpp"
+#include "detail/state.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/spec/routes.hpp"
+#include "rankmesh/version.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// The timeout of a rank whose options or environment may be invalid. The rank has to wait for the
+// others, which also report the failure.
+Deadline::Duration timeout_of_failure(const MeshOptions& options) {
+  if (options.timeout && options.timeout->count() > 0) return *options.timeout;
+  try {
+    return default_timeout();
+  } catch (const UsageError&) {
+    return Deadline::Duration{600};
+  }
+}
+
+// Replaces the options that are empty by the values of the environment.
+void apply_settings(LocalPlan& local, MeshOptions& options) {
+  local.timeout = timeout_of_failure(options);
+  local.settings = Settings::from_environment();  // also where the options replace all of it
+  local.timeout = options.timeout.value_or(local.timeout);
+  require_positive(local.timeout, "MeshOptions::timeout");
+  if (!options.deadline) options.deadline = local.settings.deadline;
+  if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  if (!options.check) options.check = local.settings.check;
+  local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
+  require_positive(local.stall, "MeshOptions::stall");
+}
+
+// Throws unless every process takes one rank of the mesh.
+void require_permutation(const std::vector<std::int64_t>& reorder, int ranks) {
+  if (reorder.empty()) return;
+  std::vector<bool> is_taken(static_cast<std::size_t>(ranks));
+  if (reorder.size() != is_taken.size())
+    throw UsageError{
+        fmt::format("MeshOptions::reorder has {} processes for {} ranks", reorder.size(), ranks),
+        "list one process for each rank, as Arrangement::slots does"};
+  for (std::size_t r = 0; r < reorder.size(); ++r) {
+    if (reorder[r] < 0 || reorder[r] >= ranks || is_taken[static_cast<std::size_t>(reorder[r])])
+      throw UsageError{fmt::format("MeshOptions::reorder gives rank {} to process {}, which does "
+                                   "not exist or has another rank",
+                                   r, reorder[r]),
+                       "list each process once"};
+    is_taken[static_cast<std::size_t>(reorder[r])] = true;
+  }
+}
+
+// The options of all ranks are compared by this text.
+std::string reorder_text(const std::vector<std::int64_t>& reorder) {
+  if (reorder.empty()) return "none";
+  const std::string_view bytes{reinterpret_cast<const char*>(reorder.data()),
+                               reorder.size() * sizeof(std::int64_t)};
+  return fmt::format("{} (hash {})", fmt::join(reorder | std::views::take(16), ","),
+                     to_string(hash_bytes(bytes)).substr(0, 8));
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  mpi::check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  return {text, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
+
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
+  LocalPlan local;
+  try {
+    apply_settings(local, options);
+    if (options.largest_count < 1 || options.largest_count > std::numeric_limits<int>::max())
+      throw UsageError{fmt::format("MeshOptions::largest_count must be from 1 to 2^31-1, got {}",
+                                   options.largest_count),
+                       "leave it at its default"};
+    require_permutation(options.reorder, ranks);
+    for (const auto& one : transports_of_every_mesh()) options.transports.insert(one);
+    check_transports(options);
+    local.devices = probe_devices(options);
+    const MeshSpec spec = parse();
+    MeshPlan plan = plan_with_hint(spec, ranks);
+    for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
+    local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
+    local.plan = std::make_shared<const MeshPlan>(std::move(plan));
+  } catch (const Error& error) {
+    local.failure = std::current_exception();
+    local.message = error.message();
+  } catch (const std::exception& error) {
+    local.failure = std::current_exception();
+    local.message = error.what();
+  }
+  if (!options.check) options.check = false;
+  if (local.failure) local.timeout = timeout_of_failure(options);
+  return local;
+}
+
+Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& description,
+                       const MeshOptions& options) {
+  Agreement agreement;
+  if (local.plan) {
+    const Hash128 digest = local.plan->digest();
+    agreement.add("mesh", digest,
+                  fmt::format("{} (digest {})", description, to_string(digest).substr(0, 8)));
+  }
+  agreement.add("size of the world", fmt::format("{}", ranks));
+  agreement.add("rankmesh", version_string());
+  agreement.add("MPI library", mpi_library());
+  agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
+  agreement.add("option deadline",
+                options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add("option check", options.check.value_or(false) ? "on" : "off");
+  agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
+                                              options.share_devices ? ", shared" : ""));
+  agreement.add("option reorder", reorder_text(options.reorder));
+  if (local.plan) agreement.add("options of families", local.plan->options_text());
+  if (local.routes) agreement.add("routes", local.routes->to_string());
+  agreement.add("option transports",
+                fmt::format("{}", fmt::join(std::views::keys(options.transports), ",")));
+  agreement.add("option largest_count", fmt::format("{}", options.largest_count));
+  if (local.failure) agreement.fail(local.message);
+  return agreement;
+}
+
+}  // namespace rankmesh::detail
