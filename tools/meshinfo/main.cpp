@@ -53,6 +53,7 @@ void add_subcommands(CLI::App& app, meshinfo::Program& program) {
   meshinfo::add_plan(app, program);
   meshinfo::add_emit(app, program);
   meshinfo::add_shrink(app, program);
+  meshinfo::add_transfer(app, program);
   meshinfo::add_convert(app, program);
   meshinfo::add_presets(app, program);
   meshinfo::add_version(app, program);

@@ -42,6 +42,7 @@ void add_estimate(CLI::App& app, Program& program);
 void add_emit(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_shrink(CLI::App& app, Program& program);
+void add_transfer(CLI::App& app, Program& program);
 void add_convert(CLI::App& app, Program& program);
 void add_presets(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);

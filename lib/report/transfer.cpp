@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/report/transfer.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "rankmesh/report/show.hpp"
+
+namespace rankmesh::report {
+namespace {
+
+using rankmesh::detail::count_text;
+
+constexpr std::size_t most_rows = 10;  // of pairs in text
+
+// Returns a text such as `1.56 GB`.
+std::string bytes_text(std::int64_t bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < std::size(units); ++unit) value /= 1000;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.3g} {}", value, units[unit]);
+}
+
+struct Total {
+  const char* key;
+  std::string title;
+  std::int64_t bytes;
+  std::optional<std::int64_t> least{};
+};
+
+std::vector<Total> totals_of(const TransferVolume& v, bool has_machine) {
+  std::vector<Total> totals{
+      {"moved", "sent by all ranks", v.moved_bytes, v.least_moved_bytes},
+      {"most_sent", fmt::format("most sent by one rank (rank {})", v.most_sending.value()),
+       v.most_sent_bytes, v.least_most_sent_bytes},
+      {"most_received",
+       fmt::format("most received by one rank (rank {})", v.most_receiving.value()),
+       v.most_received_bytes}};
+  if (has_machine)
+    totals.push_back(
+        {"between_nodes", "between nodes", v.between_nodes_bytes, v.least_between_nodes_bytes});
+  totals.push_back({"copied", "copied inside ranks", v.copied_bytes});
+  return totals;
+}
+
+void add_totals(const std::vector<Total>& totals, Document& document) {
+  using enum Table::Align;
+  Table table{.columns = {{"", left}, {"bytes", right}, {"", right}, {"lower bound", right}},
+              .rows = {}};
+  for (const Total& total : totals) {
+    table.rows.push_back({total.title, total.bytes, bytes_text(total.bytes),
+                          total.least ? Value{*total.least} : Value{""}});
+    document.fields[total.key] = {{"bytes", total.bytes}, {"lower_bound", total.least}};
+  }
+  document.text.emplace_back(std::move(table));
+}
+
+PictureState state_of(const char* name, const TensorPlacement& place, std::int64_t world) {
+  PictureState state{.name = name, .world_size = world, .views = {place.layout()}};
+  for (std::size_t d = 0; d < place.layout().dimensions().size(); ++d) {
+    const std::string& dimension = place.layout().dimensions()[d].name;
+    state.families.emplace_back(dimension,
+                                GroupFamily::of(dimension, place.layout(), std::span{&d, 1}));
+  }
+  return state;
+}
+
+// The meshes of the first tensor before and after the transfer.
+Picture picture_of(const TransferPlan& plan, const Machine* machine,
+                   const std::vector<Total>& totals) {
+  const TensorTransfer& first = plan.tensors().front();
+  Picture picture{.title = first.from.to_string() + " to " + first.to.to_string()};
+  for (const Total& total : totals)
+    picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
+  if (machine != nullptr) picture.machine = *machine;
+  picture.states.push_back(state_of("before", first.from, plan.world_size()));
+  picture.states.push_back(state_of("after", first.to, plan.world_size()));
+  return picture;
+}
+
+std::string rank_text(Rank rank, const Machine* machine) {
+  return machine == nullptr ? std::to_string(rank.value())
+                            : fmt::format("{} ({})", rank.value(), machine->host(rank.value()));
+}
+
+}  // namespace
+
+Document transfer(const TransferPlan& plan, const Machine* machine) {
+  using enum Table::Align;
+  const TensorTransfer& first = plan.tensors().front();
+  const bool is_list = plan.tensors().size() > 1 || !first.name.empty();
+  Document document{.schema = "rankmesh.transfer/1",
+                    .fields = {{"tensors", plan.tensors().size()},
+                               {"world_size", plan.world_size()},
+                               {"digest", to_string(plan.digest())}}};
+  document.fields["from"] = first.from.to_string();
+  document.fields["to"] = first.to.to_string();
+  if (machine != nullptr) document.fields["machine"] = machine->describe();
+
+  if (is_list) {
+    document.add_bold("tensors");
+    document.add(fmt::format("  {}, the first one is {}\n",
+                             count_text(static_cast<std::int64_t>(plan.tensors().size()), "tensor"),
+                             first.name));
+  }
+  document.add_bold("from");
+  document.add(fmt::format("     {}\n", first.from.to_string()));
+  document.add_bold("to");
+  document.add(fmt::format("       {}\n", first.to.to_string()));
+  if (machine != nullptr) {
+    document.add_bold("machine");
+    document.add(fmt::format("  {}\n", machine->describe()));
+  }
+  document.add("\n");
+
+  auto flows = plan.flows();
+  const auto totals = totals_of(plan.volume(flows), machine != nullptr);
+  add_totals(totals, document);
+  std::erase_if(flows, [](const TransferFlow& flow) { return flow.sender == flow.receiver; });
+  std::ranges::stable_sort(flows, std::ranges::greater{}, &TransferFlow::bytes);
+  document.table.columns = {{"sender", left}, {"receiver", left}, {"bytes", right}};
+  for (const TransferFlow& flow : flows) {
+    document.table.rows.push_back(
+        {rank_text(flow.sender, machine), rank_text(flow.receiver, machine), flow.bytes});
+    if (document.table.rows.size() <= most_rows)
+      document.fields["pairs"].push_back({{"sender", flow.sender.value()},
+                                          {"receiver", flow.receiver.value()},
+                                          {"bytes", flow.bytes}});
+  }
+  if (!flows.empty()) {
+    document.add(
+        flows.size() > most_rows
+            ? fmt::format("\n  the {} of {} pairs that carry most\n\n", most_rows, flows.size())
+            : std::string{"\n  the pairs of ranks\n\n"});
+    document.text.emplace_back(TableHere{most_rows});
+  }
+  document.picture = picture_of(plan, machine, totals);
+  return document;
+}
+
+}  // namespace rankmesh::report
