@@ -10,11 +10,11 @@
 namespace rankmesh::exchange::detail {
 namespace {
 
-constexpr std::size_t piece = 256;  // elements that are converted at a time
+constexpr std::size_t converted_at_once = 256;  // elements that are converted at a time
 
 // Aligned memory for elements of any type.
 struct Aligned {
-  alignas(16) std::byte bytes[piece * sizeof(double)];
+  alignas(16) std::byte bytes[converted_at_once * sizeof(double)];
 };
 
 bool is_float(DataType type) {
@@ -47,9 +47,9 @@ template <class Use>
 void for_each_converted(DataType to, const std::byte* from, DataType from_type, std::int64_t count,
                         Use&& use) {
   Aligned in, out;
-  float floats[piece];
+  float floats[converted_at_once];
   for (std::int64_t done = 0; done < count;) {
-    const auto n = std::min(piece, static_cast<std::size_t>(count - done));
+    const auto n = std::min(converted_at_once, static_cast<std::size_t>(count - done));
     std::memcpy(in.bytes, from + done * static_cast<std::int64_t>(size_of(from_type)),
                 n * size_of(from_type));
     if (to == from_type) {

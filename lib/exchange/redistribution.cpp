@@ -21,8 +21,8 @@ using rankmesh::detail::GroupAccess;
 
 constexpr std::int64_t least_memory = 1024;
 // Above the tags of control queues, below those of rendezvous and of the wait monitor.
-constexpr int first_tag = 28192;
-constexpr int tags = 4096;
+constexpr int lowest_tag = 28192;
+constexpr int tag_count = 4096;
 
 std::string text_of(const GroupCoordinator& group, const TransferPlan& plan, std::int64_t memory) {
   std::string text = fmt::format("Redistribution over '{}': {} tensor{}", group.name(),
@@ -63,7 +63,7 @@ std::int64_t agree(GroupCoordinator& group, const TransferPlan& plan, std::int64
 
 namespace detail {
 
-int RedistributionState::tag() const { return first_tag + static_cast<int>(number % tags); }
+int RedistributionState::tag() const { return lowest_tag + static_cast<int>(number % tag_count); }
 
 void RedistributionState::validate() const {
   if (plan.world_size() > group.size())

@@ -14,16 +14,16 @@
 namespace rankmesh::detail {
 namespace {
 
-constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+constexpr std::size_t no_rank = std::numeric_limits<std::size_t>::max();
+constexpr std::int64_t lowest_gain = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t step_divisor = 5;
 constexpr std::int64_t most_visits = 400'000'000;  // of list entries, in all phases
 constexpr std::int64_t largest_scaled = std::int64_t{1} << 60;
 
 // A rank and what a coordinate gains from it: the bytes that it holds minus its price.
 struct Offer {
-  std::size_t rank = none;
-  std::int64_t gain = lowest;
+  std::size_t rank = no_rank;
+  std::int64_t gain = lowest_gain;
 };
 
 class Auction {
@@ -32,8 +32,8 @@ class Auction {
       : held_{held},
         members_{held.size()},
         prices_(members_),
-        rank_of_(members_, none),
-        owner_(members_, none) {
+        rank_of_(members_, no_rank),
+        owner_(members_, no_rank) {
     for (std::size_t r = 0; r < members_; ++r) by_price_.emplace(0, r);
     std::vector<std::int64_t> best_of_rank(members_);
     for (const HeldList* list : held_) {
@@ -66,16 +66,16 @@ class Auction {
  private:
   // One phase: all coordinates get ranks.
   void assign_all(std::int64_t step) {
-    std::ranges::fill(rank_of_, none);
-    std::ranges::fill(owner_, none);
+    std::ranges::fill(rank_of_, no_rank);
+    std::ranges::fill(owner_, no_rank);
     std::vector<std::size_t> waiting(members_);
     for (std::size_t i = 0; i < members_; ++i) waiting[i] = members_ - 1 - i;
     while (!waiting.empty() && visits_ < most_visits) {
       const std::size_t bidder = waiting.back();
       waiting.pop_back();
       const std::size_t rank = bid(bidder, step);
-      if (owner_[rank] != none) {
-        rank_of_[owner_[rank]] = none;
+      if (owner_[rank] != no_rank) {
+        rank_of_[owner_[rank]] = no_rank;
         waiting.push_back(owner_[rank]);
       }
       owner_[rank] = bidder;
@@ -84,7 +84,7 @@ class Auction {
     // The auction has become too long: the others get what is left.
     std::size_t rank = 0;
     for (const std::size_t coordinate : waiting) {
-      while (owner_[rank] != none) ++rank;
+      while (owner_[rank] != no_rank) ++rank;
       owner_[rank] = coordinate;
       rank_of_[coordinate] = rank;
     }
@@ -108,7 +108,7 @@ class Auction {
       consider(rank, -price);
       if (++cheapest == 2) break;
     }
-    const std::int64_t rise = (second.rank == none ? 0 : best.gain - second.gain) + step;
+    const std::int64_t rise = (second.rank == no_rank ? 0 : best.gain - second.gain) + step;
     by_price_.erase({prices_[best.rank], best.rank});
     prices_[best.rank] += rise;
     by_price_.emplace(prices_[best.rank], best.rank);

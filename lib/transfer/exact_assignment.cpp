@@ -11,8 +11,8 @@
 namespace rankmesh::detail {
 namespace {
 
-constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+constexpr std::int64_t unreached = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t no_class = std::numeric_limits<std::size_t>::max();
 
 // The cost of a pair is minus the bytes that it keeps. The reduced cost of a pair, its cost minus
 // the potentials of the row and of the column, is never negative, and it is 0 where there is flow.
@@ -25,7 +25,7 @@ class AugmentingPaths {
         left_{problem.supply},
         free_{problem.capacity},
         row_potential_(rows_),
-        column_potential_(columns_, infinite),
+        column_potential_(columns_, unreached),
         flows_(columns_) {}
 
   std::vector<ClassFlow> solve() {
@@ -82,9 +82,9 @@ class AugmentingPaths {
   // Dijkstra's algorithm from a row. Returns the nearest column that has room, and updates the
   // potentials so that the path to it has reduced costs of 0.
   std::size_t shortest_path(std::size_t from) {
-    distance_.assign(columns_, infinite);
-    reached_from_.assign(columns_, none);
-    entered_by_.assign(rows_, none);
+    distance_.assign(columns_, unreached);
+    reached_from_.assign(columns_, no_class);
+    entered_by_.assign(rows_, no_class);
     visited_rows_.clear();
     open_.resize(columns_);
     for (std::size_t j = 0; j < columns_; ++j) open_[j] = j;
@@ -104,7 +104,7 @@ class AugmentingPaths {
       }
       visited_columns_.push_back(column);
       for (const ClassFlow& served : flows_[column]) {
-        if (served.row == from || entered_by_[served.row] != none) continue;
+        if (served.row == from || entered_by_[served.row] != no_class) continue;
         entered_by_[served.row] = column;
         visit(served.row, length);
       }
