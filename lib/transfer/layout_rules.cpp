@@ -26,12 +26,12 @@ bool matches(std::string_view pattern, std::string_view name) {
   return false;
 }
 
-using Counters = std::vector<std::pair<std::string, std::int64_t>>;
+using Counters = std::vector<std::pair<std::string, std::int64_t>>;  // and their values
 
 // The places of the tensors of one side.
 class Side {
  public:
-  explicit Side(const LayoutOnMesh& side) : side_{side} {}
+  Side(const LayoutOnMesh& side, const TensorList& list) : side_{side}, list_{list} {}
 
   // Chooses the rule of the following tensors.
   void use(const TensorList::Entry& entry) {
@@ -89,7 +89,7 @@ class Side {
       refuse(fmt::format("'{:.40}' is neither a counter of the name nor a number", value),
              "write pp=layer, pp=0 or pp=last");
     const std::int64_t count =
-        std::ranges::find(entry_->over, value, [](const auto& o) { return o.first; })->second;
+        std::ranges::find(list_.counters, value, &TensorList::Counter::name)->last + 1;
     const TensorPlacement& counted =
         parsed(fmt::format("[{}] u8 @ {} : ({})", count, side_.mesh, split));
     const detail::AxisShares& axis = counted.data().shares.front();
@@ -106,6 +106,7 @@ class Side {
   }
 
   const LayoutOnMesh& side_;
+  const TensorList& list_;
   const TensorList::Entry* entry_ = nullptr;
   const LayoutRules::Rule* rule_ = nullptr;
   std::unordered_map<std::string, TensorPlacement> places_;
@@ -125,14 +126,14 @@ std::string name_of(std::string name, const Counters& values) {
 std::vector<TensorTransfer> transfers_of(const TensorList& tensors, const LayoutOnMesh& from,
                                          const LayoutOnMesh& to) {
   constexpr std::size_t most = std::size_t{1} << 24;
-  Side source{from};
-  Side target{to};
+  Side source{from, tensors};
+  Side target{to, tensors};
   std::vector<TensorTransfer> result;
   for (const TensorList::Entry& entry : tensors.entries) {
     source.use(entry);
     target.use(entry);
     Counters values;
-    for (const auto& [counter, count] : entry.over) values.emplace_back(counter, 0);
+    for (const auto& counter : entry.counters) values.emplace_back(counter.name, counter.first);
     for (;;) {
       if (result.size() == most)
         throw SpecError{
@@ -140,7 +141,10 @@ std::vector<TensorTransfer> transfers_of(const TensorList& tensors, const Layout
             "use smaller counters"};
       result.push_back({source.place(values), target.place(values), name_of(entry.name, values)});
       std::size_t c = values.size();
-      while (c > 0 && ++values[c - 1].second == entry.over[c - 1].second) values[--c].second = 0;
+      while (c > 0 && values[c - 1].second++ == entry.counters[c - 1].last) {
+        --c;
+        values[c].second = entry.counters[c].first;
+      }
       if (c == 0) break;
     }
   }

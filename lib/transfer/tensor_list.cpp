@@ -2,6 +2,9 @@
 // Reads lists of tensors and rules of layouts.
 #include "rankmesh/transfer/tensor_list.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -50,16 +53,64 @@ std::string required_text(const TomlReader& reader, std::string_view key, std::i
   return text;
 }
 
+// Reads `first-last` after the ':' of a counter.
+bool read_values(std::string_view text, TensorList::Counter& counter) {
+  const char* const end = text.data() + text.size();
+  TensorList::Counter read{counter.name};
+  const auto first = std::from_chars(text.data(), end, read.first);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '-') return false;
+  const auto last = std::from_chars(first.ptr + 1, end, read.last);
+  const bool is_valid = last.ec == std::errc{} && last.ptr == end && read.first <= read.last &&
+                        read.last <= counter.last;
+  if (is_valid) counter = std::move(read);
+  return is_valid;
+}
+
+// Takes the counters out of the name, and removes their values from it.
+void read_counters(const TensorList& list, TensorList::Entry& entry, const TomlReader& reader) {
+  std::string name;
+  for (std::size_t at = 0; at < entry.name.size();) {
+    const std::size_t open = entry.name.find('{', at);
+    const std::size_t close = entry.name.find('}', open);
+    if (open == std::string::npos || close == std::string::npos) {
+      name += entry.name.substr(at);
+      break;
+    }
+    const std::string text = entry.name.substr(open + 1, close - open - 1);
+    const std::size_t colon = text.find(':');
+    const auto known =
+        std::ranges::find(list.counters, text.substr(0, colon), &TensorList::Counter::name);
+    if (known == list.counters.end())
+      reader.refuse(entry.line, fmt::format("'{:.40}' is not among the counters", text),
+                    "write it into the table 'counters', with its number of values");
+    entry.counters.push_back(*known);
+    if (colon != std::string::npos && !read_values(text.substr(colon + 1), entry.counters.back()))
+      reader.refuse(entry.line, fmt::format("'{:.40}' has no valid values", text),
+                    fmt::format("write {}:first-last, at most {}", known->name, known->last));
+    name += entry.name.substr(at, open - at) + "{" + known->name + "}";
+    at = close + 1;
+  }
+  entry.name = std::move(name);
+}
+
 }  // namespace
 
 TensorList TensorList::parse_toml(std::string_view text, std::string_view origin) {
-  static const std::vector<std::string> keys{"name", "source", "tensors"};
-  static const std::vector<std::string> entry_keys{"name", "shape", "type", "over"};
+  static const std::vector<std::string> keys{"name", "source", "counters", "tensors"};
+  static const std::vector<std::string> entry_keys{"name", "shape", "type"};
   constexpr std::int64_t most = std::int64_t{1} << 24;
   const toml::table table = parsed(text, origin);
   const TomlReader reader{table, origin};
   reader.require_known_keys(keys);
-  TensorList list{.name = reader.text("name"), .entries = {}};
+  TensorList list{.name = reader.text("name"), .counters = {}, .entries = {}};
+  for (const TomlReader::Entry& counter : reader.entries_of("counters")) {
+    const auto count = counter.value->value<std::int64_t>().value_or(0);
+    if (!counter.value->is_integer() || count < 1 || count > most)
+      reader.refuse(counter.line,
+                    fmt::format("the counter '{}' must be from 1 to {}", counter.key, most),
+                    "write counters = {layer = 32}");
+    list.counters.push_back({counter.key, 0, count - 1});
+  }
   for_each_table(reader, "tensors", [&](const toml::table& of_entry, std::int64_t line) {
     const TomlReader one{of_entry, origin};
     one.require_known_keys(entry_keys);
@@ -80,17 +131,7 @@ TensorList TensorList::parse_toml(std::string_view text, std::string_view origin
                    detail::suggest(type, names, "the types are"));
       entry.type = *known;
     }
-    for (const TomlReader::Entry& counter : one.entries_of("over")) {
-      const auto count = counter.value->value<std::int64_t>().value_or(0);
-      if (!counter.value->is_integer() || count < 1 || count > most)
-        one.refuse(counter.line,
-                   fmt::format("the number of '{}' must be from 1 to {}", counter.key, most),
-                   "write over = {layer = 32}");
-      entry.over.emplace_back(counter.key, count);
-      if (entry.name.find("{" + counter.key + "}") == std::string::npos)
-        one.refuse(counter.line, fmt::format("the name does not contain {{{}}}", counter.key),
-                   "write each counter into the name");
-    }
+    read_counters(list, entry, one);
     list.entries.push_back(std::move(entry));
   });
   return list;

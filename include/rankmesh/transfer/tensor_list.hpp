@@ -15,18 +15,25 @@
 namespace rankmesh {
 
 /// The tensors of a model. An entry stands for many tensors if its name contains counters in
-/// braces, such as `layers.{layer}.weight`.
+/// braces: `layers.{layer}.weight`, or `layers.{layer:3-60}.weight` for some values only.
 struct RANKMESH_API TensorList {
+  /// The values that a counter takes in the name of an entry.
+  struct Counter {
+    std::string name;        ///< The name.
+    std::int64_t first = 0;  ///< The first value.
+    std::int64_t last = 0;   ///< The last value.
+  };
   /// Tensors of equal shape and type.
   struct Entry {
-    std::string name;                    ///< The name, with counters.
+    std::string name;                    ///< The name, with counters but without their values.
     std::vector<std::int64_t> shape;     ///< The number of elements along each axis.
     DataType type = DataType::bfloat16;  ///< The type of the elements.
-    /// The counters and their numbers. A counter takes the values from 0 to its number - 1.
-    std::vector<std::pair<std::string, std::int64_t>> over{};
-    std::int64_t line = 0;  ///< The line in the file.
+    std::vector<Counter> counters{};     ///< The counters of the name; the last varies fastest.
+    std::int64_t line = 0;               ///< The line in the file.
   };
-  std::string name;            ///< The name of the model.
+  std::string name;  ///< The name of the model.
+  /// All counters. Their values are numbered from 0.
+  std::vector<Counter> counters;
   std::vector<Entry> entries;  ///< The tensors.
 
   /// Reads a TOML file, see docs/transfer.md.
