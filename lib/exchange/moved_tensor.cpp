@@ -207,12 +207,13 @@ void MovedTensor::copy(const TransferMessage& own) const {
   const bool is_plain =
       source_.is_dense() && target_.is_dense() && source_type_ == target_type_ && !has_sums_;
   const std::int64_t width = source_.width();
-  std::byte piece[4096];
+  constexpr std::int64_t most = 512;  // elements
+  std::byte piece[most * sizeof(double)];
   BlockCursor cursor;
   cursor.begin(own.blocks);
   for (std::int64_t left = own.elements; left > 0;) {
     const Strip strip =
-        cursor.peek(is_plain ? left : std::min<std::int64_t>(left, sizeof piece / sizeof(double)));
+        cursor.peek(is_plain ? left : std::min<std::int64_t>(left, most));
     if (is_plain) {
       copy_runs(target_.at(strip.target), strip.target_step * width, source_.at(strip.source),
                 strip.source_step * width, static_cast<std::size_t>(strip.length * width),

@@ -59,11 +59,11 @@ void normalise(std::vector<HeldList>& lists) {
 }
 
 // Members with equal lists.
-struct Classes {
+struct EqualMembers {
   std::vector<std::vector<std::int64_t>> members;
   std::vector<std::size_t> class_of;  // of each member
 
-  explicit Classes(const std::vector<HeldList>& lists) {
+  explicit EqualMembers(const std::vector<HeldList>& lists) {
     std::map<HeldList, std::size_t> known;
     for (std::size_t i = 0; i < lists.size(); ++i) {
       const auto [place, is_new] = known.emplace(lists[i], members.size());
@@ -79,8 +79,8 @@ struct Classes {
   }
 };
 
-std::vector<std::size_t> assign_classes(const std::vector<HeldList>& lists, const Classes& rows,
-                                        const Classes& columns) {
+std::vector<std::size_t> assign_classes(const std::vector<HeldList>& lists, const EqualMembers& rows,
+                                        const EqualMembers& columns) {
   detail::ClassProblem problem{rows.sizes(), columns.sizes(), {}};
   const std::size_t width = columns.members.size();
   problem.held.resize(rows.members.size() * width);
@@ -118,12 +118,12 @@ Assignment assign_ranks(std::int64_t coordinates, std::int64_t ranks,
   for (const HeldBytes& entry : held)
     lists[static_cast<std::size_t>(entry.coordinate)].emplace_back(entry.rank, entry.bytes);
   normalise(lists);
-  const Classes rows{lists};
+  const EqualMembers rows{lists};
   std::vector<HeldList> of_ranks(lists.size());
   for (std::size_t i = 0; i < rows.members.size(); ++i)
     for (const auto& [rank, bytes] : lists[static_cast<std::size_t>(rows.members[i].front())])
       of_ranks[rank].emplace_back(i, bytes);
-  const Classes columns{of_ranks};
+  const EqualMembers columns{of_ranks};
 
   Assignment result;
   std::vector<std::size_t> rank_of;
