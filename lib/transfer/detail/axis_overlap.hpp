@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "detail/axis_shares.hpp"
+#include "axis_shares.hpp"
 
 namespace rankmesh::detail {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "detail/placement_data.hpp"
+#include "placement_data.hpp"
 
 namespace rankmesh::detail {
 

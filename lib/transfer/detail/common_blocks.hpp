@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "detail/axis_overlap.hpp"
+#include "axis_overlap.hpp"
 #include "rankmesh/transfer/plan.hpp"
 
 namespace rankmesh::detail {

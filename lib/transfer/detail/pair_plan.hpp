@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "detail/axis_overlap.hpp"
-#include "detail/cells.hpp"
+#include "axis_overlap.hpp"
+#include "cells.hpp"
 #include "rankmesh/machine/machine.hpp"
 #include "rankmesh/transfer/plan.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/axis_shares.hpp"
+#include "axis_shares.hpp"
 #include "rankmesh/transfer/placement.hpp"
 
 namespace rankmesh {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "detail/pair_plan.hpp"
+#include "pair_plan.hpp"
 #include "rankmesh/transfer/plan.hpp"
 
 namespace rankmesh {
