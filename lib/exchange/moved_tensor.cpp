@@ -212,8 +212,7 @@ void MovedTensor::copy(const TransferMessage& own) const {
   BlockCursor cursor;
   cursor.begin(own.blocks);
   for (std::int64_t left = own.elements; left > 0;) {
-    const Strip strip =
-        cursor.peek(is_plain ? left : std::min<std::int64_t>(left, most));
+    const Strip strip = cursor.peek(is_plain ? left : std::min<std::int64_t>(left, most));
     if (is_plain) {
       copy_runs(target_.at(strip.target), strip.target_step * width, source_.at(strip.source),
                 strip.source_step * width, static_cast<std::size_t>(strip.length * width),

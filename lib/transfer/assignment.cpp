@@ -79,8 +79,8 @@ struct EqualMembers {
   }
 };
 
-std::vector<std::size_t> assign_classes(const std::vector<HeldList>& lists, const EqualMembers& rows,
-                                        const EqualMembers& columns) {
+std::vector<std::size_t> assign_classes(const std::vector<HeldList>& lists,
+                                        const EqualMembers& rows, const EqualMembers& columns) {
   detail::ClassProblem problem{rows.sizes(), columns.sizes(), {}};
   const std::size_t width = columns.members.size();
   problem.held.resize(rows.members.size() * width);

@@ -13,6 +13,7 @@
 
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -136,6 +137,7 @@ void check(const TensorTransfer& moved, Local& local, int round) {
 
 struct Options {
   std::int64_t memory = 1 << 20;
+  const Machine* machine = nullptr;
   std::int64_t source_gap = 0, target_gap = 0;
 };
 
@@ -144,7 +146,7 @@ void check_moves(GroupCoordinator& group, const std::vector<TensorTransfer>& ten
   std::int64_t done = 0, all = 0;
   Redistribution move{
       group,
-      plan_transfer(tensors),
+      plan_transfer(tensors, options.machine),
       {.memory = options.memory, .progress = [&](std::int64_t now, std::int64_t whole) {
          done = now;
          all = whole;
@@ -279,6 +281,26 @@ TEST_CASE("tensors move between disjoint and rotated ranks") {
               {transfer("[20,6] f32 @ tp=N : (tp, _)", "[20,6] f32 @ tp=N on 1-L,0 : (tp, _)")});
   check_moves(mesh["tp"],
               {transfer("[20,6] f32 @ dp=2,tp=H : (_, tp)", "[20,6] bf16 @ pp=H,tp=2 : (pp, tp)")});
+  mesh.close();
+}
+
+TEST_CASE("elements that enter a node once are passed on there") {
+  NEEDS_MULTIPLE_OF(4);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = size()});
+  const std::vector<TensorTransfer> tensors{
+      transfer("[40,6] f32 @ tp=2 on 0-1 : (tp, _)", "[40,6] bf16 @ tp=N : (_, _)"),
+      transfer("[40,6] f32 @ tp=N : (_, _) sum(tp)", "[40,6] bf16 @ tp=N : (_, _)"),
+      transfer("[40,6] f32 @ tp=N : (tp, _)", "[40,6] f32 @ tp=H,dp=2 : (_, tp)")};
+  const TransferPlan plan = plan_transfer(tensors, &machine);
+  const TransferOfRank part = plan.of(Rank{rank()});
+  std::int64_t forwarded = 0;
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    forwarded += std::ranges::count(part[t].sends, TransferStep::forward, &TransferMessage::step);
+  mesh["tp"].all_reduce(std::span{&forwarded, 1});
+  CHECK(forwarded > 0);
+  for (const std::int64_t memory : {1 << 20, 1024})
+    check_moves(mesh["tp"], tensors, {.memory = memory, .machine = &machine, .target_gap = 1});
   mesh.close();
 }
 
