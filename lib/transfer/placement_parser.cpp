@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The grammar of a place.
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
 #include "detail/element_types.hpp"
+#include "detail/place_cursor.hpp"
 #include "detail/placement_data.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_string.hpp"
@@ -19,19 +18,13 @@ namespace {
 constexpr std::size_t most_characters = 1 << 20;
 constexpr std::size_t most_axes = 16;
 constexpr std::size_t most_segments = 1024;
-constexpr std::int64_t most_elements = INT64_MAX / 8;  // the greatest type has 8 bytes
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
 constexpr std::string_view example =
     "write a place such as [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)";
 
-class PlaceParser {
+class PlaceParser : private detail::PlaceCursor {
  public:
-  explicit PlaceParser(std::string_view text) : text_{text} {
+  explicit PlaceParser(std::string_view text) : PlaceCursor{text} {
     if (text.size() > most_characters)
       throw SpecError{
           fmt::format(
@@ -59,70 +52,6 @@ class PlaceParser {
   }
 
  private:
-  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
-  [[nodiscard]] char peek() const { return at_end() ? '\0' : text_[at_]; }
-  void skip_blanks() {
-    while (!at_end() && is_blank(peek())) ++at_;
-  }
-  bool take(char c) {
-    skip_blanks();
-    if (at_end() || peek() != c) return false;
-    ++at_;
-    skip_blanks();
-    return true;
-  }
-  bool take_word(std::string_view word) {
-    skip_blanks();
-    if (text_.substr(at_, word.size()) != word) return false;
-    const std::size_t end = at_ + word.size();
-    if (end < text_.size() && is_name(text_[end])) return false;
-    at_ = end;
-    skip_blanks();
-    return true;
-  }
-  void require(char c, std::string_view after, std::string_view hint) {
-    if (!take(c)) refuse(fmt::format("expected '{}' after {}", c, after), hint);
-  }
-  [[noreturn]] void refuse(std::size_t position, std::string_view reason,
-                           std::string_view hint) const {
-    throw SpecError{fmt::format("place '{}', position {}: {}", detail::excerpt(text_, position),
-                                position, reason),
-                    std::string{hint}, position};
-  }
-  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
-    refuse(at_, reason, hint);
-  }
-
-  std::string name(std::string_view element) {
-    skip_blanks();
-    if (!is_name_start(peek()))
-      refuse(fmt::format("expected {}", element),
-             "a name begins with a letter or '_' and continues with letters, digits and '_'");
-    const std::size_t begin = at_;
-    while (is_name(peek())) ++at_;
-    return std::string{text_.substr(begin, at_ - begin)};
-  }
-
-  std::int64_t number(std::string_view element, std::int64_t least = 0) {
-    skip_blanks();
-    const std::size_t begin = at_;
-    std::int64_t value = 0;
-    while (is_digit(peek())) ++at_;
-    const auto [end, error] = std::from_chars(text_.data() + begin, text_.data() + at_, value);
-    const std::size_t last = at_;
-    at_ = begin;
-    if (last == begin || is_name(last < text_.size() ? text_[last] : '\0'))
-      refuse(fmt::format("{} must be a whole number", element), "write decimal digits");
-    if (error == std::errc::result_out_of_range || value > most_elements)
-      refuse(fmt::format("{} is greater than {}", element, most_elements), "use a smaller number");
-    if (value < least)
-      refuse(fmt::format("{} must be at least {}, got {}", element, least, value),
-             fmt::format("write {} or more", least));
-    at_ = last;
-    skip_blanks();
-    return value;
-  }
-
   void read_shape() {
     skip_blanks();
     if (at_end()) refuse("the place is empty", example);
@@ -137,9 +66,10 @@ class PlaceParser {
         data_->shape.push_back(size);
         is_empty = is_empty || size == 0;
         if (size != 0 && __builtin_mul_overflow(data_->elements, size, &data_->elements))
-          data_->elements = most_elements + 1;
-        if (data_->elements > most_elements)
-          refuse(position, fmt::format("the tensor has more than {} elements", most_elements),
+          data_->elements = detail::most_elements + 1;
+        if (data_->elements > detail::most_elements)
+          refuse(position,
+                 fmt::format("the tensor has more than {} elements", detail::most_elements),
                  "use smaller sizes");
       } while (take(','));
       require(']', "the sizes of the axes", example);
@@ -215,7 +145,7 @@ class PlaceParser {
       on_position_ = begin;
     }
     std::optional<std::int64_t> world;
-    if (data_->on) world = data_->on->size();
+    if (data_->on && !mesh.world_size()) world = data_->on->size();
     try {
       parts_ = mesh.plan(world);
     } catch (const SpecError& error) {
@@ -263,7 +193,10 @@ class PlaceParser {
       AxisSegment segment{.range = {end, size}};
       if (is_digit(peek())) {
         const std::int64_t first = number("the extent of a segment");
-        if (take('-')) {
+        const bool is_range = take('-');
+        if (!is_range && first == 0)
+          refuse(position, "a segment has no indices", "leave the segment out");
+        if (is_range) {
           segment.range = {first, number("the last index", first) - first + 1};
           has_ranges = true;
         } else {
@@ -458,8 +391,6 @@ class PlaceParser {
              fmt::format("give one per coordinate{}", is_sizes ? "" : "; '_' is an empty list"));
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
   std::size_t mesh_position_ = 0, on_position_ = 0, axes_position_ = 0;
   MeshString::Parts parts_;
   std::vector<std::pair<std::string, std::size_t>> names_;  // all dimensions and their positions

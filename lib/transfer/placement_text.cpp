@@ -36,17 +36,18 @@ std::string text_of(const AxisSplit& split) {
   return fmt::format("{}:lists({})", split.dimension, fmt::join(lists, "; "));
 }
 
+// Segments that follow each other and have the whole axis are written with their sizes.
 std::string text_of(const AxisPlacement& axis, std::int64_t size) {
-  const bool is_whole = axis.size() == 1 && axis.front().range == IndexRange{0, size};
-  std::string text;
   std::int64_t end = 0;
+  for (const AxisSegment& segment : axis)
+    end = segment.range.first == end ? segment.range.end() : INT64_MAX;
+  std::string text;
   for (const AxisSegment& segment : axis) {
     if (!text.empty()) text += " + ";
     const IndexRange& range = segment.range;
-    if (!is_whole)
-      text += range.first == end ? fmt::format("{}:", range.count)
-                                 : fmt::format("{}-{}:", range.first, range.end() - 1);
-    end = range.end();
+    if (end != size || axis.size() > 1)
+      text += end == size ? fmt::format("{}:", range.count)
+                          : fmt::format("{}-{}:", range.first, range.end() - 1);
     std::vector<std::string> splits;
     for (const AxisSplit& split : segment.splits) splits.push_back(text_of(split));
     text += splits.empty() ? "_" : fmt::format("{}", fmt::join(splits, "*"));

@@ -15,7 +15,7 @@ inline std::string carry_out(const rankmesh::TransferPlan& plan, Memory& memory)
   using rankmesh::TransferMessage;
   using rankmesh::TransferStep;
   const rankmesh::TensorTransfer& move = plan.tensors().front();
-  constexpr std::int64_t unset = -777;
+  constexpr std::int64_t unset = INT64_MIN;
   Memory target;
   for (const rankmesh::Rank rank : move.to.ranks().to_vector())
     target[rank.value()].assign(static_cast<std::size_t>(move.to.local_count(rank)), unset);
