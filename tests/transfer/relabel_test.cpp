@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/plan.hpp"
 #include "rankmesh/transfer/relabel.hpp"
 
