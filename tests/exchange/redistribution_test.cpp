@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "exchange/placed_tensors.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/machine/read_machine.hpp"
@@ -20,93 +20,13 @@
 
 using namespace rankmesh;
 using namespace rankmesh::exchange;
+using rankmesh_test::fill;
+using rankmesh_test::Local;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 
 namespace {
-
-// Memory of one rank for one tensor, with gaps between the rows if there are strides.
-struct Local {
-  Local(const TensorPlacement& place, std::int64_t gap)
-      : type{place.type()}, shape{place.local_shape(Rank{rank()})} {
-    std::int64_t stride = 1;
-    strides.resize(shape.size());
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-      strides[axis] = stride;
-      stride = stride * shape[axis] + gap;
-    }
-    count = place.local_count(Rank{rank()});
-    memory.resize(static_cast<std::size_t>(std::max<std::int64_t>(stride, 1)) * size_of(type));
-    std::memset(memory.data(), 0x5a, memory.size());
-    if (gap == 0) strides.clear();
-  }
-  // The place of the element with this offset in a dense array.
-  [[nodiscard]] std::byte* at(std::int64_t offset) {
-    std::int64_t place = strides.empty() ? offset : 0;
-    for (std::size_t axis = strides.size(); axis-- > 0; offset /= shape[axis])
-      place += offset % shape[axis] * strides[axis];
-    return memory.data() + static_cast<std::size_t>(place) * size_of(type);
-  }
-  [[nodiscard]] double get(std::int64_t offset) {
-    return visit(type, [&]<class T>(std::type_identity<T>) {
-      T value;
-      std::memcpy(&value, at(offset), sizeof value);
-      if constexpr (requires { static_cast<double>(value); })
-        return static_cast<double>(value);
-      else
-        return static_cast<double>(static_cast<float>(value));
-    });
-  }
-  void set(std::int64_t offset, double number) {
-    visit(type, [&]<class T>(std::type_identity<T>) {
-      T value;
-      if constexpr (std::is_arithmetic_v<T>)
-        value = static_cast<T>(number);
-      else
-        value = T{static_cast<float>(number)};
-      std::memcpy(at(offset), &value, sizeof value);
-    });
-  }
-  [[nodiscard]] Buffer buffer() {
-    const auto elements = static_cast<std::int64_t>(memory.size() / size_of(type));
-    return {memory.data(), strides.empty() ? count : elements, type};
-  }
-  [[nodiscard]] TensorSource source() {
-    TensorSource result;
-    result.memory = buffer().as_input();
-    result.strides = strides;
-    return result;
-  }
-  [[nodiscard]] TensorTarget target() {
-    TensorTarget result;
-    result.memory = buffer();
-    result.strides = strides;
-    return result;
-  }
-
-  DataType type;
-  std::vector<std::int64_t> shape, strides;
-  std::int64_t count = 0;
-  std::vector<std::byte> memory;
-};
-
-// Calls use(number, offset) for each element that this rank has.
-template <class Use>
-void for_each_element(const TensorPlacement& place, Use&& use) {
-  std::vector<std::int64_t> index(place.shape().size());
-  for (std::int64_t number = 0; number < place.element_count(); ++number) {
-    std::int64_t rest = number;
-    for (std::size_t axis = index.size(); axis-- > 0; rest /= place.shape()[axis])
-      index[axis] = rest % place.shape()[axis];
-    if (const auto offset = place.local_offset(Rank{rank()}, index)) use(number, *offset);
-  }
-}
-
-// A value that every type holds exactly, also as a part of a sum.
-double value_of(std::int64_t number, int round) {
-  return static_cast<double>((number * 7 + round) % 13);
-}
 
 // The number of partial sums of each element.
 std::int64_t terms(const TensorPlacement& place) {
@@ -118,21 +38,8 @@ std::int64_t terms(const TensorPlacement& place) {
   return result;
 }
 
-void fill(const TensorPlacement& place, Local& local, int round) {
-  for_each_element(place, [&](std::int64_t number, std::int64_t offset) {
-    local.set(offset, value_of(number, round));
-  });
-}
-
 void check(const TensorTransfer& moved, Local& local, int round) {
-  std::int64_t elements = 0, wrong = 0;
-  const auto factor = static_cast<double>(terms(moved.from));
-  for_each_element(moved.to, [&](std::int64_t number, std::int64_t offset) {
-    ++elements;
-    if (local.get(offset) != factor * value_of(number, round)) ++wrong;
-  });
-  CHECK(elements == local.count);
-  CHECK(wrong == 0);
+  rankmesh_test::check(moved.to, local, round, static_cast<double>(terms(moved.from)));
 }
 
 struct Options {
