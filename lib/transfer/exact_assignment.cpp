@@ -79,7 +79,7 @@ class AugmentingPaths {
     return std::ranges::find(flows_[column], row, &ClassFlow::row)->count;
   }
 
-  // Dijkstra's algorithm from a row. Returns the nearest column that has room, and updates the
+  // Dijkstra's algorithm from a row. Returns the nearest column that has members left, and updates the
   // potentials so that the path to it has reduced costs of 0.
   std::size_t shortest_path(std::size_t from) {
     distance_.assign(columns_, unreached);
