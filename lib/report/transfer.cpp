@@ -29,6 +29,7 @@ struct Total {
   std::string title;
   std::int64_t bytes;
   std::optional<std::int64_t> least{};
+  bool is_rare = false;  // text leaves it out if it is 0
 };
 
 std::vector<Total> totals_of(const TransferVolume& v, bool has_machine) {
@@ -36,6 +37,9 @@ std::vector<Total> totals_of(const TransferVolume& v, bool has_machine) {
       {"moved", "sent by all ranks", v.moved_bytes, v.least_moved_bytes},
       {"most_sent", fmt::format("most sent by one rank (rank {})", v.most_sending.value()),
        v.most_sent_bytes, v.least_most_sent_bytes},
+      {"most_forwarded",
+       fmt::format("most forwarded by one rank (rank {})", v.most_forwarding.value()),
+       v.most_forwarded_bytes, std::nullopt, true},
       {"most_received",
        fmt::format("most received by one rank (rank {})", v.most_receiving.value()),
        v.most_received_bytes}};
@@ -51,9 +55,10 @@ void add_totals(const std::vector<Total>& totals, Document& document) {
   Table table{.columns = {{"", left}, {"bytes", right}, {"", right}, {"lower bound", right}},
               .rows = {}};
   for (const Total& total : totals) {
+    document.fields[total.key] = {{"bytes", total.bytes}, {"lower_bound", total.least}};
+    if (total.is_rare && total.bytes == 0) continue;
     table.rows.push_back({total.title, total.bytes, bytes_text(total.bytes),
                           total.least ? Value{*total.least} : Value{""}});
-    document.fields[total.key] = {{"bytes", total.bytes}, {"lower_bound", total.least}};
   }
   document.text.emplace_back(std::move(table));
 }

@@ -153,7 +153,8 @@ void PairPlan::add_choices(CellPlan& cell) const {
     const std::int64_t on = cell.holder_nodes.empty() ? other_nodes : node(need.receiver);
     return std::ranges::binary_search(cell.holder_nodes, on) ? on : other_nodes;
   };
-  if (!cell.holder_nodes.empty()) std::ranges::stable_sort(cell.needs, {}, choice_of);
+  if (!std::ranges::is_sorted(cell.needs, {}, choice_of))
+    std::ranges::stable_sort(cell.needs, {}, choice_of);
   for (std::size_t begin = 0; begin < cell.needs.size();) {
     SenderChoice choice{.begin = begin, .end = begin, .senders = {}};
     const std::int64_t on = choice_of(cell.needs[begin]);

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "detail/axis_parser.hpp"
 #include "detail/element_types.hpp"
-#include "detail/place_cursor.hpp"
 #include "detail/placement_data.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_string.hpp"
@@ -17,14 +17,13 @@ namespace {
 // These limits are far beyond any real tensor. They bound the work that damaged text can cause.
 constexpr std::size_t most_characters = 1 << 20;
 constexpr std::size_t most_axes = 16;
-constexpr std::size_t most_segments = 1024;
 
 constexpr std::string_view example =
     "write a place such as [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)";
 
-class PlaceParser : private detail::PlaceCursor {
+class PlaceParser : private detail::AxisParser {
  public:
-  explicit PlaceParser(std::string_view text) : PlaceCursor{text} {
+  explicit PlaceParser(std::string_view text) : AxisParser{text} {
     if (text.size() > most_characters)
       throw SpecError{
           fmt::format(
@@ -179,135 +178,6 @@ class PlaceParser : private detail::PlaceCursor {
              "write one entry per axis, '_' for an axis that is not divided");
   }
 
-  AxisPlacement axis(std::int64_t size) {
-    AxisPlacement axis;
-    std::int64_t end = 0;
-    bool has_ranges = false;
-    bool has_extent = true;
-    const std::size_t begin = at_;
-    do {
-      skip_blanks();
-      if (axis.size() == most_segments)
-        refuse(fmt::format("more than {} segments", most_segments), "use fewer segments");
-      const std::size_t position = at_;
-      AxisSegment segment{.range = {end, size}};
-      if (is_digit(peek())) {
-        const std::int64_t first = number("the extent of a segment");
-        const bool is_range = take('-');
-        if (!is_range && first == 0)
-          refuse(position, "a segment has no indices", "leave the segment out");
-        if (is_range) {
-          segment.range = {first, number("the last index", first) - first + 1};
-          has_ranges = true;
-        } else {
-          segment.range.count = first;
-        }
-        require(':', "the extent of a segment",
-                "write a segment as size:name or first-last:name, such as 4096:tp");
-      } else {
-        has_extent = false;
-      }
-      if (!has_extent && !axis.empty())
-        refuse(position, "a segment of a fused axis has no extent",
-               "write the number of its indices, as in 4096:tp + 1024:tp + 1024:tp");
-      end = segment.range.end();
-      if (end > size)
-        refuse(position,
-               fmt::format("the segment ends at {}, but the axis has {}", end,
-                           detail::count_text(size, "index")),
-               "use smaller segments");
-      segment.splits = share();
-      axis.push_back(std::move(segment));
-      if (!has_extent && peek() == '+')
-        refuse(position, "a segment of a fused axis has no extent",
-               "write the number of its indices, as in 4096:tp + 1024:tp + 1024:tp");
-    } while (take('+'));
-    if (!has_ranges && end != size)
-      refuse(begin, fmt::format("the segments have {} of the {} indices of the axis", end, size),
-             "add the others, or write first-last:name if no rank has them");
-    check_overlap(axis, begin);
-    return axis;
-  }
-
-  void check_overlap(const AxisPlacement& axis, std::size_t position) const {
-    std::vector<IndexRange> ranges;
-    for (const AxisSegment& segment : axis)
-      if (segment.range.count > 0) ranges.push_back(segment.range);
-    std::ranges::sort(ranges, {}, &IndexRange::first);
-    for (std::size_t i = 1; i < ranges.size(); ++i)
-      if (ranges[i - 1].end() > ranges[i].first)
-        refuse(position, fmt::format("two segments have the index {}", ranges[i].first),
-               "let the segments of an axis not overlap");
-  }
-
-  std::vector<AxisSplit> share() {
-    skip_blanks();
-    if (peek() == '_' && (at_ + 1 == text_.size() || !is_name(text_[at_ + 1]))) {
-      ++at_;
-      skip_blanks();
-      return {};
-    }
-    std::vector<AxisSplit> splits;
-    do {
-      AxisSplit split;
-      skip_blanks();
-      split.position = at_;
-      split.dimension = name("'_' or a dimension of the mesh");
-      names_.emplace_back(split.dimension, split.position);
-      if (std::ranges::find(splits, split.dimension, &AxisSplit::dimension) != splits.end())
-        refuse(split.position, fmt::format("'{}' divides the same indices twice", split.dimension),
-               "name each dimension once");
-      if (take(':')) rule(split);
-      splits.push_back(std::move(split));
-      skip_blanks();
-    } while (take('*'));
-    return splits;
-  }
-
-  void rule(AxisSplit& split) {
-    static const std::vector<std::string> rules{"even", "ceil", "cyclic", "sizes", "lists"};
-    const std::size_t position = at_;
-    const std::string word = name("a rule");
-    skip_blanks();
-    if (word == "even") return;
-    if (word == "ceil") {
-      split.rule = ShareRule::ceiling;
-    } else if (word == "cyclic") {
-      split.rule = ShareRule::cyclic;
-      if (!take('(')) return;
-      split.block = number("the size of a block", 1);
-      require(')', "the size of a block", "write cyclic(128)");
-    } else if (word == "sizes") {
-      split.rule = ShareRule::sizes;
-      require('(', "'sizes'", "write one size per coordinate, as in sizes(3,2,2)");
-      do {
-        split.sizes.push_back(number("a size"));
-      } while (take(','));
-      require(')', "the sizes", "write one size per coordinate, as in sizes(3,2,2)");
-    } else if (word == "lists") {
-      split.rule = ShareRule::lists;
-      require('(', "'lists'", "write one list per coordinate, as in lists(0-3,8; 4-7)");
-      do {
-        split.lists.push_back(list());
-      } while (take(';'));
-      require(')', "the lists", "separate lists by ';' and ranges by ','");
-    } else {
-      refuse(position, fmt::format("unknown rule '{:.20}'", word),
-             detail::suggest(word, rules, "the rules are"));
-    }
-  }
-
-  std::vector<IndexRange> list() {
-    std::vector<IndexRange> result;
-    if (take('_')) return result;
-    do {
-      const std::int64_t first = number("an index");
-      const std::int64_t last = take('-') ? number("the last index", first) : first;
-      result.push_back({first, last - first + 1});
-    } while (take(','));
-    return result;
-  }
-
   void read_sums() {
     skip_blanks();
     while (take_word("sum")) {
@@ -393,7 +263,6 @@ class PlaceParser : private detail::PlaceCursor {
 
   std::size_t mesh_position_ = 0, on_position_ = 0, axes_position_ = 0;
   MeshString::Parts parts_;
-  std::vector<std::pair<std::string, std::size_t>> names_;  // all dimensions and their positions
   std::shared_ptr<TensorPlacement::Data> data_ = std::make_shared<TensorPlacement::Data>();
 };
 

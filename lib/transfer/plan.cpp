@@ -35,6 +35,16 @@ class Numbering {
   std::unordered_map<std::string, std::uint32_t> by_text_;
 };
 
+// Sums of bytes are 64-bit integers.
+void check_size(const TensorTransfer& tensor) {
+  std::int64_t bytes = tensor.to.element_count() * 8;
+  if (__builtin_mul_overflow(bytes, tensor.to.ranks().size(), &bytes))
+    throw UsageError{fmt::format("a transfer of {} elements to {} ranks may move more bytes than "
+                                 "a 64-bit number can hold",
+                                 tensor.to.element_count(), tensor.to.ranks().size()),
+                     "use a smaller tensor or fewer ranks"};
+}
+
 void check_ranks(const TensorPlacement& place) {
   if (place.ranks().size() > most_ranks)
     throw UsageError{fmt::format("a transfer between meshes of more than {} ranks cannot be "
@@ -62,6 +72,7 @@ TransferPlan plan_transfer(std::vector<TensorTransfer> tensors, const Machine* m
     if (is_new) {
       check_ranks(tensor.from);
       check_ranks(tensor.to);
+      check_size(tensor);
       for (const TensorPlacement* place : {&tensor.from, &tensor.to})
         data->world_size = std::max(data->world_size, place->ranks().highest().value() + 1);
       if (machine != nullptr && data->world_size > machine->slot_count())

@@ -59,26 +59,29 @@ std::int64_t divided_up(std::int64_t amount, std::int64_t parts) {
 }  // namespace
 
 std::vector<TransferFlow> TransferPlan::flows() const {
-  std::unordered_map<std::uint64_t, std::int64_t> bytes;
+  std::unordered_map<std::uint64_t, TransferFlow> by_ranks;
   for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
     const PairPlan& pair = data_->pairs[kind];
     pair.for_each_cell([&](const CellPlan& cell) {
       for (const Shipment& s : pair.shipments(cell)) {
-        const DataType type = s.step == TransferStep::first ? pair.from().type : pair.to().type;
-        bytes[static_cast<std::uint64_t>(s.sender.value()) << 32 |
-              static_cast<std::uint64_t>(s.receiver.value())] +=
-            (s.end - s.begin) * static_cast<std::int64_t>(size_of(type)) *
-            data_->count_of_kind[kind];
+        const bool is_forwarded = s.step == TransferStep::forward;
+        const DataType type = is_forwarded ? pair.to().type : pair.from().type;
+        const std::int64_t bytes = (s.end - s.begin) * static_cast<std::int64_t>(size_of(type)) *
+                                   data_->count_of_kind[kind];
+        TransferFlow& flow = by_ranks[static_cast<std::uint64_t>(s.sender.value()) << 32 |
+                                      static_cast<std::uint64_t>(s.receiver.value())];
+        flow.sender = s.sender;
+        flow.receiver = s.receiver;
+        flow.bytes += bytes;
+        if (is_forwarded) flow.forwarded_bytes += bytes;
       }
     });
   }
   std::vector<TransferFlow> flows;
-  flows.reserve(bytes.size());
-  for (const auto& [key, amount] : bytes)
-    flows.push_back({static_cast<std::int64_t>(key >> 32),
-                     static_cast<std::int64_t>(key & UINT32_MAX), amount});
-  std::ranges::sort(flows, [](const TransferFlow& a, const TransferFlow& b) {
-    return std::pair{a.sender, a.receiver} < std::pair{b.sender, b.receiver};
+  flows.reserve(by_ranks.size());
+  for (const auto& [ranks, flow] : by_ranks) flows.push_back(flow);
+  std::ranges::sort(flows, {}, [](const TransferFlow& f) {
+    return std::pair{f.sender, f.receiver};
   });
   return flows;
 }
@@ -88,6 +91,7 @@ TransferVolume TransferPlan::volume() const { return volume(flows()); }
 TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
   TransferVolume volume;
   std::unordered_map<std::int64_t, std::int64_t> sent;
+  std::unordered_map<std::int64_t, std::int64_t> forwarded;
   std::unordered_map<std::int64_t, std::int64_t> received;
   for (const TransferFlow& flow : flows) {
     if (flow.sender == flow.receiver) {
@@ -95,7 +99,8 @@ TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
       continue;
     }
     volume.moved_bytes += flow.bytes;
-    sent[flow.sender.value()] += flow.bytes;
+    sent[flow.sender.value()] += flow.bytes - flow.forwarded_bytes;
+    forwarded[flow.sender.value()] += flow.forwarded_bytes;
     received[flow.receiver.value()] += flow.bytes;
     if (data_->machine &&
         data_->pairs.front().node(flow.sender) != data_->pairs.front().node(flow.receiver))
@@ -109,6 +114,7 @@ TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
       }
   };
   most(sent, volume.most_sent_bytes, volume.most_sending);
+  most(forwarded, volume.most_forwarded_bytes, volume.most_forwarding);
   most(received, volume.most_received_bytes, volume.most_receiving);
 
   std::int64_t first_step = 0;

@@ -108,11 +108,10 @@ void add_transfer(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("transfer", "the bytes that move when tensors change their place");
   command
-      ->add_option("from", options->from,
+      ->add_option("FROM", options->from,
                    "the place before: '[SHAPE] TYPE @ MESH : (AXES)', or FILE@MESH with --tensors")
-      ->type_name("FROM")
       ->required();
-  command->add_option("to", options->to, "the place after")->type_name("TO")->required();
+  command->add_option("TO", options->to, "the place after")->required();
   command->add_option("--tensors", options->tensors, "the tensors of a model, a TOML file")
       ->type_name("FILE");
   command

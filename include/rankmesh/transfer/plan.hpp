@@ -112,27 +112,30 @@ struct TransferPeer {
 
 /// What one rank sends to another, or copies if it is the same rank, over all tensors.
 struct TransferFlow {
-  Rank sender = 0;         ///< The rank that sends.
-  Rank receiver = 0;       ///< The rank that receives.
-  std::int64_t bytes = 0;  ///< The number of bytes.
+  Rank sender = 0;                   ///< The rank that sends.
+  Rank receiver = 0;                 ///< The rank that receives.
+  std::int64_t bytes = 0;            ///< The number of bytes.
+  std::int64_t forwarded_bytes = 0;  ///< How many of them move in TransferStep::forward.
 };
 
 /// The bytes of a transfer. An element that moves counts with the size of its type at its source in
 /// the first step, and with the size at the target when it is forwarded.
 struct TransferVolume {
-  std::int64_t moved_bytes = 0;          ///< sent by all ranks to other ranks
-  std::int64_t copied_bytes = 0;         ///< copied by all ranks inside their own memory
-  std::int64_t most_sent_bytes = 0;      ///< the most that one rank sends
-  Rank most_sending = 0;                 ///< the lowest rank that sends so much
-  std::int64_t most_received_bytes = 0;  ///< the most that one rank receives
-  Rank most_receiving = 0;               ///< the lowest rank that receives so much
-  std::int64_t between_nodes_bytes = 0;  ///< sent to ranks on other nodes; 0 without a machine
+  std::int64_t moved_bytes = 0;           ///< sent by all ranks to other ranks
+  std::int64_t copied_bytes = 0;          ///< copied by all ranks inside their own memory
+  std::int64_t most_sent_bytes = 0;       ///< the most that one rank sends
+  Rank most_sending = 0;                  ///< the lowest rank that sends so much
+  std::int64_t most_forwarded_bytes = 0;  ///< the most that one rank forwards
+  Rank most_forwarding = 0;               ///< the lowest rank that forwards so much
+  std::int64_t most_received_bytes = 0;   ///< the most that one rank receives
+  Rank most_receiving = 0;                ///< the lowest rank that receives so much
+  std::int64_t between_nodes_bytes = 0;   ///< sent to ranks on other nodes; 0 without a machine
   /// A lower bound of `moved_bytes`: what all ranks need and do not have. With partial sums of k
   /// ranks, an element costs k or k - 1 messages at one rank that needs it, and one more at each
   /// other rank that needs it.
   std::int64_t least_moved_bytes = 0;
-  /// A lower bound of what the busiest rank sends in the first step: for elements that the same
-  /// ranks have, what is needed of them, divided by the number of these ranks.
+  /// A lower bound of `most_sent_bytes`: for elements that the same ranks have, what is needed of
+  /// them, divided by the number of these ranks.
   std::int64_t least_most_sent_bytes = 0;
   /// A lower bound of `between_nodes_bytes`: every byte that a node needs and no rank on it has
   /// enters the node once. Partial sums are left out.

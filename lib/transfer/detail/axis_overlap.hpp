@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "axis_shares.hpp"
+#include "transfer/detail/axis_shares.hpp"
 
 namespace rankmesh::detail {
 

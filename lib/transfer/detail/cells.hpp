@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "placement_data.hpp"
+#include "transfer/detail/placement_data.hpp"
 
 namespace rankmesh::detail {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "axis_overlap.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "transfer/detail/axis_overlap.hpp"
 
 namespace rankmesh::detail {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "axis_overlap.hpp"
-#include "cells.hpp"
 #include "rankmesh/machine/machine.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "transfer/detail/axis_overlap.hpp"
+#include "transfer/detail/cells.hpp"
 
 namespace rankmesh::detail {
 

@@ -9,8 +9,8 @@
 
 namespace rankmesh::detail {
 
-/// The greatest number of elements of a tensor. The greatest type has 8 bytes.
-inline constexpr std::int64_t most_elements = INT64_MAX / 8;
+/// The greatest number of elements of a tensor, far beyond any real one.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 50;
 
 /// A position in the text of a place. Blanks are skipped.
 class PlaceCursor {

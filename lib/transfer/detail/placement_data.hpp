@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "axis_shares.hpp"
 #include "rankmesh/transfer/placement.hpp"
+#include "transfer/detail/axis_shares.hpp"
 
 namespace rankmesh {
 

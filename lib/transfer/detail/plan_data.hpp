@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "pair_plan.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "transfer/detail/pair_plan.hpp"
 
 namespace rankmesh {
 
