@@ -9,27 +9,14 @@
 #include <mutex>
 #include <random>
 #include <string>
-#include <utility>
 
 namespace rankmesh::detail {
 namespace {
 
-// Returns the random numbers of this process. A child process after fork() gets others.
-std::array<std::uint64_t, 2> own_token() {
-  static std::mutex mutex;
-  static std::int64_t owner = 0;
-  static std::array<std::uint64_t, 2> token{};
-  const std::lock_guard lock{mutex};
-  if (std::exchange(owner, ::getpid()) == ::getpid()) return token;
+ProcessIdentity new_identity() {
+  ProcessIdentity identity{.process = ::getpid()};
   std::random_device source;
-  for (std::uint64_t& number : token) number = std::uint64_t{source()} << 32 | source();
-  return token;
-}
-
-}  // namespace
-
-ProcessIdentity ProcessIdentity::own() {
-  ProcessIdentity identity{.process = ::getpid(), .token = own_token()};
+  for (std::uint64_t& number : identity.token) number = std::uint64_t{source()} << 32 | source();
   const auto stat = read_process_stat("self");
   struct stat space {};
   // A /proc of another process namespace has other numbers.
@@ -40,7 +27,7 @@ ProcessIdentity ProcessIdentity::own() {
   return identity;
 }
 
-std::array<std::uint64_t, 2> own_boot() {
+std::array<std::uint64_t, 2> read_boot() {
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
   std::string text;
   file >> text;
@@ -51,6 +38,22 @@ std::array<std::uint64_t, 2> own_boot() {
   const bool is_number = std::from_chars(begin, begin + 16, boot[0], 16).ptr == begin + 16 &&
                          std::from_chars(begin + 16, begin + 32, boot[1], 16).ptr == begin + 32;
   return is_number ? boot : std::array<std::uint64_t, 2>{};
+}
+
+}  // namespace
+
+ProcessIdentity ProcessIdentity::own() {
+  static std::mutex mutex;
+  static ProcessIdentity identity;
+  const std::lock_guard lock{mutex};
+  // A child process after fork() gets another one.
+  if (identity.process != ::getpid()) identity = new_identity();
+  return identity;
+}
+
+std::array<std::uint64_t, 2> own_boot() {
+  static const std::array<std::uint64_t, 2> boot = read_boot();
+  return boot;
 }
 
 ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own) {

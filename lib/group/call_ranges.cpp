@@ -2,6 +2,9 @@
 #include "detail/call_ranges.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <cstddef>
 
 #include <fmt/format.h>
 
@@ -9,6 +12,17 @@ namespace rankmesh::detail {
 namespace {
 
 constexpr const char* library_name = "libnvToolsExt.so.1";
+
+// Returns whether the process has loaded the library. dlopen() with RTLD_NOLOAD would say so too,
+// but it looks for the file on the disk each time.
+bool is_loaded() {
+  const auto has_name = [](dl_phdr_info* library, std::size_t, void*) {
+    return std::string_view{library->dlpi_name}.find("libnvToolsExt.so") != std::string_view::npos
+               ? 1
+               : 0;
+  };
+  return ::dl_iterate_phdr(has_name, nullptr) != 0;
+}
 
 }  // namespace
 
@@ -21,6 +35,7 @@ std::optional<CallRanges> CallRanges::find(std::optional<bool> setting, std::str
     return CallRanges{push, pop};
   };
   if (const auto ranges = in(RTLD_DEFAULT)) return ranges;
+  if (setting != true && !is_loaded()) return std::nullopt;
   // A library that another one has loaded for itself is not among the default symbols. The library
   // is never closed: the functions may be used until the process ends.
   const int flags = RTLD_NOW | RTLD_LOCAL | (setting == true ? 0 : RTLD_NOLOAD);

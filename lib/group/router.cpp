@@ -42,10 +42,16 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
     for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
     return;
   }
+  const bool has_types = std::ranges::any_of(
+      routes.rules(), [](const RouteRule& rule) { return rule.type.has_value(); });
   for (std::size_t o = 0; o < operation_count; ++o) {
     Row& row = rows_[o];
     const auto operation = static_cast<Operation>(o);
     for (std::size_t c = 0; c < type_class_count; ++c) {
+      if (c > 0 && !has_types) {
+        row.cells[c] = row.cells[0];
+        continue;
+      }
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
       if (operation == Operation::barrier) query.type.reset();
       Cell& cell = row.cells[c];

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -115,8 +114,17 @@ class Watchdog {
 
   Watchdog() {
     const BlockedSignals blocked;  // signals of the program are handled by its own threads
-    thread_ = std::thread{[this] { run(); }};
-    ::pthread_setname_np(thread_.native_handle(), "rankmesh-watch");
+    // std::thread would free memory in the new thread, for which the C library then sets up an
+    // arena of 64 MiB of addresses.
+    const int error = ::pthread_create(
+        &thread_, nullptr,
+        [](void* watchdog) -> void* {
+          static_cast<Watchdog*>(watchdog)->run();
+          return nullptr;
+        },
+        this);
+    if (error != 0) throw std::system_error{error, std::generic_category()};
+    ::pthread_setname_np(thread_, "rankmesh-watch");
   }
   ~Watchdog() {
     {
@@ -124,7 +132,7 @@ class Watchdog {
       is_over_ = true;
     }
     changed_.notify_one();
-    thread_.join();
+    ::pthread_join(thread_, nullptr);
   }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -160,7 +168,7 @@ class Watchdog {
   std::condition_variable changed_;
   bool is_over_ = false;
   std::vector<std::shared_ptr<WatchedBoard>> boards_;
-  std::thread thread_;  // last: it uses the others
+  pthread_t thread_{};
 };
 
 WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)

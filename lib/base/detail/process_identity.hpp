@@ -19,7 +19,7 @@ struct RANKMESH_API ProcessIdentity {
   std::uint64_t pid_namespace = 0;       ///< The inode of /proc/self/ns/pid; 0 if it is not known.
   std::array<std::uint64_t, 2> token{};  ///< Random numbers of the process.
 
-  /// Returns the identity of the calling process.
+  /// Returns the identity of the calling process. The system is asked once per process.
   static ProcessIdentity own();
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
