@@ -43,7 +43,7 @@ class AugmentingPaths {
   }
 
   // Chooses potentials, and assigns each row to the column with the smallest reduced cost where
-  // this column has room.
+  // this column has members left.
   void begin() {
     for (std::size_t row = 0; row < rows_; ++row)
       for (std::size_t j = 0; j < columns_; ++j)
@@ -79,8 +79,8 @@ class AugmentingPaths {
     return std::ranges::find(flows_[column], row, &ClassFlow::row)->count;
   }
 
-  // Dijkstra's algorithm from a row. Returns the nearest column that has members left, and updates the
-  // potentials so that the path to it has reduced costs of 0.
+  // Dijkstra's algorithm from a row. Returns the nearest column that has members left, and updates
+  // the potentials so that the path to it has reduced costs of 0.
   std::size_t shortest_path(std::size_t from) {
     distance_.assign(columns_, unreached);
     reached_from_.assign(columns_, no_class);
