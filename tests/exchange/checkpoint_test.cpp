@@ -21,7 +21,13 @@
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using namespace rankmesh::exchange;
+using rankmesh::exchange::CheckpointOptions;
+using rankmesh::exchange::FileError;
+using rankmesh::exchange::list_checkpoint;
+using rankmesh::exchange::load_checkpoint;
+using rankmesh::exchange::LoadedTensor;
+using rankmesh::exchange::save_checkpoint;
+using rankmesh::exchange::SavedTensor;
 using rankmesh_test::check;
 using rankmesh_test::fill;
 using rankmesh_test::Local;

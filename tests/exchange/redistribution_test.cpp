@@ -19,7 +19,10 @@
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using namespace rankmesh::exchange;
+using rankmesh::exchange::Redistribution;
+using rankmesh::exchange::RedistributionOptions;
+using rankmesh::exchange::TensorSource;
+using rankmesh::exchange::TensorTarget;
 using rankmesh_test::fill;
 using rankmesh_test::Local;
 using rankmesh_test::rank;

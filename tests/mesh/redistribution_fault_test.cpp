@@ -12,7 +12,7 @@
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
-using namespace rankmesh::exchange;
+using rankmesh::exchange::Redistribution;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
