@@ -15,7 +15,7 @@ TEST_CASE("redistribution: weights for serving") {
   const int steps = 2;
   const auto train = [](auto& weights) { std::ranges::fill(weights, 1.5F); };
   // snippet: redistribution
-  for (const BFloat16 value : served) REQUIRE(static_cast<float>(value) == 1.5F);
+  CHECK(std::ranges::all_of(served, [](BFloat16 value) { return value == BFloat16{1.5F}; }));
   mesh.close();
 }
 
