@@ -79,16 +79,18 @@ Picture picture_of(const TransferPlan& plan, const Machine* machine,
   const TensorTransfer& first = plan.tensors().front();
   Picture picture{.title = first.from.to_string() + " to " + first.to.to_string()};
   for (const Total& total : totals)
-    picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
+    if (!total.is_rare || total.bytes > 0)
+      picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
   if (machine != nullptr) picture.machine = *machine;
   picture.states.push_back(state_of("before", first.from, plan.world_size()));
   picture.states.push_back(state_of("after", first.to, plan.world_size()));
   return picture;
 }
 
-std::string rank_text(Rank rank, const Machine* machine) {
-  return machine == nullptr ? std::to_string(rank.value())
-                            : fmt::format("{} ({})", rank.value(), machine->host(rank.value()));
+std::vector<Value> row_of(const TransferFlow& flow, const Machine* machine) {
+  if (machine == nullptr) return {flow.sender.value(), flow.receiver.value(), flow.bytes};
+  return {flow.sender.value(), machine->host(flow.sender.value()), flow.receiver.value(),
+          machine->host(flow.receiver.value()), flow.bytes};
 }
 
 }  // namespace
@@ -126,10 +128,15 @@ Document transfer(const TransferPlan& plan, const Machine* machine) {
   add_totals(totals, document);
   std::erase_if(flows, [](const TransferFlow& flow) { return flow.sender == flow.receiver; });
   std::ranges::stable_sort(flows, std::ranges::greater{}, &TransferFlow::bytes);
-  document.table.columns = {{"sender", left}, {"receiver", left}, {"bytes", right}};
+  document.table.columns = {{"sender", right}, {"receiver", right}, {"bytes", right}};
+  if (machine != nullptr)
+    document.table.columns = {{"sender", right},
+                              {"sender's node", left},
+                              {"receiver", right},
+                              {"receiver's node", left},
+                              {"bytes", right}};
   for (const TransferFlow& flow : flows) {
-    document.table.rows.push_back(
-        {rank_text(flow.sender, machine), rank_text(flow.receiver, machine), flow.bytes});
+    document.table.rows.push_back(row_of(flow, machine));
     if (document.table.rows.size() <= most_rows)
       document.fields["pairs"].push_back({{"sender", flow.sender.value()},
                                           {"receiver", flow.receiver.value()},

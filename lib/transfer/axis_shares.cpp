@@ -35,10 +35,9 @@ std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std
       }
       if (sum != count)
         refuse(split.position,
-               fmt::format(
-                   "the sizes along '{}' add up to {}, but {} to divide", split.dimension, sum,
-                   count == 1 ? "there is 1 index" : fmt::format("there are {} indices", count)),
-               fmt::format("give sizes that add up to {}", count));
+               fmt::format("the sizes along '{}' add up to {} instead of {}", split.dimension, sum,
+                           count),
+               "give one size per coordinate, for all indices that are divided");
       return {{first, split.sizes[static_cast<std::size_t>(coordinate)]}};
     }
     case ShareRule::cyclic: {
@@ -59,11 +58,11 @@ std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std
   const auto& list = split.lists[static_cast<std::size_t>(coordinate)];
   for (const IndexRange& range : list)
     if (range.end() > count)
-      refuse(split.position,
-             fmt::format("the list of coordinate {} along '{}' contains {}, but there {} to divide",
-                         coordinate, split.dimension, range.end() - 1,
-                         count == 1 ? "is 1 index" : fmt::format("are {} indices", count)),
-             "indices are numbered from 0");
+      refuse(
+          split.position,
+          fmt::format("the list of coordinate {} along '{}' contains {}: the greatest index is {}",
+                      coordinate, split.dimension, range.end() - 1, count - 1),
+          "indices are numbered from 0, inside what is divided");
   return list;
 }
 

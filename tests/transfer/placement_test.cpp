@@ -149,7 +149,7 @@ TEST_CASE("a wrong place is refused with its position") {
            Case{"[8] f32 @ tp=2 : (tp:cyclic(0))", 28, "the size of a block must be at least 1"},
            Case{"[8] f32 @ tp=2 : (tp:sizes(8))", 18,
                 "'tp' has 2 coordinates, but 1 sizes are given"},
-           Case{"[8] f32 @ tp=2 : (tp:sizes(5,2))", 18, "the sizes along 'tp' add up to 7"},
+           Case{"[8] f32 @ tp=2 : (tp:sizes(5,2))", 18, "the sizes along 'tp' add up to 7 instead of 8"},
            Case{"[8] f32 @ tp=2 : (tp:lists(0-3; 4-8))", 18,
                 "the list of coordinate 1 along 'tp' contains 8"},
            Case{"[8] f32 @ tp=2 : (tp:lists(0-3,2; _))", 18, "a rank would have the index 2 twice"},

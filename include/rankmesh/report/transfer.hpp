@@ -10,7 +10,8 @@ namespace rankmesh::report {
 
 /// Reports how many bytes a transfer moves, the lower bounds, and which pairs of ranks carry most.
 /// The table has all pairs of ranks. The schema is `rankmesh.transfer/1`.
-/// @param machine the machine, or null. Ranks are named with their nodes if it is given.
+/// @param plan  a plan with at least one tensor.
+/// @param machine  the machine, or null. If it is given, the table also has the nodes of the ranks.
 RANKMESH_API Document transfer(const TransferPlan& plan, const Machine* machine);
 
 }  // namespace rankmesh::report
