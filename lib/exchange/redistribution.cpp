@@ -121,8 +121,7 @@ Work Redistribution::start(std::span<const TensorSource> source,
                             {.function = "redistribution",
                              .activity = fmt::format("{}.redistribution {}, transfer {}",
                                                      s.group.name(), s.number, start),
-                             .identity = fmt::format("redistribution {} {}", s.number, start),
-                             .peers = s.peers},
+                             .identity = fmt::format("redistribution {} {}", s.number, start)},
                             detail::make_sequence(state_));
 }
 

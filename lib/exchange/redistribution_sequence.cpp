@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "detail/redistribution_state.hpp"
@@ -40,6 +41,10 @@ class Lane {
   [[nodiscard]] bool is_full() const { return count_ == most_in_flight; }
   [[nodiscard]] bool is_empty() const { return count_ == 0; }
   Message& oldest() { return ring_[first_]; }
+  /// Returns the number of the first stream that has messages to complete.
+  [[nodiscard]] std::size_t first_unfinished() const {
+    return is_empty() ? stream_ : ring_[first_].stream;
+  }
   void push(Message message) {
     ring_[(first_ + count_) % most_in_flight] = std::move(message);
     ++count_;
@@ -102,6 +107,18 @@ class Transfer final : public rankmesh::detail::MessageSequence {
   }
   [[nodiscard]] bool is_in_mpi() const override {
     return sends_.is_in_mpi() || receives_.is_in_mpi();
+  }
+
+  [[nodiscard]] std::vector<RankInGroup> unfinished() const override {
+    std::set<std::int64_t> peers;
+    for (std::size_t s = sends_.first_unfinished(); s < state_->sent.size(); ++s)
+      peers.insert(state_->sent[s].peer.value());
+    for (std::size_t s = arrived_streams_; s < state_->received.size(); ++s)
+      peers.insert(state_->received[s].peer.value());
+    return {peers.begin(), peers.end()};
+  }
+  [[nodiscard]] std::size_t finished() const override {
+    return sends_.first_unfinished() + arrived_streams_;
   }
 
  private:

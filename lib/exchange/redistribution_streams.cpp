@@ -42,7 +42,6 @@ void RedistributionState::schedule() {
         of_stream += piece.message->elements * piece.width();
       bytes += of_stream;
       largest = std::max(largest, of_stream);
-      if (std::ranges::find(peers, stream.peer) == peers.end()) peers.push_back(stream.peer);
     }
   for (std::size_t t = 0; t < part.size(); ++t)
     for (const TransferMessage& copy : part[t].copies)

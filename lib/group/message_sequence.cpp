@@ -64,12 +64,10 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
     const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const {
   const GroupDescription& group = connection_->group;
   const std::string identity = group.identity + "|" + group.ranks.to_string();
-  std::vector<int> members{static_cast<int>(runtime_->facts.rank.value())};
-  for (const RankInGroup peer : description.peers)
-    members.push_back(static_cast<int>(group.ranks.at(peer.value()).value()));
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
-  operation->point = WaitPoint::of(std::move(members), description.activity,
+  // Each wait adds the members for which it waits.
+  operation->point = WaitPoint::of(std::vector<int>{}, description.activity,
                                    fmt::format("{}|{}", identity, description.identity));
   operation->point.is_call = true;
   if (connection_->owns_communicator()) operation->point.scope = hash_bytes(identity).low;

@@ -11,9 +11,16 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/assignment.hpp"
+#include "transfer/detail/placement_data.hpp"
 
 namespace rankmesh {
 namespace {
+
+// Returns all ranks of the mesh of a place, also those without elements of the tensor.
+const RankSet& ranks_of_mesh(const TensorPlacement& place) {
+  const TensorPlacement::Data& data = place.data();
+  return data.on ? *data.on : data.mesh_layout.ranks();
+}
 
 constexpr std::size_t most_pairs = std::size_t{1} << 26;
 
@@ -140,7 +147,7 @@ std::int64_t sum_of(const std::vector<HeldBytes>& pairs, const std::vector<std::
 
 TensorPlacement Relabelling::apply(const TensorPlacement& to) const {
   std::vector<Rank> ranks;
-  for (const Rank rank : to.ranks()) {
+  for (const Rank rank : ranks_of_mesh(to)) {
     const auto known = rank_of.find(rank);
     if (known == rank_of.end())
       throw UsageError{fmt::format("a relabelling does not have rank {}", rank.value()),
@@ -165,7 +172,7 @@ Relabelling relabel(std::span<const TensorTransfer> tensors, const RelabelOption
     if (++copies[{tensor.from.to_string(), tensor.to.to_string()}] == 1) kinds.push_back(tensor);
   validate(options, kinds);
   for (const TensorTransfer& tensor : kinds)
-    for (const Rank rank : tensor.to.ranks()) ranks.insert(rank);
+    for (const Rank rank : ranks_of_mesh(tensor.to)) ranks.insert(rank);
   Holdings holdings{ranks, options};
   for (const TensorTransfer& tensor : kinds)
     holdings.add(tensor, copies.at({tensor.from.to_string(), tensor.to.to_string()}));

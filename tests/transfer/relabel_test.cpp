@@ -82,8 +82,11 @@ TEST_CASE("bytes between nodes cost more") {
   CHECK_THROWS_AS((void)relabel(tensors, {.machine = &small}), UsageError);
 }
 
-TEST_CASE("coordinates without elements are not taken for holders") {
+TEST_CASE("ranks without elements may take part") {
+  // The second stage had the tensor, the first one gets it: the stages are exchanged.
   const Relabelling result =
       relabelled(one("[8] f32 @ pp=2,tp=2 at pp=1 : (tp)", "[8] f32 @ pp=2,tp=2 at pp=0 : (tp)"));
-  CHECK(result.moved_bytes == 32);
+  CHECK(result.moved_before == 32);
+  CHECK(result.moved_bytes == 0);
+  CHECK(result.rank_of.at(Rank{0}) == Rank{2});
 }

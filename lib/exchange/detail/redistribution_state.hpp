@@ -25,10 +25,9 @@ struct RedistributionState {
   std::vector<MovedTensor> tensors{};     // refer to the plan
   std::vector<MessageStream> sent{};      // in the order in which they move
   std::vector<MessageStream> received{};  // in the order in which they move
-  std::vector<RankInGroup> peers{};
-  std::int64_t bytes = 0;    // of all messages of this rank, and of its copies
-  std::int64_t largest = 0;  // message, in bytes
-  std::int64_t number = 0;   // among the redistributions of the mesh
+  std::int64_t bytes = 0;                 // of all messages of this rank, and of its copies
+  std::int64_t largest = 0;               // message, in bytes
+  std::int64_t number = 0;                // among the redistributions of the mesh
   std::int64_t starts = 0;
   bool is_running = false;
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};

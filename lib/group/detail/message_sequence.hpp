@@ -2,6 +2,7 @@
 // Operations of rankmesh that consist of several messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,14 +23,17 @@ class MessageSequence : public Pending {
  public:
   /// Makes progress as test() does, but keeps an error, which test() then throws. Never blocks.
   virtual void advance() = 0;
+  /// Returns the members whose messages are not complete. A wait names only these members.
+  [[nodiscard]] virtual std::vector<RankInGroup> unfinished() const = 0;
+  /// Returns a number that grows when unfinished() has changed.
+  [[nodiscard]] virtual std::size_t finished() const = 0;
 };
 
 /// How a sequence appears to this rank and to others.
 struct SequenceDescription {
-  std::string function;            ///< The function that the program called, for errors.
-  std::string activity;            ///< See WaitPoint::activity.
-  std::string identity;            ///< The same on all members; unique in the group.
-  std::vector<RankInGroup> peers;  ///< The members with which this rank exchanges messages.
+  std::string function;  ///< The function that the program called, for errors.
+  std::string activity;  ///< See WaitPoint::activity.
+  std::string identity;  ///< The same on all members; unique in the group.
 };
 
 /// Starts the messages of a sequence, and records them. A sequence keeps this object. The messages
