@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "detail/mesh_runtime.hpp"
@@ -67,10 +68,9 @@ bool OpenRuntimes::has_polled() {
 
 void OpenRuntimes::advance() {
   for (const auto& runtime : with_polled_of_this_thread()) {
-    if (runtime->closing_thread.load() == std::this_thread::get_id())
-      runtime->in_flight.advance_polled();
-    else if (const GuestLock lock{*runtime}; lock.is_held())
-      runtime->in_flight.advance_polled();
+    std::optional<GuestLock> lock;
+    if (runtime->closing_thread.load() != std::this_thread::get_id()) lock.emplace(*runtime);
+    if (!lock || lock->is_held()) runtime->in_flight.advance_polled();
   }
 }
 

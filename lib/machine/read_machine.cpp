@@ -113,7 +113,7 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
   }
 }
 
-void MachineReader::set_job(std::vector<std::int32_t> node_of_rank,
+void MachineReader::set_job(std::span<const std::int32_t> node_of_rank,
                             std::vector<std::string> hosts) {
   if (parts_->hosts)
     throw SpecError{"the hosts are described twice: by a file, and by the running job",

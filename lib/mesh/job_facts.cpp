@@ -94,7 +94,7 @@ JobFacts gather_facts(const Participants& participants, const Agreement::Summary
     std::vector<RankFacts> all;  // on rank 0
     std::vector<std::byte> result;
   };
-  const MPI_Comm comm = participants.comm.native();
+  MPI_Comm comm = participants.comm.native();
   const auto size = static_cast<std::size_t>(participants.comm.size());
   const WaitPoint point =
       WaitPoint::of_all(participants.comm.size(), "the creation of the control communicator");

@@ -109,9 +109,10 @@ void require_traffic(const MeshPlan& plan, const Machine& machine,
   std::int64_t left = (std::int64_t{1} << 61) / ranks;
   for (const FamilyTraffic& t : traffic) {
     // No pattern lets more than two times the bytes of each rank leave its units.
-    if (t.bytes < 0 || t.bytes > left || (left -= t.bytes) < 0)
+    if (t.bytes < 0 || t.bytes > left)
       throw UsageError{fmt::format("the bytes of '{}' are negative, or too many to add up", t.name),
                        "give the bytes that one rank sends in one step"};
+    left -= t.bytes;
     require_disjoint(plan.groups(t.name), ranks);
   }
 }

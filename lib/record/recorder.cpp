@@ -164,7 +164,7 @@ std::uint64_t Recorder::group_number(const std::string& identity,
     return format::unknown_group;
   auto* const lines = reinterpret_cast<char*>(header_) + format::header_bytes +
                       format::entry_count * sizeof(format::Entry);
-  std::memcpy(lines + used, text.data(), text.size());
+  std::ranges::copy(text, lines + used);
   header_->group_bytes_used.store(used + static_cast<std::uint32_t>(text.size()),
                                   std::memory_order_release);
   ++groups_;

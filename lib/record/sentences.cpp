@@ -76,7 +76,7 @@ std::string call_text(const Record& record, const Call& call) {
 }
 
 std::string short_call_text(const Record& record, const Call& call) {
-  const std::string text = call_text(record, call);
+  std::string text = call_text(record, call);
   if (call.number == 0) return text;  // the other member and the tag say which message it is
   return fmt::format("{}, call {}", text.substr(0, text.find('(')), call.number);
 }

@@ -129,11 +129,8 @@ void drop_signal_of_size() {
   if (::sigaction(SIGXFSZ, &ignored, &before) == 0) ::sigaction(SIGXFSZ, &before, nullptr);
 }
 
-}  // namespace
-
 // All signals are blocked during this function, so the thread that writes goes on.
-extern "C" {
-static void rankmesh_write_records(int signal) {
+extern "C" void rankmesh_write_records(int signal) {
   const int code = errno;
   const pid_t self = ::getpid();
   begin_to_write(self);
@@ -147,7 +144,8 @@ static void rankmesh_write_records(int signal) {
   writer.store(0);
   errno = code;
 }
-}
+
+}  // namespace
 
 void add_open_record(const format::Header& header) {
   for (OpenRecord& record : open_records) {

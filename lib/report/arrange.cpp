@@ -24,7 +24,7 @@ std::string slots_text(const std::vector<std::int64_t>& slots) {
   return RankSet::of(ranks).to_string();
 }
 
-void add_row(const Machine& machine, std::string which, std::string how,
+void add_row(const Machine& machine, const std::string& which, const std::string& how,
              const std::vector<std::int64_t>& bytes, Document& document) {
   std::vector<Value> row{which};
   for (const std::int64_t b : bytes) row.emplace_back(b);

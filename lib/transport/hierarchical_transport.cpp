@@ -180,7 +180,7 @@ void HierarchicalTransport::fail(std::exception_ptr why) {
 // Another node makes another call.
 void HierarchicalTransport::refuse(const levels::Counterparts::Difference& difference) {
   const Issued& own = *queue_.front();
-  std::vector<std::string> calls(members_.ranks.size());
+  std::vector<std::string> calls(static_cast<std::size_t>(members_.ranks.size()));
   const auto text = [&](const CallDescriptor& call, std::uint64_t number) {
     return fmt::format("{}, call {}", to_string(call, members_.name_of(call.family())), number);
   };

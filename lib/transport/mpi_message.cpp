@@ -68,7 +68,8 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
   const auto check_receive = [&](int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]
       return;
-    if (const auto wrong = WrongLength::of(code, status, call.out.bytes())) throw *wrong;
+    if (const auto wrong = WrongLength::of(code, status, call.out.bytes()))
+      throw WrongLength{*wrong};
     check(code, function);
   };
   if (call.operation == Operation::send) {

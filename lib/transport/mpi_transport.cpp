@@ -66,7 +66,7 @@ class MpiPending final : public Pending {
           code = status.MPI_ERROR;
     check(code, "MPI_Testall");
     if (done == 0) return false;
-    if (wrong_length_) throw *wrong_length_;
+    if (wrong_length_) throw detail::WrongLength{*wrong_length_};
     if (is_cancelling_) was_cancelled_ = is_cancelled(statuses_.front());
     if (was_cancelled_) return complete_ = true;
     if (call_.operation == Operation::recv || call_.operation == Operation::send_recv)

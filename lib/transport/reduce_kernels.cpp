@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -62,8 +63,8 @@ struct Min {
       // Both are the same number, unless one operand is NaN or they are zeros with different signs.
       const auto one = bits_of(b < a ? b : a);
       const auto other = bits_of(a < b ? a : b);
-      const auto keep_one = all_ones_if<T>(a == a);
-      const auto keep_other = all_ones_if<T>(b == b);
+      const auto keep_one = all_ones_if<T>(!std::isnan(a));
+      const auto keep_other = all_ones_if<T>(!std::isnan(b));
       return std::bit_cast<T>((one & keep_one) | (other & keep_other) | ~(keep_one | keep_other));
     }
   }
@@ -76,7 +77,8 @@ struct Max {
     } else {
       const auto one = bits_of(a < b ? b : a);
       const auto other = bits_of(b < a ? a : b);
-      return std::bit_cast<T>((one | all_ones_if<T>(a != a)) & (other | all_ones_if<T>(b != b)));
+      return std::bit_cast<T>((one | all_ones_if<T>(std::isnan(a))) &
+                              (other | all_ones_if<T>(std::isnan(b))));
     }
   }
 };

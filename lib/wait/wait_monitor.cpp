@@ -196,7 +196,7 @@ void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& dead
   };
   MpiMemory<Exchange> exchange;
   MPI_Request request = MPI_REQUEST_NULL;
-  const MPI_Comm comm = state_->comm.native();
+  MPI_Comm comm = state_->comm.native();
   exchange->sent = state_->sent;
   exchange->sent.resize(static_cast<std::size_t>(state_->comm.size()));
   exchange->coming.resize(exchange->sent.size());

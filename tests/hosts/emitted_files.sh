@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 meshinfo=$(realpath "$1")
 mpirun=${RANKMESH_MPIRUN:-mpirun}
-[[ $("$mpirun" --version 2>&1) =~ \ 4\. ]] || { echo "skipped: $mpirun is not Open MPI 4" >&2 && exit 77; }
+[[ $("$mpirun" --version 2>&1) =~ (Open MPI|OpenRTE)\)\ 4\. ]] || { echo "skipped: $mpirun is not Open MPI 4" >&2 && exit 77; }
 scratch=$(mktemp -d)
 export RANKMESH_HOSTS=$scratch/hosts-state
 hosts() { "$here/scripts/emulated-hosts" "$@"; }

@@ -60,7 +60,7 @@ using Float8E5M2 =
 /// types only if rankmesh/base/narrow_float.hpp is included.
 template <class F>
 constexpr decltype(auto) visit(DataType type, F&& f) {
-  switch (type) {
+  switch (type) {  // NOLINT(bugprone-branch-clone): f may do the same for several types
     case DataType::int8:
       return f(std::type_identity<std::int8_t>{});
     case DataType::uint8:

@@ -189,8 +189,9 @@ class ReturnedResults : public ValueOperations {
       std::conditional_t<std::is_array_v<std::ranges::range_value_t<In>>,
                          LeafOf<std::ranges::range_value_t<In>>, std::ranges::range_value_t<In>>;
   template <class In>
-  static constexpr std::size_t results_per_element =
-      sizeof(std::ranges::range_value_t<In>) / sizeof(ResultOf<In>);
+  static constexpr std::size_t bytes_of_element = sizeof(std::ranges::range_value_t<In>);
+  template <class In>
+  static constexpr std::size_t results_per_element = bytes_of_element<In> / sizeof(ResultOf<In>);
 
   // Returns `count` elements of In that `fill` writes to a span. A std::vector<bool> is packed, so
   // its values are received in bytes.

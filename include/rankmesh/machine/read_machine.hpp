@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +62,7 @@ class RANKMESH_API MachineReader {
   /// @param node_of_rank  the node of each rank.
   /// @param hosts  the name of each node.
   /// @throws SpecError if a description of the hosts has been read before.
-  void set_job(std::vector<std::int32_t> node_of_rank, std::vector<std::string> hosts);
+  void set_job(std::span<const std::int32_t> node_of_rank, std::vector<std::string> hosts);
 
   /// Returns whether a description of the hosts, of the network or of a node has been read.
   [[nodiscard]] bool has_description() const;
