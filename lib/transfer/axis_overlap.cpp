@@ -100,9 +100,15 @@ AxisOverlap overlap_of(const AxisShares& from, const AxisShares& to) {
   }
   for (std::size_t c = 0; c < overlap.targets_of.size(); ++c) {
     std::ranges::sort(overlap.targets_of[c], {}, &CommonIndices::other);
-    for (const CommonIndices& common : overlap.targets_of[c])
+    std::int64_t needed = 0;
+    for (CommonIndices& common : overlap.targets_of[c]) {
+      const AxisClass& target = to.classes[static_cast<std::size_t>(common.other)];
+      common.needed = common.count * static_cast<std::int64_t>(target.shares.size());
+      common.needed_before = needed;
+      needed += common.needed;
       overlap.sources_of[static_cast<std::size_t>(common.other)].push_back(
           {static_cast<std::int64_t>(c), common.count});
+    }
   }
   return overlap;
 }

@@ -48,6 +48,12 @@ std::vector<Rank> CellRanks::of_all_sums(const Classes& cell) const {
   return all;
 }
 
+std::int64_t CellRanks::replica_count() const {
+  std::int64_t count = 1;
+  for (const Layout::Dimension& dimension : replicas_) count *= dimension.size;
+  return count;
+}
+
 std::int64_t CellRanks::sum_of(Rank rank) const {
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < sums_.size(); ++d)

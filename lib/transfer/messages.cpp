@@ -59,15 +59,22 @@ class Messages {
 
 }  // namespace
 
-std::int64_t PairPlan::common(std::size_t axis, std::int64_t source, std::int64_t target) const {
+const CommonIndices* PairPlan::find_common(std::size_t axis, std::int64_t source,
+                                           std::int64_t target) const {
   const auto& list = overlaps_[axis].targets_of[static_cast<std::size_t>(source)];
-  return std::ranges::lower_bound(list, target, {}, &CommonIndices::other)->count;
+  const auto found = std::ranges::lower_bound(list, target, {}, &CommonIndices::other);
+  return found != list.end() && found->other == target ? &*found : nullptr;
+}
+
+std::int64_t PairPlan::common(std::size_t axis, std::int64_t source, std::int64_t target) const {
+  const CommonIndices* const found = find_common(axis, source, target);
+  return found == nullptr ? 0 : found->count;
 }
 
 // The cells that a rank has before the transfer, with all targets, and those of which it needs
 // elements, with the targets that it has.
-std::map<PairPlan::CellKey, std::vector<CellTarget>> PairPlan::cells_of(Rank rank) const {
-  std::map<CellKey, std::vector<CellTarget>> cells;
+std::map<PairPlan::CellKey, PairPlan::CellOfRank> PairPlan::cells_of(Rank rank) const {
+  std::map<CellKey, CellOfRank> cells;
   std::vector<std::int64_t> shares;
   if (to_.shares_of(rank, shares)) {
     std::vector<Classes> classes;
@@ -85,19 +92,21 @@ std::map<PairPlan::CellKey, std::vector<CellTarget>> PairPlan::cells_of(Rank ran
           count *= common.count;
         }
         for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
-          cells[{source, sum}].push_back({target, count});
+          cells[{source, sum}].targets.push_back({target, count});
       });
     });
   }
-  for (auto& [key, targets] : cells)
-    if (sources_.of(key.first, key.second).size() > 1) targets = targets_of(key.first);
+  // The needs of the other ranks decide which holder sends.
+  if (!is_plain())
+    for (auto& [key, cell] : cells)
+      if (sources_.of(key.first, key.second).size() > 1) cell.targets = targets_of(key.first);
   if (from_.shares_of(rank, shares)) {
     std::vector<Classes> classes;
     for (std::size_t a = 0; a < shares.size(); ++a)
       classes.push_back(from_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
     const std::int64_t sum = sources_.sum_of(rank);
     for_each_combination(classes, [&](const Classes& source) {
-      cells[{source, sum}] = targets_of(source);
+      cells[{source, sum}] = {targets_of(source), true};
     });
   }
   return cells;
@@ -106,9 +115,28 @@ std::map<PairPlan::CellKey, std::vector<CellTarget>> PairPlan::cells_of(Rank ran
 TensorTransferOfRank PairPlan::of(Rank rank) const {
   std::deque<CellPlan> cells;
   std::vector<Entry> entries;
-  for (auto& [key, targets] : cells_of(rank)) {
-    cells.push_back(plan(key.first, key.second, targets));
-    for (const Shipment& shipment : shipments(cells.back()))
+  std::map<Classes, std::int64_t> ahead_of;  // for each cell after the transfer
+  for (auto& [key, cell] : cells_of(rank)) {
+    std::vector<Shipment> all;
+    if (cell.has_all || !is_plain()) {
+      cells.push_back(plan(key.first, key.second, std::move(cell.targets)));
+      all = shipments(cells.back());
+    } else {
+      cells.push_back({.source = key.first,
+                       .holders = sources_.of(key.first, 0),
+                       .targets = std::move(cell.targets)});
+      std::vector<std::int64_t> ahead;
+      for (const CellTarget& target : cells.back().targets) {
+        const auto [known, is_new] = ahead_of.try_emplace(target.cell, 0);
+        if (is_new) {
+          const auto ranks = receivers_.of(target.cell, 0);
+          known->second = std::ranges::lower_bound(ranks, rank) - ranks.begin();
+        }
+        ahead.push_back(known->second);
+      }
+      all = stripes(cells.back(), rank, ahead);
+    }
+    for (const Shipment& shipment : all)
       if (shipment.sender == rank || shipment.receiver == rank)
         entries.push_back({&cells.back(), shipment});
   }

@@ -94,6 +94,15 @@ TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& t
   return plan_transfer(std::vector{TensorTransfer{from, to}}, machine, options);
 }
 
+// A wider float holds each value of a smaller one, so forwarding may narrow it again.
+DataType message_type(const TensorTransfer& tensor, TransferStep step) {
+  const DataType from = tensor.from.type();
+  const DataType to = tensor.to.type();
+  const bool is_forward = step == TransferStep::forward;
+  if (!tensor.from.sums().empty() || size_of(from) == size_of(to)) return is_forward ? to : from;
+  return size_of(from) < size_of(to) ? from : to;
+}
+
 const std::vector<TensorTransfer>& TransferPlan::tensors() const { return data_->tensors; }
 std::int64_t TransferPlan::world_size() const { return data_->world_size; }
 
@@ -108,8 +117,9 @@ std::vector<TransferPeer> TransferPlan::peers(Rank rank) const {
   std::map<std::int64_t, TransferPeer> peers;
   for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
     const detail::PairPlan& pair = data_->pairs[kind];
+    const TensorTransfer& tensor = data_->tensors[data_->first_of_kind[kind]];
     const auto bytes = [&](const TransferMessage& message) {
-      const DataType type = message.step == TransferStep::first ? pair.from().type : pair.to().type;
+      const DataType type = message_type(tensor, message.step);
       return message.elements * static_cast<std::int64_t>(size_of(type)) *
              data_->count_of_kind[kind];
     };

@@ -15,9 +15,10 @@ using detail::CellTarget;
 using detail::PairPlan;
 using detail::Shipment;
 
-// The least numbers of elements for a cell, in the units that the names say.
+// The least numbers of elements that move for a cell, in the first step and forwarded sums.
 struct LeastOfCell {
   std::int64_t moved = 0;
+  std::int64_t forwarded_sums = 0;
   std::int64_t between_nodes = 0;
 };
 
@@ -43,7 +44,8 @@ LeastOfCell least_of(const PairPlan& pair, const CellPlan& cell) {
       if (!nodes_of_all.contains(pair.node(receiver))) nodes.insert(pair.node(receiver));
     }
     if (has_sums) {
-      least.moved += target.count * (sums - (owners > 0 ? 1 : 0) + receivers - 1);
+      least.moved += target.count * (sums - (owners > 0 ? 1 : 0));
+      least.forwarded_sums += target.count * (receivers - 1);
       continue;
     }
     least.moved += target.count * (receivers - owners);
@@ -62,10 +64,12 @@ std::vector<TransferFlow> TransferPlan::flows() const {
   std::unordered_map<std::uint64_t, TransferFlow> by_ranks;
   for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
     const PairPlan& pair = data_->pairs[kind];
+    const TensorTransfer& tensor = data_->tensors[data_->first_of_kind[kind]];
     pair.for_each_cell([&](const CellPlan& cell) {
       for (const Shipment& s : pair.shipments(cell)) {
         const bool is_forwarded = s.step == TransferStep::forward;
-        const DataType type = is_forwarded ? pair.to().type : pair.from().type;
+        const DataType type =
+            s.sender == s.receiver ? tensor.from.type() : message_type(tensor, s.step);
         const std::int64_t bytes = (s.end - s.begin) * static_cast<std::int64_t>(size_of(type)) *
                                    data_->count_of_kind[kind];
         TransferFlow& flow = by_ranks[static_cast<std::uint64_t>(s.sender.value()) << 32 |
@@ -121,13 +125,18 @@ TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
   std::unordered_set<std::int64_t> holders;
   for (std::size_t kind = 0; kind < data_->pairs.size(); ++kind) {
     const PairPlan& pair = data_->pairs[kind];
-    const auto size = static_cast<std::int64_t>(size_of(pair.from().type));
+    const TensorTransfer& tensor = data_->tensors[data_->first_of_kind[kind]];
+    const auto size_in = [&](TransferStep step) {
+      return static_cast<std::int64_t>(size_of(message_type(tensor, step)));
+    };
+    const std::int64_t size = size_in(TransferStep::first);
     const std::int64_t count = data_->count_of_kind[kind];
     const auto last_sum = pair.sources().sum_count() - 1;
     pair.for_each_cell([&](const CellPlan& cell) {
       if (cell.sum == last_sum) {
         const LeastOfCell least = least_of(pair, cell);
-        volume.least_moved_bytes += least.moved * size * count;
+        volume.least_moved_bytes +=
+            (least.moved * size + least.forwarded_sums * size_in(TransferStep::forward)) * count;
         if (data_->machine) volume.least_between_nodes_bytes += least.between_nodes * size * count;
       }
       std::int64_t needed = 0;

@@ -47,7 +47,8 @@ void check_plan(const TensorPlacement& from, const TensorPlacement& to) {
   const auto volume = plan.volume();
   require(volume.moved_bytes == volume.least_moved_bytes, "the lower bound is reached");
   require(!from.sums().empty() ||
-              volume.moved_bytes == least * static_cast<std::int64_t>(size_of(from.type())),
+              volume.moved_bytes == least * static_cast<std::int64_t>(
+                                                std::min(size_of(from.type()), size_of(to.type()))),
           "what is needed is moved");
 }
 

@@ -78,6 +78,14 @@ TEST_CASE("replicas share the work, one receiver each where it is even") {
   CHECK(plan.flows().size() == 8);
 }
 
+TEST_CASE("ranks with several groups of elements leave some of them to other holders") {
+  // Ranks 0 and 1 have the first third, 1 and 2 the second one, 2 and 3 the last one.
+  const auto plan = planned("[36] f32 @ ep=4 : (ep:lists(0-11; 0-23; 12-35; 24-35))",
+                            "[36] f32 @ tp=1 on 4 : (_)");
+  for (const rankmesh::TransferFlow& flow : plan.flows()) CHECK(flow.bytes == 9 * 4);
+  CHECK(plan.volume().least_most_sent_bytes == 9 * 4);
+}
+
 TEST_CASE("a node that lacks elements receives each of them once") {
   const Machine machine = MachineReader{}.machine({.ranks_per_node = 4, .world_size = 8});
   const char* const from = "[64] f32 @ dp=4 : (_)";
@@ -111,6 +119,21 @@ TEST_CASE("partial sums are added once and forwarded") {
   REQUIRE(part[0].receives.size() == 6);
   CHECK(part[0].receives[0].is_added);
   CHECK(part[0].receives[3].step == TransferStep::forward);
+}
+
+TEST_CASE("a message has the smaller one of both types") {
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = 4});
+  const auto moved = [&](const char* from, const char* to) {
+    const auto volume = planned(from, to, &machine).volume();
+    CHECK(volume.moved_bytes == volume.least_moved_bytes);
+    return volume.moved_bytes;
+  };
+  // Two ranks of a node receive 8 elements each; half of them are forwarded.
+  CHECK(moved("[8] f32 @ tp=1 : (_)", "[8] bf16 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  CHECK(moved("[8] bf16 @ tp=1 : (_)", "[8] f32 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  CHECK(moved("[8] f16 @ tp=1 : (_)", "[8] bf16 @ dp=2 on 2-3 : (_)") == 2 * 8 * 2);
+  // Two summands of 2 bytes for each element, and a forwarded sum of 4 bytes.
+  CHECK(moved("[8] bf16 @ tp=2 : (_) sum(tp)", "[8] f32 @ dp=2 on 2-3 : (_)") == 8 * (2 * 2 + 4));
 }
 
 TEST_CASE("what cannot be planned is refused") {

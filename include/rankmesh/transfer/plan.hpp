@@ -25,6 +25,21 @@ struct TensorTransfer {
   std::string name{};  ///< The name that reports and errors use; may be empty.
 };
 
+/// The steps of a transfer. A step begins on a rank when all that the rank receives in the previous
+/// step has arrived.
+enum class TransferStep : std::uint8_t {
+  /// The sender reads its memory at the place `from`.
+  first,
+  /// The sender reads its memory at the place `to`, because it passes on what it received in the
+  /// first step. See TransferOptions::fan_out.
+  forward,
+};
+
+/// Returns the type of the elements in the messages of a step: the smaller one of both types, so
+/// the sender converts if the target has the smaller type, and the receiver otherwise. Partial sums
+/// have the type of the source, and forwarded sums that of the target.
+[[nodiscard]] RANKMESH_API DataType message_type(const TensorTransfer& tensor, TransferStep step);
+
 /// Repeats a block: `count` blocks whose first elements are these strides apart, in elements.
 struct TransferLoop {
   std::int64_t count = 1;          ///< The number of repetitions.
@@ -46,16 +61,6 @@ struct TransferBlock {
   /// Calls `take(source, target, length)` for each contiguous run, in the order of the loops.
   template <class Take>
   void for_each(Take&& take) const;
-};
-
-/// The steps of a transfer. A step begins on a rank when all that the rank receives in the previous
-/// step has arrived.
-enum class TransferStep : std::uint8_t {
-  /// The sender reads its memory at the place `from`.
-  first,
-  /// The sender reads its memory at the place `to`, because it passes on what it received in the
-  /// first step. The elements already have the type of the target. See TransferOptions::fan_out.
-  forward,
 };
 
 /// Elements of one tensor that a rank sends to one peer, receives from one peer, or copies (then
@@ -118,8 +123,8 @@ struct TransferFlow {
   std::int64_t forwarded_bytes = 0;  ///< How many of them move in TransferStep::forward.
 };
 
-/// The bytes of a transfer. An element that moves counts with the size of its type at its source in
-/// the first step, and with the size at the target when it is forwarded.
+/// The bytes of a transfer. The elements of messages have the type message_type(), and copies that
+/// of the source.
 struct TransferVolume {
   std::int64_t moved_bytes = 0;           ///< sent by all ranks to other ranks
   std::int64_t copied_bytes = 0;          ///< copied by all ranks inside their own memory

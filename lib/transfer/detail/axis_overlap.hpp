@@ -13,6 +13,9 @@ namespace rankmesh::detail {
 struct CommonIndices {
   std::int64_t other = 0;
   std::int64_t count = 0;
+  /// In AxisOverlap::targets_of: the number of times that shares of the target need the common
+  /// indices of this class, and of all classes before it in the list.
+  std::int64_t needed = 0, needed_before = 0;
 };
 
 /// The classes of the same axis before and after a transfer. The lists are in ascending order.

@@ -25,6 +25,8 @@ class CellRanks {
   [[nodiscard]] std::vector<Rank> of(const Classes& cell, std::int64_t sum) const;
   /// Returns the ranks that have the elements or partial sums of them, in ascending order.
   [[nodiscard]] std::vector<Rank> of_all_sums(const Classes& cell) const;
+  /// Returns the number of ranks that have the same shares of all axes, and the same partial sums.
+  [[nodiscard]] std::int64_t replica_count() const;
   /// Returns which of the partial sums a rank of the mesh has.
   [[nodiscard]] std::int64_t sum_of(Rank rank) const;
 

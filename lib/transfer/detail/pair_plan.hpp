@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,10 @@ class PairPlan {
   [[nodiscard]] const TensorPlacement::Data& to() const { return to_; }
   [[nodiscard]] const CellRanks& sources() const { return sources_; }
   [[nodiscard]] const CellRanks& receivers() const { return receivers_; }
-  /// Returns the number of indices of an axis that two classes have in common.
+  /// Returns the indices of an axis that two classes have in common, or null if there are none.
+  [[nodiscard]] const CommonIndices* find_common(std::size_t axis, std::int64_t source,
+                                                 std::int64_t target) const;
+  /// Returns their number.
   [[nodiscard]] std::int64_t common(std::size_t axis, std::int64_t source,
                                     std::int64_t target) const;
   /// Returns the node of a rank. Without a machine, each rank is a node of its own.
@@ -96,11 +100,26 @@ class PairPlan {
  private:
   using CellKey = std::pair<Classes, std::int64_t>;  // the classes, and which partial sum
 
+  /// The targets of a cell that concern a rank. All of them if the rank has the cell.
+  struct CellOfRank {
+    std::vector<CellTarget> targets;
+    bool has_all = false;
+  };
+
+  /// Whether each cell is levelled on its own, among all its holders.
+  [[nodiscard]] bool is_plain() const {
+    return machine_ == nullptr && levelled_.empty() && from_.sums.empty();
+  }
+  /// Returns what a rank receives from a cell that it has not, in a plain plan. The plan of the
+  /// cell has only the rank's targets.
+  /// @param ahead  for each target, the number of lower ranks that have it.
+  [[nodiscard]] std::vector<Shipment> stripes(const CellPlan& cell, Rank receiver,
+                                              std::span<const std::int64_t> ahead) const;
   void add_needs(CellPlan& cell, std::size_t target) const;
   void add_needs_of_sum(CellPlan& cell, std::size_t target) const;
   void add_choices(CellPlan& cell) const;
   void level();
-  [[nodiscard]] std::map<CellKey, std::vector<CellTarget>> cells_of(Rank rank) const;
+  [[nodiscard]] std::map<CellKey, CellOfRank> cells_of(Rank rank) const;
 
   const TensorPlacement::Data& from_;
   const TensorPlacement::Data& to_;
