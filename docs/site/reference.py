@@ -12,13 +12,13 @@ import xml.etree.ElementTree as ElementTree
 
 from markdown import Links, blocks_of, code_block, signature
 
-ORDER = ["", "mesh", "group", "exchange", "base", "layout", "spec", "routes", "record", "report", "mpi", "wait", "device",
-         "transport"]
-LAYERS = {
+LAYERS = {  # in the order of the site
     "": "Whole programs", "mesh": "Meshes", "group": "Operations of a group", "exchange": "Objects, tensors, stages, experts",
-    "base": "Errors, buffers, types", "layout": "Layouts without MPI", "spec": "Mesh strings and files",
-    "routes": "Choice of transports", "record": "The record of calls", "report": "Reports", "mpi": "MPI",
-    "wait": "Waiting for other ranks", "device": "Devices and NCCL", "transport": "Transports"}
+    "helpers": "Seeds, norms and checks of a training", "base": "Errors, buffers, types", "layout": "Layouts without MPI",
+    "spec": "Mesh strings and files", "machine": "Machines", "place": "Where ranks stand",
+    "transfer": "Where tensors lie, and how they move", "routes": "Choice of transports", "record": "The record of calls",
+    "report": "Reports", "mpi": "MPI", "wait": "Waiting for other ranks", "device": "Devices and NCCL",
+    "transport": "Transports"}
 CLASSES = ("class", "struct", "union")
 
 
@@ -171,7 +171,7 @@ class Reference:
         layers = {}
         for name in pages:
             layers.setdefault(name.rpartition("/")[0], []).append(name)
-        for layer in sorted(layers, key=lambda layer: ORDER.index(layer.split("/")[0])):
+        for layer in sorted(layers, key=lambda layer: list(LAYERS).index(layer.split("/")[0])):
             title = LAYERS[layer.split("/")[0]] + (f" ({layer}/)" if layer else "")
             lines += ["", f"## {title}", "", "| header | declares |", "|---|---|"]
             for name in sorted(layers[layer]):

@@ -149,16 +149,24 @@ void PairPlan::add_needs_of_sum(CellPlan& cell, std::size_t target) const {
 // Needs of ranks on a holder's node are met by the holders on this node, all others by any holder.
 void PairPlan::add_choices(CellPlan& cell) const {
   constexpr std::int64_t other_nodes = INT64_MAX;
-  const auto choice_of = [&](const Shipment& need) {
+  std::vector<std::pair<std::int64_t, std::size_t>> order;  // the node of each need, and its index
+  order.reserve(cell.needs.size());
+  for (const Shipment& need : cell.needs) {
     const std::int64_t on = cell.holder_nodes.empty() ? other_nodes : node(need.receiver);
-    return std::ranges::binary_search(cell.holder_nodes, on) ? on : other_nodes;
-  };
-  if (!std::ranges::is_sorted(cell.needs, {}, choice_of))
-    std::ranges::stable_sort(cell.needs, {}, choice_of);
+    const bool has_holder = std::ranges::binary_search(cell.holder_nodes, on);
+    order.emplace_back(has_holder ? on : other_nodes, order.size());
+  }
+  if (!std::ranges::is_sorted(order)) {
+    std::ranges::sort(order);
+    std::vector<Shipment> sorted;
+    sorted.reserve(order.size());
+    for (const auto& [on, need] : order) sorted.push_back(cell.needs[need]);
+    cell.needs = std::move(sorted);
+  }
   for (std::size_t begin = 0; begin < cell.needs.size();) {
     SenderChoice choice{.begin = begin, .end = begin, .senders = {}};
-    const std::int64_t on = choice_of(cell.needs[begin]);
-    for (; choice.end < cell.needs.size() && choice_of(cell.needs[choice.end]) == on; ++choice.end)
+    const std::int64_t on = order[begin].first;
+    for (; choice.end < cell.needs.size() && order[choice.end].first == on; ++choice.end)
       choice.elements += cell.needs[choice.end].end - cell.needs[choice.end].begin;
     for (std::size_t h = 0; h < cell.holders.size(); ++h)
       if (on == other_nodes || node(cell.holders[h]) == on) choice.senders.push_back(h);

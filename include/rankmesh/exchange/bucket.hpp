@@ -65,6 +65,7 @@ class RANKMESH_API Bucket {
   /// ClosedError.
   /// @throws UsageError if `bytes` is less than 1.
   explicit Bucket(GroupCoordinator& group, BucketOptions options = {});
+  /// @cond  This overload only refuses calls.
   template <class NoGroup>
     requires(!std::derived_from<NoGroup, GroupCoordinator> && !std::same_as<NoGroup, Bucket>)
   explicit Bucket(NoGroup&, BucketOptions options = {})
@@ -72,6 +73,7 @@ class RANKMESH_API Bucket {
     static_assert(rankmesh::detail::never<NoGroup>,
                   "a Bucket needs a group: write Bucket{mesh[\"dp\"]}, or Bucket{*group}");
   }
+  /// @endcond
   /// Gives up the buffers that were added since the last wait(), and logs a warning if there are
   /// any: they may not hold the results. Local.
   ~Bucket();
@@ -104,6 +106,7 @@ class RANKMESH_API Bucket {
     const auto in = buffer_of(values);
     add_buffers({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
   }
+  /// @cond  These overloads only refuse calls.
   // Calls that do not compile, and say what to write instead.
   template <class Pointer, class... A>
     requires std::is_pointer_v<std::remove_cvref_t<Pointer>>
@@ -119,6 +122,7 @@ class RANKMESH_API Bucket {
                   "the values are const, but add() changes them: pass values that are not const, "
                   "or memory for this member's part too, as in add(values, mine)");
   }
+  /// @endcond
 
   /// Adds a buffer whose element type is known at run time; see add().
   void add_buffer(const Buffer& buffer);

@@ -92,6 +92,7 @@ class ShardedBuffer {
   ShardedBuffer(GroupCoordinator& group, std::initializer_list<std::int64_t> sizes,
                 ShardedBufferOptions options = {})
       : ShardedBuffer{group, std::span{sizes}, options} {}
+  /// @cond  These overloads only refuse calls.
   template <class NoGroup, rankmesh::detail::Integers Sizes>
     requires(!std::derived_from<NoGroup, GroupCoordinator>)
   ShardedBuffer(NoGroup&, const Sizes& sizes, ShardedBufferOptions options = {})
@@ -107,6 +108,7 @@ class ShardedBuffer {
     static_assert(rankmesh::detail::never<NoGroup>,
                   "a ShardedBuffer needs a group: write ShardedBuffer<T>{mesh[\"dp\"], sizes}");
   }
+  /// @endcond
   /// Creates another buffer with the same tensors and buckets, for example for the gradients or
   /// for a state of the optimizer. The new buffer may have another element type. It uses the same
   /// stream; `options.bytes` and `options.stream` are ignored. Collective over the group, like
@@ -135,6 +137,7 @@ class ShardedBuffer {
     const auto in = buffer_of(values);
     memory_.load(tensor, {in.data, in.count, in.type, in.kind});
   }
+  /// @cond  These overloads only refuse calls.
   // Calls that do not compile, and say what to write instead.
   template <Memory M>
     requires(!std::same_as<std::remove_cv_t<ElementOf<M>>, T>)
@@ -149,6 +152,7 @@ class ShardedBuffer {
         rankmesh::detail::never<Pointer>,
         "a pointer does not say how many elements there are: write std::span{pointer, n}");
   }
+  /// @endcond
 
   /// Returns this member's part of a bucket, which includes zeros as padding. The part has the same
   /// size on all members, and in all buffers with the same division. The function first waits for

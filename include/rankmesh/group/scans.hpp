@@ -57,6 +57,7 @@ class Scans : public ReturnedResults {
     scan(values, op);
     return std::forward<M>(values);
   }
+  /// Does the same with a function of the program.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
     requires(!detail::is_borrowed<M> && WritableHostValues<M>)
   [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, F&& combine) {
@@ -111,6 +112,7 @@ class Scans : public ReturnedResults {
     exscan(values, op);
     return std::forward<M>(values);
   }
+  /// Does the same with a function of the program.
   template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
     requires(!detail::is_borrowed<M> && WritableHostValues<M>)
   [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, F&& combine) {

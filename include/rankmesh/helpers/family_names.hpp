@@ -18,13 +18,20 @@ namespace rankmesh {
 /// such as `{"dp", "cp"}`.
 class RANKMESH_API FamilyNames {
  public:
+  /// Holds no name.
   FamilyNames() = default;
+  /// Holds these names.
   FamilyNames(std::initializer_list<std::string_view> names) : names_(names.begin(), names.end()) {}
+  /// Holds one name.
   FamilyNames(const char* name) : names_{name} {}
+  /// Holds one name.
   FamilyNames(std::string_view name) : names_{std::string{name}} {}
+  /// Holds one name.
   FamilyNames(const std::string& name) : names_{name} {}
+  /// Holds these names.
   FamilyNames(std::vector<std::string> names) : names_{std::move(names)} {}
 
+  /// Returns the names, in the order in which they were given.
   [[nodiscard]] const std::vector<std::string>& list() const { return names_; }
   /// Returns this rank's groups in these families, in the order of the names. Families that have no
   /// group with this rank are left out. Local; `world` is an exception, see Mesh::operator[].

@@ -14,14 +14,13 @@
 namespace rankmesh {
 
 /// The least, the mean and the greatest of the times that the members of a group have measured, in
-/// seconds. Also the ranks that measured the least and the greatest time; if several ranks measured
-/// the same time, the first of them.
+/// seconds, and the ranks that measured the least and the greatest time.
 struct TimeSpread {
-  double least = 0;
-  double mean = 0;
-  double most = 0;
-  Rank least_at{};
-  Rank most_at{};
+  double least = 0;  ///< seconds
+  double mean = 0;   ///< seconds
+  double most = 0;   ///< seconds
+  Rank least_at{};   ///< the first rank that measured `least`
+  Rank most_at{};    ///< the first rank that measured `most`
 };
 /// Returns the spread in words: `least 1.20 ms (rank 3), mean 1.50 ms, most 2.00 ms (rank 0)`.
 [[nodiscard]] RANKMESH_API std::string to_string(const TimeSpread& spread);
@@ -39,6 +38,7 @@ class RANKMESH_API Stopwatch {
   /// Ends a lap when it is destroyed. The Stopwatch must exist until then.
   class Lap {
    public:
+    /// Begins a lap.
     explicit Lap(Stopwatch& watch) : watch_{watch} { watch_.start(); }
     ~Lap() { watch_.end_lap(); }
     Lap(const Lap&) = delete;

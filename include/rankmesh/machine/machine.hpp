@@ -27,8 +27,8 @@ enum class LevelKind : std::uint8_t {
 
 /// One level of a machine. A level divides all slots into units, for example into nodes.
 struct RANKMESH_API MachineLevel {
-  std::string name;  ///< for example `node`, `leaf` or `nvlink`
-  LevelKind kind = LevelKind::node;
+  std::string name;                  ///< for example `node`, `leaf` or `nvlink`
+  LevelKind kind = LevelKind::node;  ///< What the units are.
   /// The number of slots of each unit if all units are contiguous and equal; the last unit may have
   /// fewer slots. 0 if the units are listed in `units`.
   std::int64_t size = 0;
@@ -72,7 +72,9 @@ class RANKMESH_API Machine {
   Machine(std::int64_t slots, std::vector<MachineLevel> levels,
           std::vector<SlotDevice> devices = {});
 
+  /// Returns the number of slots, each of which takes one rank.
   [[nodiscard]] std::int64_t slot_count() const { return slots_; }
+  /// Returns the levels, from the outermost to the innermost.
   [[nodiscard]] const std::vector<MachineLevel>& levels() const { return levels_; }
   /// Returns the index of the innermost level of a kind, or nothing.
   [[nodiscard]] std::optional<std::size_t> find(LevelKind kind) const;

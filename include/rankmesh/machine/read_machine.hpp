@@ -18,10 +18,10 @@ namespace rankmesh {
 
 /// Figures of a machine that a user gives directly, instead of a description.
 struct MachineNumbers {
-  std::optional<std::int64_t> ranks_per_node;
+  std::optional<std::int64_t> ranks_per_node;  ///< The number of slots of each node.
   /// The size of an NVLink domain in ranks. It may be larger or smaller than a node.
   std::optional<std::int64_t> ranks_per_domain;
-  std::optional<std::int64_t> nodes_per_leaf;
+  std::optional<std::int64_t> nodes_per_leaf;  ///< The number of nodes below each leaf switch.
   /// The number of ranks. The machine gets this number of slots.
   std::optional<std::int64_t> world_size;
 };
@@ -47,7 +47,9 @@ class RANKMESH_API MachineReader {
  public:
   MachineReader();
   ~MachineReader();
+  /// Takes over what another reader has read.
   MachineReader(MachineReader&&) noexcept;
+  /// Takes over what another reader has read.
   MachineReader& operator=(MachineReader&&) noexcept;
 
   /// Reads one description. The function reads nothing but the text; it does not resolve

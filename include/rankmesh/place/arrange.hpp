@@ -21,7 +21,7 @@ struct Arrangement {
 
 /// What arrange() has found.
 struct Arrangements {
-  Arrangement best;
+  Arrangement best;       ///< the one with the smallest objective
   Arrangement runner_up;  ///< the best with different bytes; `slots` is empty if there is none
   Arrangement today;      ///< rank r in slot r
   std::vector<std::int64_t> bound;  ///< least_bytes_per_level()
@@ -29,6 +29,7 @@ struct Arrangements {
   bool is_exact = false;
 };
 
+/// What arrange() should keep, and how long it may search.
 struct ArrangeOptions {
   /// Families whose groups should not be split over nodes. An assignment that splits fewer of their
   /// groups is better, whatever the number of bytes.

@@ -20,8 +20,8 @@ enum class Severity : std::uint8_t { note, warning, error };
 
 /// A rule. Its id stays the same in all releases, so mesh files can silence it.
 struct PlacementRule {
-  std::string_view id;
-  Severity severity;
+  std::string_view id;       ///< for example `leaves-domain`
+  Severity severity;         ///< how serious its findings are
   std::string_view summary;  ///< what the rule reports
 };
 
@@ -30,9 +30,9 @@ struct PlacementRule {
 
 /// What a rule has found.
 struct PlacementFinding {
-  std::string rule;  ///< the id
-  Severity severity = Severity::note;
-  std::string name{};    ///< the family; empty if the finding concerns the whole mesh
+  std::string rule;                    ///< the id
+  Severity severity = Severity::note;  ///< that of the rule
+  std::string name{};                  ///< the family; empty if the finding concerns the whole mesh
   std::string groups{};  ///< the groups concerned, for example `3 of 8: 0-2`; may be empty
   std::string what;      ///< one sentence
   std::string why;       ///< the reason why this matters

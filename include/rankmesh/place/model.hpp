@@ -22,7 +22,7 @@ enum class OptimizerSharing : std::uint8_t {
 /// The figures of a transformer and of its training step. docs/placement.md describes the TOML file
 /// that contains them.
 struct RANKMESH_API ModelFigures {
-  std::string name;
+  std::string name;                   ///< for example `Llama 3 405B`
   std::int64_t layers = 0;            ///< transformer layers of the whole model
   std::int64_t hidden = 0;            ///< h, elements
   std::int64_t kv_hidden = 0;         ///< elements of the keys of one token; 0 means `hidden`
@@ -36,12 +36,12 @@ struct RANKMESH_API ModelFigures {
   std::int64_t gradient_bytes = 4;    ///< bytes of a reduced gradient
   bool sequence_parallel = true;      ///< of tensor-parallel groups
   bool full_recomputation = false;    ///< the forward pass is repeated
-  OptimizerSharing optimizer = OptimizerSharing::distributed;
-  std::int64_t expert_layers = 0;      ///< layers with experts
-  std::int64_t expert_parameters = 0;  ///< of all experts of all layers
-  std::int64_t experts_per_token = 0;  ///< k
-  std::int64_t dispatch_bytes = 2;     ///< bytes of an activation that is sent to an expert
-  std::int64_t combine_bytes = 2;      ///< bytes of an activation that an expert returns
+  OptimizerSharing optimizer = OptimizerSharing::distributed;  ///< what data-parallel ranks share
+  std::int64_t expert_layers = 0;                              ///< layers with experts
+  std::int64_t expert_parameters = 0;                          ///< of all experts of all layers
+  std::int64_t experts_per_token = 0;                          ///< k
+  std::int64_t dispatch_bytes = 2;  ///< bytes of an activation that is sent to an expert
+  std::int64_t combine_bytes = 2;   ///< bytes of an activation that an expert returns
 
   /// Reads the figures from the text of a TOML file.
   /// @throws SpecError with the place and the reason if the text is invalid.
@@ -50,9 +50,9 @@ struct RANKMESH_API ModelFigures {
 
 /// The bytes that one family sends, and the formula by which they were computed.
 struct FamilyVolume {
-  FamilyTraffic traffic;
-  std::string formula;  ///< in the symbols of docs/placement.md
-  std::string source;   ///< the publication and its section
+  FamilyTraffic traffic;  ///< the family, its bytes and their pattern
+  std::string formula;    ///< in the symbols of docs/placement.md
+  std::string source;     ///< the publication and its section
 };
 
 /// Returns the volumes of the families tp, pp, cp, ep, edp, and of dp (or of `dp_cp`, if there is

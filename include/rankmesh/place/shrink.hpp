@@ -27,7 +27,7 @@ enum class ShrinkPolicy : std::uint8_t {
 
 /// A lost rank, and the part of the model that it held.
 struct LostRank {
-  std::int64_t rank = 0;
+  std::int64_t rank = 0;         ///< in the old mesh
   std::string coordinates{};     ///< for example `pp=0,dp=1,tp=3`
   std::string part{};            ///< the part of the model that it held, for example `pp=0,tp=3`
   std::int64_t copies_left = 0;  ///< the number of ranks left that hold the same part

@@ -40,9 +40,9 @@ enum class Pattern : std::uint8_t {
 
 /// The bytes that the ranks of one family send in one step.
 struct FamilyTraffic {
-  std::string name;        ///< the family
-  std::int64_t bytes = 0;  ///< bytes that one rank sends
-  Pattern pattern = Pattern::ring;
+  std::string name;                 ///< the family
+  std::int64_t bytes = 0;           ///< bytes that one rank sends
+  Pattern pattern = Pattern::ring;  ///< how the members of a group exchange these bytes
 };
 
 /// Returns the traffic to assume if no model is known. It depends on the purposes of the families

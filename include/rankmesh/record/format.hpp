@@ -72,6 +72,7 @@ inline constexpr std::uint64_t async_bit = std::uint64_t{1} << 60;
 inline constexpr std::uint64_t captured_bit = std::uint64_t{1} << 61;
 /// The bit that says that `begin` is valid.
 inline constexpr std::uint64_t timed_bit = std::uint64_t{1} << 62;
+/// The bit of a call that was cancelled.
 inline constexpr std::uint64_t cancelled_bit = std::uint64_t{1} << 63;
 /// The times of a call are recorded if its position is a multiple of this. Other calls may have
 /// times too.

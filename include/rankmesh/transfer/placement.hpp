@@ -24,11 +24,13 @@ namespace rankmesh {
 ///
 ///     [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)
 ///
-///     place   := shape type '@' mesh [ 'on' ranks ] ':' '(' [ axis { ',' axis } ] ')' { sum }
+///     place   := shape type '@' mesh [ on ] [ at ] ':' '(' [ axis { ',' axis } ] ')' { sum }
 ///     shape   := '[' [ size { ',' size } ] ']'
 ///     type    := bf16 | f16 | f32 | f64 | f8_e4m3 | f8_e5m2 | i8 | u8 | i16 | ... | u64
 ///     mesh    := a mesh string, see MeshString
-///     ranks   := a list such as 0-3,8,16-120:8; rank i of the mesh is entry i of the list
+///     on      := 'on' ranks                 a list such as 0-3,8: rank i of the mesh is entry i
+///     at      := 'at' fixed { ',' fixed }   only these ranks of the mesh have the tensor
+///     fixed   := name '=' coordinate
 ///     axis    := segment { '+' segment }    stored one after the other on each rank
 ///     segment := [ extent ':' ] share       the extent may be left out if there is one segment
 ///     extent  := size                       the indices that follow the previous segment
