@@ -47,9 +47,8 @@ MovedTensor::MovedTensor(const TensorTransfer& transfer, Rank self)
   if (!is_convertible(source_type_, target_type_))
     throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target_type_)),
                      "convert floats to floats; elements of other types keep their type"};
-  // Sums are rounded once, at the end.
-  const bool is_narrowed = !has_sums_ && size_of(target_type_) < size_of(source_type_);
-  message_type_ = is_narrowed ? target_type_ : source_type_;
+  message_type_ = message_type(transfer, TransferStep::first);
+  forwarded_type_ = message_type(transfer, TransferStep::forward);
   sum_type_ = sum_type(source_type_, target_type_);
 }
 
@@ -148,12 +147,10 @@ void MovedTensor::end_sums(const TensorTransferOfRank& part) {
 }
 
 const std::byte* MovedTensor::sent_in_place(TransferStep step, const Strip& strip) const {
-  if (step == TransferStep::forward)
-    return target_.is_dense() && is_contiguous(strip, strip.source_step) ? target_.at(strip.source)
-                                                                         : nullptr;
-  const bool is_in_place = source_.is_dense() && message_type_ == source_type_ &&
+  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
+  const bool is_in_place = from.is_dense() && type_in_message(step) == from.type() &&
                            is_contiguous(strip, strip.source_step);
-  return is_in_place ? source_.at(strip.source) : nullptr;
+  return is_in_place ? from.at(strip.source) : nullptr;
 }
 
 std::byte* MovedTensor::received_in_place(TransferStep step, const Strip& strip) const {

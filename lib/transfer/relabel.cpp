@@ -55,7 +55,8 @@ class Holdings {
   }
 
   void add(const TensorTransfer& tensor, std::int64_t copies) {
-    const std::int64_t width = copies * static_cast<std::int64_t>(size_of(tensor.from.type()));
+    const std::int64_t width =
+        copies * static_cast<std::int64_t>(size_of(message_type(tensor, TransferStep::first)));
     const RankClasses holders = classes_of(tensor.from);
     for (const auto& [key, receivers] : classes_of(tensor.to)) {
       const std::int64_t need = width * tensor.to.local_count(receivers.front());

@@ -200,6 +200,7 @@ TEST_CASE("elements that enter a node once are passed on there") {
   const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = size()});
   const std::vector<TensorTransfer> tensors{
       transfer("[40,6] f32 @ tp=2 on 0-1 : (tp, _)", "[40,6] bf16 @ tp=N : (_, _)"),
+      transfer("[40,6] bf16 @ tp=2 on 0-1 : (tp, _)", "[40,6] f32 @ tp=N : (_, _)"),
       transfer("[40,6] f32 @ tp=N : (_, _) sum(tp)", "[40,6] bf16 @ tp=N : (_, _)"),
       transfer("[40,6] f32 @ tp=N : (tp, _)", "[40,6] f32 @ tp=H,dp=2 : (_, tp)")};
   const TransferPlan plan = plan_transfer(tensors, &machine);

@@ -23,7 +23,7 @@ class MovedTensor {
 
   /// Returns the type of the elements in a message.
   [[nodiscard]] DataType type_in_message(TransferStep step) const {
-    return step == TransferStep::forward ? target_type_ : message_type_;
+    return step == TransferStep::forward ? forwarded_type_ : message_type_;
   }
   /// Throws a UsageError unless the memory fits the places.
   void check(const TensorSource& source, const TensorTarget& target) const;
@@ -57,7 +57,7 @@ class MovedTensor {
 
   const TensorTransfer* transfer_;
   Rank self_;
-  DataType source_type_, target_type_, message_type_, sum_type_;
+  DataType source_type_, target_type_, message_type_, forwarded_type_, sum_type_;
   bool has_sums_;
   std::vector<std::int64_t> source_shape_, target_shape_;
   LocalArray source_, target_;
