@@ -95,14 +95,7 @@ void CallDispatcher::breaking_group(Wait&& wait) {
 }
 
 void CallDispatcher::check(const Call& call, bool on_device) const {
-  if (runtime_->is_closed || !connection_->comm())
-    throw ClosedError{fmt::format("{}.{} is called after close()", name_, function_of(call)),
-                      runtime_->is_closed ? "close the mesh after its last operation"
-                                          : "close the group after its last operation"};
-  if (!connection_->is_usable())
-    throw ClosedError{fmt::format("{}.{}: the group is broken: {}", name_, function_of(call),
-                                  connection_->why_unusable()),
-                      "end the program, or open a new mesh on the ranks that are left"};
+  if (!is_usable()) throw_unusable(function_of(call));
   if (on_device) (void)device(to_string(call.operation));
   check_call(call, name_, self_, size_);
 }

@@ -88,6 +88,14 @@ void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(Cal
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
   return group.start(Call{call}, std::move(kept));
 }
+Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
+                        std::unique_ptr<MessageSequence> sequence) {
+  return group.dispatcher_->start(description, std::move(sequence));
+}
+std::unique_ptr<SequenceMessages> GroupAccess::messages(const GroupCoordinator& group) {
+  return std::make_unique<SequenceMessages>(group.dispatcher_->shared_connection(),
+                                            group.dispatcher_->family());
+}
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();
 }

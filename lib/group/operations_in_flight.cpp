@@ -28,6 +28,14 @@ void leak_memory(AsyncOperation& operation) {
   leak(operation.kept);
 }
 
+// Returns the members for which a sequence waits, as ranks of the mesh.
+std::vector<int> ranks_of(const MessageSequence& sequence, const Connection& connection) {
+  std::vector<int> ranks;
+  for (const RankInGroup member : sequence.unfinished())
+    ranks.push_back(static_cast<int>(connection.group.ranks.at(member.value()).value()));
+  return ranks;
+}
+
 bool can_be_cancelled(const AsyncOperation& operation) {
   return operation.is_receive && !operation.is_deferred;
 }
@@ -122,15 +130,24 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                                             : operation.pending->awaited();
       },
       1);
+  bool is_complete = false;
+  std::size_t finished = 0;
+  const auto look = [&] {
+    is_complete = test(operation);
+    if (is_complete) return true;
+    // A peer may be waiting for another operation of this rank first.
+    advance_polled();
+    // Members that have done their part may leave rankmesh, so the wait goes on without them.
+    return operation.sequence != nullptr && operation.sequence->finished() != finished;
+  };
   try {
-    monitor.wait(
-        [&] {
-          if (test(operation)) return true;
-          // A peer may be waiting for another operation of this rank first.
-          advance_polled();
-          return false;
-        },
-        point, deadline);
+    while (!is_complete) {
+      if (operation.sequence != nullptr && operation.pending != nullptr) {
+        finished = operation.sequence->finished();
+        point.members = ranks_of(*operation.sequence, *operation.connection);
+      }
+      monitor.wait(look, point, deadline);
+    }
   } catch (const FailedReduction& error) {
     monitor.give_up(point, error.message());
     throw;
@@ -171,8 +188,11 @@ void OperationsInFlight::progress() {
 }
 
 void OperationsInFlight::advance_polled() {
-  for (const auto& operation : list_)
+  for (const auto& operation : list_) {
     if (operation->transport != nullptr) operation->transport->advance();
+    if (operation->sequence != nullptr && operation->pending != nullptr)
+      operation->sequence->advance();
+  }
 }
 
 void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,

@@ -111,7 +111,7 @@ TEST_CASE("operations behind one that cannot be issued fail with its reason") {
                        .out = out,
                        .out_blocks = &blocks};
   NcclGroup together{mesh};
-  Work first = detail::GroupAccess::start(tp, too_large, nullptr);
+  Work first = rankmesh::detail::GroupAccess::start(tp, too_large, nullptr);
   Work second = tp.barrier_async();
   CHECK_THROWS_WITH_AS(together.end(), doctest::Contains("does not fit MPI's int"),
                        UnsupportedError);

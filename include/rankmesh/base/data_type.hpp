@@ -60,8 +60,8 @@ using Float8E5M2 =
 /// types only if rankmesh/base/narrow_float.hpp is included.
 template <class F>
 constexpr decltype(auto) visit(DataType type, F&& f) {
-  switch (type) {  // NOLINT(bugprone-branch-clone): f may do the same for several types
-    case DataType::int8:
+  switch (type) {
+    case DataType::int8:  // NOLINT(bugprone-branch-clone): f may do the same for several types
       return f(std::type_identity<std::int8_t>{});
     case DataType::uint8:
       return f(std::type_identity<std::uint8_t>{});

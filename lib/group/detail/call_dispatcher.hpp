@@ -12,6 +12,7 @@
 #include "connection.hpp"
 #include "lifetime.hpp"
 #include "mesh_runtime.hpp"
+#include "message_sequence.hpp"
 #include "rankmesh/group/work.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/call.hpp"
@@ -35,6 +36,7 @@ class CallDispatcher final : private Waiter {
   /// Returns the number of this coordinator among those that share the connection.
   [[nodiscard]] std::uint32_t family() const;
   [[nodiscard]] Connection& connection() const { return *connection_; }
+  [[nodiscard]] const std::shared_ptr<Connection>& shared_connection() const { return connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
 
   /// Returns what tells when this coordinator is destroyed.
@@ -57,6 +59,9 @@ class CallDispatcher final : private Waiter {
   /// Starts any call; does not block.
   /// @param kept  Stays alive until the operation is complete.
   [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept);
+  /// Starts an operation that consists of several messages; does not block.
+  [[nodiscard]] Work start(const SequenceDescription& description,
+                           std::unique_ptr<MessageSequence> sequence);
   /// A comparison of a call on device memory with those of the other members.
   struct Comparison {
     WaitPoint point;
@@ -104,6 +109,10 @@ class CallDispatcher final : private Waiter {
   template <class Action>
   auto keeping_failure(Action&& action);
   void check(const Call& call, bool on_device) const;
+  [[nodiscard]] bool is_usable() const;
+  [[noreturn]] void throw_unusable(std::string_view function) const;
+  [[nodiscard]] std::shared_ptr<AsyncOperation> operation_of(
+      const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const;
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);

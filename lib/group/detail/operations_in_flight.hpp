@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "connection.hpp"
+#include "message_sequence.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "rankmesh/wait/wait_point.hpp"
@@ -31,12 +32,13 @@ struct AsyncOperation {
   /// It makes progress only inside calls of rankmesh, so this process must not block in MPI before
   /// it is complete.
   bool is_polled = false;
-  Transport* transport = nullptr;    ///< The transport of an operation on host memory.
-  std::unique_ptr<Pending> pending;  ///< Null before it is issued, and after it has ended.
-  std::shared_ptr<void> kept;        ///< Buffers that were moved into the operation.
-  RecordedCall recorded;             ///< Until it is complete or has failed.
-  std::string failure;               ///< Why it will never be complete; empty if it has not failed.
-  std::exception_ptr unseen;         ///< The failure, if no wait has thrown it yet.
+  Transport* transport = nullptr;       ///< The transport of an operation on host memory.
+  MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
+  std::unique_ptr<Pending> pending;     ///< Null before it is issued, and after it has ended.
+  std::shared_ptr<void> kept;           ///< Buffers that were moved into the operation.
+  RecordedCall recorded;                ///< Until it is complete or has failed.
+  std::string failure;        ///< Why it will never be complete; empty if it has not failed.
+  std::exception_ptr unseen;  ///< The failure, if no wait has thrown it yet.
 
   /// Takes over an operation on host memory that `transport` has started.
   void begin(std::unique_ptr<Pending> started) {
@@ -76,7 +78,7 @@ class OperationsInFlight {
     return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
   }
   /// Makes progress on what makes progress only inside calls of rankmesh: polled operations (see
-  /// Transport::is_polled()), and the comparison of calls that MPI carries.
+  /// Transport::is_polled()), sequences of messages, and the comparison of calls that MPI carries.
   void advance_polled();
   /// Waits for all operations of this connection, or of all connections if it is null. Receives on
   /// host memory are left to end_receives().

@@ -39,7 +39,8 @@ class ControlPlane {
   WaitMonitor monitor;
   /// Differs between meshes, and is the same on all ranks. open_mesh() sets it.
   std::uint64_t key_of_mesh = 0;
-  std::int64_t queues = 0;  ///< Control queues made so far; they choose the queues' tags.
+  std::int64_t queues = 0;           ///< Control queues made so far; they choose the queues' tags.
+  std::int64_t redistributions = 0;  ///< Made so far; they choose the tags of their messages.
 
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_.view(); }
   [[nodiscard]] Rank rank() const { return Rank{comm().rank()}; }

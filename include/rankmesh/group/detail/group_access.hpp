@@ -11,7 +11,10 @@
 namespace rankmesh::detail {
 
 class Connection;
+class MessageSequence;
+class SequenceMessages;
 struct Lifetime;
+struct SequenceDescription;
 
 /// Creates coordinators, and gives other layers of rankmesh access to the private parts of
 /// coordinators.
@@ -27,6 +30,11 @@ struct RANKMESH_API GroupAccess {
   /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] static Work start(GroupCoordinator& group, const Call& call,
                                   std::shared_ptr<void> kept = {});
+  /// Starts an operation that consists of several messages. Does not block.
+  [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
+                                  std::unique_ptr<MessageSequence> sequence);
+  /// Returns what starts the messages of a sequence.
+  [[nodiscard]] static std::unique_ptr<SequenceMessages> messages(const GroupCoordinator& group);
   /// Returns the state that all groups of the mesh share.
   [[nodiscard]] static MeshRuntime& runtime(const GroupCoordinator& group);
   /// Returns what tells when the group is destroyed.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes the tensors of a mesh to files, and reads them on any other mesh.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/transfer/placement.hpp"
+
+namespace rankmesh::exchange {
+
+/// Reports that a file of a checkpoint cannot be written or read, or that it is cut or altered. The
+/// message names the file.
+class RANKMESH_API FileError : public Error {
+ public:
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
+};
+
+/// A tensor that is saved.
+struct SavedTensor {
+  std::string name;       ///< The name in the file. No two tensors have the same name.
+  TensorPlacement place;  ///< Where its elements are. Partial sums are added up.
+  TensorSource source{};  ///< This rank's part.
+};
+
+/// A tensor that is loaded.
+struct LoadedTensor {
+  std::string name;       ///< The name in the file.
+  TensorPlacement place;  ///< Where its elements go. Its type may differ from that in the file.
+  TensorTarget target{};  ///< This rank's part.
+};
+
+/// The options of a checkpoint. They must be the same on all ranks.
+struct CheckpointOptions {
+  /// The memory of a rank for elements on the way from and to files, in bytes. It is exceeded if a
+  /// rank's part of a single tensor is larger.
+  std::int64_t memory = std::int64_t{256} << 20;
+  /// A file that has as many bytes gets no further tensor. Used by save_checkpoint() only.
+  std::int64_t file_bytes = std::int64_t{4} << 30;
+};
+
+/// A tensor in a checkpoint.
+struct StoredTensor {
+  std::string name;                 ///< The name.
+  DataType type = DataType::uint8;  ///< The type of the elements.
+  std::vector<std::int64_t> shape;  ///< The number of elements along each axis.
+};
+
+/// Writes tensors to the new folder `root`/`name`, and then makes the symbolic link `root`/latest
+/// refer to it. The link is replaced by a rename after all ranks have written their data to disk
+/// (fsync), so a crash at any time leaves the previous checkpoint loadable. The folder must be on a
+/// file system that all ranks share. Collective over the group; blocks.
+///
+/// The folder has files `model-00001-of-00002.safetensors`, ... in the format of safetensors, which
+/// contain whole tensors without gaps, an index `model.safetensors.index.json`, and
+/// `manifest.json` with checksums of all pieces (see docs/checkpoints.md). All ranks write: each of
+/// them writes pieces of 4 MiB or more of each tensor that is larger.
+/// @param root  The folder of all checkpoints. It is created if it does not exist.
+/// @param name  The name of the new folder, for example `step-1000`.
+/// @throws UsageError if a name is empty or occurs twice, or if a source does not fit its place.
+/// @throws FileError on the rank that cannot write a file, for example because the disk is full.
+/// The incomplete folder remains; `latest` is unchanged.
+/// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
+/// different names, places or options.
+RANKMESH_API void save_checkpoint(GroupCoordinator& group, const std::string& root,
+                                  const std::string& name, std::span<const SavedTensor> tensors,
+                                  const CheckpointOptions& options = {});
+
+/// Reads tensors from a checkpoint. The group and the places need not be those of the ranks that
+/// have written it. All ranks read pieces, verify their checksums, and send the elements to the
+/// ranks that need them. Collective over the group; blocks.
+/// @param folder  The folder of a checkpoint, for example `root`/latest.
+/// @param tensors  Any of the tensors of the checkpoint.
+/// @throws UsageError if the checkpoint does not have a tensor, if a shape differs, if a type
+/// cannot be converted, or if a target does not fit its place.
+/// @throws FileError on the rank that cannot read a file, or that finds it cut or altered.
+/// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
+/// different arguments.
+RANKMESH_API void load_checkpoint(GroupCoordinator& group, const std::string& folder,
+                                  std::span<const LoadedTensor> tensors,
+                                  const CheckpointOptions& options = {});
+
+/// Returns the tensors of a checkpoint, in the order in which they were saved. Local.
+/// @throws FileError if the manifest cannot be read or is damaged.
+[[nodiscard]] RANKMESH_API std::vector<StoredTensor> list_checkpoint(const std::string& folder);
+
+}  // namespace rankmesh::exchange

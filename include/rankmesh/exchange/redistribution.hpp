@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Moves tensors from one place to another, as a TransferPlan says.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/work.hpp"
+#include "rankmesh/transfer/plan.hpp"
+
+namespace rankmesh::exchange {
+
+namespace detail {
+struct RedistributionState;
+}
+
+/// This rank's part of a tensor before a transfer. A rank that has no elements of the tensor passes
+/// a default-constructed TensorSource.
+struct TensorSource {
+  TensorSource() = default;
+  /// Creates a source from memory, which must stay valid until the transfer is complete.
+  /// @param memory_strides  The distance of neighbouring elements along each axis, in elements. If
+  ///                        it is empty, the elements form a dense row-major array.
+  template <Memory M>
+    requires(!std::same_as<std::remove_cvref_t<M>, TensorSource>)
+  TensorSource(M&& elements, std::vector<std::int64_t> memory_strides = {})  // NOLINT: implicit
+      : strides{std::move(memory_strides)} {
+    const auto buffer = buffer_of(elements);
+    memory = {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
+  }
+  ConstBuffer memory{};                 ///< The memory.
+  std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.
+};
+
+/// This rank's part of a tensor after a transfer. A rank that needs no elements of the tensor
+/// passes a default-constructed TensorTarget.
+struct TensorTarget {
+  TensorTarget() = default;
+  /// Creates a target from memory, which must stay valid until the transfer is complete.
+  /// @param memory_strides  See TensorSource.
+  template <WritableMemory M>
+    requires(!std::same_as<std::remove_cvref_t<M>, TensorTarget>)
+  TensorTarget(M&& elements, std::vector<std::int64_t> memory_strides = {})  // NOLINT: implicit
+      : memory{buffer_of(elements)}, strides{std::move(memory_strides)} {}
+  Buffer memory{};                      ///< The memory.
+  std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.
+};
+
+/// The options of a Redistribution.
+struct RedistributionOptions {
+  /// The most memory that a rank uses for messages on the way, in bytes. It must be the same on all
+  /// members. If the messages of a rank are larger together, they move in several rounds.
+  std::int64_t memory = std::int64_t{64} << 20;
+  /// Is called after each message of this rank: with the bytes that this rank has sent, received
+  /// and copied so far, and with their final number. Called inside test(), wait() and other calls
+  /// of the mesh, so it must not call the mesh, and it must not throw. It may be empty.
+  std::function<void(std::int64_t done, std::int64_t all)> progress{};
+};
+
+/// Carries out a TransferPlan as often as the program likes: for example, it moves the weights of
+/// a training mesh to a serving mesh after each step.
+///
+/// ```
+/// const auto from = TensorPlacement::parse("[4096,1024] f32 @ tp=8 : (tp, _)");
+/// const auto to = TensorPlacement::parse("[4096,1024] bf16 @ dp=2,tp=4 : (_, tp)");
+/// Redistribution move{mesh["world"], plan_transfer(from, to)};
+/// for (step ...) { ...; move.start(weights, served).wait(); }
+/// ```
+///
+/// The ranks of the plan are the members of the group, in group order, so meshes that overlap, are
+/// disjoint or have different sizes are described by placements on the ranks of one group. All
+/// tensors of the plan move together: what a rank sends to another one for all tensors is packed
+/// into common messages. Messages whose elements are contiguous in memory are not copied.
+///
+/// Order: the messages have tags of their own, so other operations of the group may run at the same
+/// time, and several redistributions may be in flight. Members need not start them in the same
+/// order.
+///
+/// Types: floats are converted if the types of the places differ. A message has the smaller one of
+/// both types. The conversion rounds to the nearest value, ties to even; a float64 that becomes a
+/// 16-bit or 8-bit float is rounded to float32 first. Partial sums move in the type of the source,
+/// and are added up in the wider type, at least float32; the sum is rounded once. Elements are
+/// added in an order that depends on the plan only, so a repeated transfer gives the same bits.
+///
+/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes. Memory: `memory` bytes at
+/// most, for lists that depend on the plan, and four or eight bytes per element of this rank's
+/// target if partial sums are converted. All is allocated by the first start() at the latest;
+/// later transfers allocate only a few objects per message. Move-only. Thread safety: the rules of
+/// the group apply.
+class RANKMESH_API Redistribution {
+ public:
+  /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
+  /// which compares the plans of the members.
+  /// @param group  A group that must outlive this object.
+  /// @param plan  Its ranks are members of the group.
+  /// @throws UsageError if the plan has more ranks than the group, if a type cannot be converted,
+  /// or if `memory` is less than 1,024.
+  /// @throws MismatchError on all members if they pass different plans or options; the error names
+  /// the members that differ. If the arguments are invalid on some members only, the other members
+  /// throw it too.
+  Redistribution(GroupCoordinator& group, TransferPlan plan, RedistributionOptions options = {});
+  ~Redistribution();
+  /// Takes over the redistribution. The source can then only be destroyed or assigned to.
+  Redistribution(Redistribution&&) noexcept;
+  /// Takes over the redistribution. The source can then only be destroyed or assigned to.
+  Redistribution& operator=(Redistribution&&) noexcept;
+
+  /// Starts a transfer. Collective over the ranks that send or receive elements; does not block.
+  /// This rank's own elements are copied at once. The memory must stay valid until the transfer is
+  /// complete. If the transfer fails, the source is unchanged, and the target may hold any values.
+  /// @param source  This rank's part of each tensor, in the order of the plan.
+  /// @param target  This rank's part of each tensor. It must not overlap the sources.
+  /// @throws UsageError if the number, the size, the strides or the type of the memory is wrong, if
+  /// source and target of a tensor overlap, or if an earlier transfer of this object is in flight.
+  /// Nothing was sent.
+  /// @throws UnsupportedError if the memory is on a device: only host memory can be moved.
+  /// @throws ClosedError if the mesh is closed or the group is broken.
+  [[nodiscard]] Work start(std::span<const TensorSource> source,
+                           std::span<const TensorTarget> target);
+  /// Does the same for a plan of a single tensor.
+  [[nodiscard]] Work start(const TensorSource& source, const TensorTarget& target) {
+    return start(std::span{&source, 1}, std::span{&target, 1});
+  }
+
+  /// Returns the plan.
+  [[nodiscard]] const TransferPlan& plan() const;
+  /// Returns the bytes that this rank sends, receives and copies in each transfer.
+  [[nodiscard]] std::int64_t bytes() const;
+
+ private:
+  std::shared_ptr<detail::RedistributionState> state_;
+};
+
+}  // namespace rankmesh::exchange

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Assigns the coordinates of a new mesh to ranks so that as many bytes as possible stay in place.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rankmesh/export.hpp"
+
+namespace rankmesh {
+
+/// The bytes that a rank already holds of what a coordinate of the new mesh needs. With weights,
+/// these are the weighted bytes that need not move if the rank takes the coordinate.
+struct HeldBytes {
+  std::int64_t coordinate = 0;  ///< The number of the coordinate.
+  std::int64_t rank = 0;        ///< The rank.
+  std::int64_t bytes = 0;       ///< The bytes, at least 0. They are added up over equal pairs.
+};
+
+/// An assignment of coordinates to ranks.
+struct Assignment {
+  std::vector<std::int64_t> rank_of;  ///< The rank of each coordinate; no rank occurs twice.
+  std::int64_t kept = 0;              ///< The bytes that stay in place.
+  /// No assignment keeps more bytes than this. The value of a solution of the dual problem.
+  std::int64_t bound = 0;
+  /// How it was found: `exact` (shortest augmenting paths) or `auction`.
+  std::string_view how;
+  /// Returns the number of bytes by which a better assignment could beat this one at most.
+  [[nodiscard]] std::int64_t gap() const { return bound - kept; }
+};
+
+/// Assigns each coordinate to a rank of its own so that the sum of the kept bytes is as large as
+/// possible. Coordinates that need the same bytes of the same ranks are merged first, and so are
+/// ranks that hold the same. If at most 1,024 different coordinates and 1,024 different ranks are
+/// left, the result is optimal, and gap() is 0. The time is then proportional to the cube of their
+/// number. Otherwise an auction finds an assignment whose gap() is usually 0 too. Local. The
+/// result depends only on the arguments.
+///
+/// Sources: shortest augmenting paths: Jonker and Volgenant, "A shortest augmenting path algorithm
+/// for dense and sparse linear assignment problems" (1987). Auction: Bertsekas, "The auction
+/// algorithm: a distributed relaxation method for the assignment problem" (1988).
+/// @param coordinates  The number of coordinates, at most `ranks`.
+/// @param held  Pairs that are not listed hold 0 bytes.
+/// @throws UsageError if there are more coordinates than ranks, if a number is out of range, or if
+/// all bytes together exceed 2^62.
+[[nodiscard]] RANKMESH_API Assignment assign_ranks(std::int64_t coordinates, std::int64_t ranks,
+                                                   std::span<const HeldBytes> held);
+
+}  // namespace rankmesh

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/checkpoint_files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/detail/file_size.hpp"
+
+namespace rankmesh::exchange::detail {
+namespace {
+
+[[noreturn]] void throw_errno(std::string_view what, const std::string& path, int error) {
+  throw FileError{
+      fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error)),
+      error == ENOSPC || error == EFBIG || error == EDQUOT ? "free some space, or write elsewhere"
+                                                           : "check the path and its permissions"};
+}
+
+// Writes the entries of a folder to disk.
+void sync_folder(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw_errno("open", path, errno);
+  const bool is_done = ::fsync(descriptor) == 0;
+  const int error = errno;
+  ::close(descriptor);
+  if (!is_done) throw_errno("write", path, error);
+}
+
+}  // namespace
+
+File::File(std::string path, Mode mode) : path_{std::move(path)} {
+  const int flags = mode == Mode::read    ? O_RDONLY
+                    : mode == Mode::write ? O_WRONLY
+                                          : O_WRONLY | O_CREAT | O_EXCL;
+  descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_errno(mode == Mode::create ? "create" : "open", path_, errno);
+}
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+File::File(File&& other) noexcept
+    : path_{std::move(other.path_)}, descriptor_{std::exchange(other.descriptor_, -1)} {}
+
+void File::resize(std::int64_t bytes) {
+  if (!rankmesh::detail::set_file_size(descriptor_, static_cast<std::uint64_t>(bytes)))
+    throw_errno("enlarge", path_, errno);
+}
+
+void File::write(std::int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw_errno("write", path_, n < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += n;
+  }
+}
+
+void File::read(std::int64_t offset, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("read", path_, errno);
+    if (n == 0)
+      throw FileError{fmt::format("{} is cut: it ends at byte {}", path_, offset),
+                      "load another checkpoint"};
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += n;
+  }
+}
+
+std::int64_t File::size() {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw_errno("read", path_, errno);
+  return status.st_size;
+}
+
+void File::sync() {
+  if (::fsync(descriptor_) != 0) throw_errno("write", path_, errno);
+}
+
+File& OpenFiles::operator[](const std::string& name) {
+  const auto known = files_.find(name);
+  if (known != files_.end()) return known->second;
+  return files_.emplace(name, File{folder_ + "/" + name, mode_}).first->second;
+}
+
+void OpenFiles::sync() {
+  for (auto& [name, file] : files_) file.sync();
+}
+
+void create_folder(const std::string& root, const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(root, error);
+  if (error) throw_errno("create", root, error.value());
+  const std::string path = root + "/" + name;
+  if (::mkdir(path.c_str(), 0777) != 0) throw_errno("create", path, errno);
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  File file{path, File::Mode::create};
+  file.resize(std::ssize(text));
+  file.write(0, std::as_bytes(std::span{text}));
+  file.sync();
+}
+
+void set_latest(const std::string& root, const std::string& name) {
+  sync_folder(root + "/" + name);
+  const std::string link = root + "/latest", new_link = root + "/latest.new";
+  if (::unlink(new_link.c_str()) != 0 && errno != ENOENT) throw_errno("remove", new_link, errno);
+  if (::symlink(name.c_str(), new_link.c_str()) != 0) throw_errno("create", new_link, errno);
+  if (::rename(new_link.c_str(), link.c_str()) != 0) throw_errno("replace", link, errno);
+  sync_folder(root);
+}
+
+}  // namespace rankmesh::exchange::detail

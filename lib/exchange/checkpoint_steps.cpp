@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/checkpoint_steps.hpp"
+
+#include <new>
+
+#include "detail/moved_tensor.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
+namespace rankmesh::exchange::detail {
+
+void on_all(GroupCoordinator& group, const std::string& activity, const std::function<void()>& step,
+            const Hash128& digest) {
+  MemberArguments mine;
+  mine.describe = [&](const std::string&) { return activity; };
+  try {
+    step();
+  } catch (const Error&) {
+    mine.failure = std::current_exception();
+  } catch (const std::bad_alloc&) {
+    mine.failure = std::make_exception_ptr(
+        Error{activity + ": there is too little memory", "lower CheckpointOptions::memory"});
+  }
+  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
+  // that has failed are not.
+  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
+  if (mine.failure == nullptr) most = {digest.high, digest.low, ~digest.high, ~digest.low};
+  run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);
+  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
+  throw_difference(group, mine,
+                   "fix what the ranks that failed report, and pass the same arguments on all "
+                   "ranks");
+}
+
+void MovingBatch::check(Rank self) const {
+  for (std::size_t t = 0; t < moves.size(); ++t)
+    MovedTensor{moves[t], self}.check(sources[t], targets[t]);
+}
+
+void MovingBatch::run(GroupCoordinator& group, std::int64_t memory_of_rank) {
+  RedistributionOptions options;
+  options.memory = std::clamp(memory_of_rank, std::int64_t{4096}, options.memory);
+  Redistribution move{group, plan_transfer(moves), options};
+  run_or_leak([&] { move.start(sources, targets).wait(); }, memory);
+}
+
+PieceMemory::PieceMemory(const TensorInFile& tensor, std::int64_t self, std::int64_t ranks)
+    : tensor_{&tensor}, self_{self}, ranks_{ranks}, place_{tensor.place(ranks)} {
+  memory_.resize(static_cast<std::size_t>(place_.local_count(Rank{self})) *
+                 size_of(tensor.tensor.type));
+}
+
+}  // namespace rankmesh::exchange::detail

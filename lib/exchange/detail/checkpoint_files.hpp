@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files of a checkpoint, through POSIX, because streams can neither write at any place nor fsync.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "rankmesh/exchange/checkpoint.hpp"
+
+namespace rankmesh::exchange::detail {
+
+/// An open file. Move-only. All functions throw a FileError that names the file.
+class File {
+ public:
+  enum class Mode : std::uint8_t { read, write, create };
+  /// @param mode  `create`: the file must not exist.
+  File(std::string path, Mode mode);
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&&) = delete;
+
+  void resize(std::int64_t bytes);
+  void write(std::int64_t offset, std::span<const std::byte> bytes);
+  void read(std::int64_t offset, std::span<std::byte> bytes);
+  [[nodiscard]] std::int64_t size();
+  /// Waits until the disk has the contents.
+  void sync();
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+/// The files of a folder, each of which is opened when it is first used.
+class OpenFiles {
+ public:
+  OpenFiles(std::string folder, File::Mode mode) : folder_{std::move(folder)}, mode_{mode} {}
+  File& operator[](const std::string& name);
+  void sync();
+
+ private:
+  std::string folder_;
+  File::Mode mode_;
+  std::map<std::string, File> files_;
+};
+
+/// Creates a folder that must not exist, and its parents.
+void create_folder(const std::string& root, const std::string& name);
+/// Writes a new file, and waits until the disk has it.
+void write_file(const std::string& path, std::string_view text);
+/// Makes root/latest refer to a folder in `root`, in one step.
+void set_latest(const std::string& root, const std::string& name);
+
+}  // namespace rankmesh::exchange::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The private parts of a Redistribution.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "group/detail/message_sequence.hpp"
+#include "message_stream.hpp"
+#include "moved_tensor.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
+#include "ring_memory.hpp"
+
+namespace rankmesh::exchange::detail {
+
+/// Messages on the way use memory of this object, so an operation in flight shares it.
+struct RedistributionState {
+  GroupCoordinator& group;
+  rankmesh::detail::GroupLife life;
+  TransferPlan plan;
+  RedistributionOptions options;
+  TransferOfRank part{};                  // refers to the plan
+  std::vector<MovedTensor> tensors{};     // refer to the plan
+  std::vector<MessageStream> sent{};      // in the order in which they move
+  std::vector<MessageStream> received{};  // in the order in which they move
+  std::int64_t bytes = 0;                 // of all messages of this rank, and of its copies
+  std::int64_t largest = 0;               // message, in bytes
+  std::int64_t number = 0;                // among the redistributions of the mesh
+  std::int64_t starts = 0;
+  bool is_running = false;
+  std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
+  RingMemory sent_memory{}, received_memory{};
+
+  /// Throws the errors of a constructor on this rank.
+  void validate() const;
+  /// Computes this rank's tensors and streams.
+  void schedule();
+  /// Returns the tag of the messages.
+  [[nodiscard]] int tag() const;
+};
+
+/// Orders the streams of a rank. All ranks follow one order of all streams, so each of them needs
+/// only a window of messages at a time: the first message that is not complete is in the windows of
+/// both of its ranks. Ranks send to their successors in the group first, then to the ranks two
+/// places further on, and so on, so all of them send and receive all the time.
+[[nodiscard]] std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
+                                                         const std::vector<MovedTensor>& tensors,
+                                                         Rank self, std::int64_t ranks, bool sends);
+
+/// Starts a transfer with the memory to which the tensors are bound.
+[[nodiscard]] std::unique_ptr<rankmesh::detail::MessageSequence> make_sequence(
+    std::shared_ptr<RedistributionState> state);
+
+}  // namespace rankmesh::exchange::detail

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/exchange/redistribution.hpp"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/differing_arguments.hpp"
+#include "detail/redistribution_state.hpp"
+#include "group/detail/mesh_runtime.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
+
+namespace rankmesh::exchange {
+namespace {
+
+using rankmesh::detail::GroupAccess;
+
+constexpr std::int64_t least_memory = 1024;
+// Above the tags of control queues, below those of rendezvous and of the wait monitor.
+constexpr int lowest_tag = 28192;
+constexpr int tag_count = 4096;
+
+std::string text_of(const GroupCoordinator& group, const TransferPlan& plan, std::int64_t memory) {
+  std::string text = fmt::format("Redistribution over '{}': {} tensor{}", group.name(),
+                                 plan.tensors().size(), plan.tensors().size() == 1 ? "" : "s");
+  if (!plan.tensors().empty()) {
+    const TensorTransfer& first = plan.tensors().front();
+    text += fmt::format("{} from '{}' to '{}'", plan.tensors().size() == 1 ? "" : ", the first",
+                        first.from.to_string(), first.to.to_string());
+  }
+  return text + fmt::format(", {} bytes of memory, plan {}", memory, to_string(plan.digest()));
+}
+
+// Throws on all members if one of them passes another plan or other options, or if `prepare` throws
+// on one. Returns the number of the redistribution in the mesh.
+template <class Prepare>
+std::int64_t agree(GroupCoordinator& group, const TransferPlan& plan, std::int64_t memory,
+                   Prepare&& prepare) {
+  rankmesh::detail::ControlPlane& control = *GroupAccess::runtime(group).control;
+  detail::MemberArguments mine;
+  mine.describe = [&](const std::string&) { return text_of(group, plan, memory); };
+  mine.failure = detail::failure_of(prepare);
+  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
+  // that has failed are not.
+  const auto number = static_cast<std::uint64_t>(control.redistributions);
+  std::vector<std::uint64_t> most(5, ~std::uint64_t{0});
+  if (mine.failure == nullptr) {
+    const Hash128 hash = hash_bytes(fmt::format("{} {}", to_string(plan.digest()), memory));
+    most = {hash.high, hash.low, ~hash.high, ~hash.low, number};
+  }
+  run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);
+  if (most[0] != ~most[2] || most[1] != ~most[3])
+    throw_difference(group, mine, "pass the same plan and the same options on every rank");
+  control.redistributions = static_cast<std::int64_t>(most[4]) + 1;
+  return static_cast<std::int64_t>(most[4]);
+}
+
+}  // namespace
+
+namespace detail {
+
+int RedistributionState::tag() const { return lowest_tag + static_cast<int>(number % tag_count); }
+
+void RedistributionState::validate() const {
+  if (plan.world_size() > group.size())
+    throw UsageError{fmt::format("Redistribution over '{}': the plan has {} ranks, the group {}",
+                                 group.name(), plan.world_size(), group.size()),
+                     "use a group that contains all ranks of the plan, such as mesh[\"world\"]"};
+  if (options.memory < least_memory)
+    throw UsageError{fmt::format("Redistribution over '{}': {} bytes of memory for messages",
+                                 group.name(), options.memory),
+                     fmt::format("use {} bytes or more", least_memory)};
+}
+
+}  // namespace detail
+
+Redistribution::Redistribution(GroupCoordinator& group, TransferPlan plan,
+                               RedistributionOptions options)
+    : state_{new detail::RedistributionState{.group = group,
+                                             .life = rankmesh::detail::GroupLife{group},
+                                             .plan = std::move(plan),
+                                             .options = std::move(options)}} {
+  detail::RedistributionState& s = *state_;
+  s.number = agree(group, s.plan, s.options.memory, [&] {
+    s.validate();
+    s.schedule();
+  });
+  s.messages = GroupAccess::messages(group);
+}
+Redistribution::~Redistribution() = default;
+Redistribution::Redistribution(Redistribution&&) noexcept = default;
+Redistribution& Redistribution::operator=(Redistribution&&) noexcept = default;
+
+const TransferPlan& Redistribution::plan() const { return state_->plan; }
+std::int64_t Redistribution::bytes() const { return state_->bytes; }
+
+Work Redistribution::start(std::span<const TensorSource> source,
+                           std::span<const TensorTarget> target) {
+  if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("Redistribution");
+  detail::RedistributionState& s = *state_;
+  s.life.require("Redistribution");
+  if (source.size() != s.tensors.size() || target.size() != s.tensors.size())
+    throw UsageError{fmt::format("Redistribution over '{}': {} sources and {} targets for {} "
+                                 "tensors",
+                                 s.group.name(), source.size(), target.size(), s.tensors.size()),
+                     "pass one source and one target per tensor, empty ones where this rank has "
+                     "no elements"};
+  for (std::size_t t = 0; t < s.tensors.size(); ++t) s.tensors[t].check(source[t], target[t]);
+  if (s.is_running)
+    throw UsageError{fmt::format("Redistribution over '{}' is started while its last transfer is "
+                                 "in flight",
+                                 s.group.name()),
+                     "wait for the Work of the last start() first, or use another Redistribution"};
+  for (std::size_t t = 0; t < s.tensors.size(); ++t) s.tensors[t].bind(source[t], target[t]);
+  const std::int64_t start = s.starts++;
+  return GroupAccess::start(s.group,
+                            {.function = "redistribution",
+                             .activity = fmt::format("{}.redistribution {}, transfer {}",
+                                                     s.group.name(), s.number, start),
+                             .identity = fmt::format("redistribution {} {}", s.number, start)},
+                            detail::make_sequence(state_));
+}
+
+}  // namespace rankmesh::exchange

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations of rankmesh that consist of several messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "connection.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/transport/call.hpp"
+#include "rankmesh/transport/transport.hpp"
+
+namespace rankmesh::detail {
+
+/// An operation that consists of several messages. test() starts messages and completes them.
+/// Unlike other operations, it makes progress in every wait of this thread, because the other
+/// members may wait for messages that it has not started yet. test() throws the errors of its
+/// messages; then MPI may still use the memory of the sequence.
+class MessageSequence : public Pending {
+ public:
+  /// Makes progress as test() does, but keeps an error, which test() then throws. Never blocks.
+  virtual void advance() = 0;
+  /// Returns the members whose messages are not complete. A wait names only these members.
+  [[nodiscard]] virtual std::vector<RankInGroup> unfinished() const = 0;
+  /// Returns a number that grows when unfinished() has changed.
+  [[nodiscard]] virtual std::size_t finished() const = 0;
+};
+
+/// How a sequence appears to this rank and to others.
+struct SequenceDescription {
+  std::string function;  ///< The function that the program called, for errors.
+  std::string activity;  ///< See WaitPoint::activity.
+  std::string identity;  ///< The same on all members; unique in the group.
+};
+
+/// Starts the messages of a sequence, and records them. A sequence keeps this object. The messages
+/// have tags that no other messages of the group have at the same time.
+class SequenceMessages {
+ public:
+  explicit SequenceMessages(std::shared_ptr<Connection> connection, std::uint32_t family)
+      : connection_{std::move(connection)}, family_{family} {}
+  /// Starts one message; does not block. The messages between two members arrive in the order in
+  /// which they were started.
+  /// @param call  A send or a recv of host memory.
+  [[nodiscard]] std::unique_ptr<Pending> start(Call call) const;
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  std::uint32_t family_;
+};
+
+}  // namespace rankmesh::detail

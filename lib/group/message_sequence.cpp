@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/message_sequence.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "detail/call_dispatcher.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/hash.hpp"
+#include "transport/detail/call_descriptor.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// A message and its entry in the record.
+class RecordedMessage final : public Pending {
+ public:
+  RecordedMessage(RecordedCall recorded, std::unique_ptr<Pending> message)
+      : recorded_{std::move(recorded)}, message_{std::move(message)} {}
+  bool test() override {
+    if (!message_->test()) return false;
+    recorded_.end();
+    return true;
+  }
+  [[nodiscard]] bool is_in_mpi() const override { return message_->is_in_mpi(); }
+
+ private:
+  RecordedCall recorded_;
+  std::unique_ptr<Pending> message_;
+};
+
+// MPI carries the messages of every group, also those of groups inside a node.
+Transport* carrier_of(const Connection& connection) { return connection.host().find("mpi"); }
+
+}  // namespace
+
+std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
+  call.is_async = true;
+  call.family = family_;
+  Transport& transport = *carrier_of(*connection_);
+  RecordedCall recorded{
+      connection_->recordings.host, describe_completely(call), 0,
+      transport.carrier(),          record::State::issued,     record::format::async_bit};
+  return std::make_unique<RecordedMessage>(std::move(recorded), transport.start(call));
+}
+
+bool CallDispatcher::is_usable() const {
+  return !runtime_->is_closed && connection_->comm() && connection_->is_usable();
+}
+
+void CallDispatcher::throw_unusable(std::string_view function) const {
+  if (runtime_->is_closed || !connection_->comm())
+    throw ClosedError{fmt::format("{}.{} is called after close()", name_, function),
+                      runtime_->is_closed ? "close the mesh after its last operation"
+                                          : "close the group after its last operation"};
+  throw ClosedError{
+      fmt::format("{}.{}: the group is broken: {}", name_, function, connection_->why_unusable()),
+      "end the program, or open a new mesh on the ranks that are left"};
+}
+
+// Makes the operation of a sequence.
+std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
+    const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const {
+  const GroupDescription& group = connection_->group;
+  const std::string identity = group.identity + "|" + group.ranks.to_string();
+  auto operation = std::make_shared<AsyncOperation>();
+  operation->connection = connection_;
+  // Each wait adds the members for which it waits.
+  operation->point = WaitPoint::of(std::vector<int>{}, description.activity,
+                                   fmt::format("{}|{}", identity, description.identity));
+  operation->point.is_call = true;
+  if (connection_->owns_communicator()) operation->point.scope = hash_bytes(identity).low;
+  operation->transport = carrier_of(*connection_);
+  operation->sequence = sequence.get();
+  operation->is_polled = true;
+  operation->pending = std::move(sequence);
+  return operation;
+}
+
+Work CallDispatcher::start(const SequenceDescription& description,
+                           std::unique_ptr<MessageSequence> sequence) {
+  const CallLock lock{*runtime_};
+  if (!is_usable()) throw_unusable(description.function);
+  if (runtime_->batch.is_open())
+    throw UsageError{fmt::format("{}.{} inside an NcclGroup", name_, description.function),
+                     "end the NcclGroup first: messages of host memory are not part of it"};
+  auto operation = operation_of(description, std::move(sequence));
+  runtime_->in_flight.add(operation);
+  try {
+    (void)runtime_->in_flight.test(*operation);  // starts the first messages
+  } catch (const Error& error) {
+    runtime_->last_failure = error.message();
+    throw;
+  }
+  return Work{std::move(operation), runtime_};
+}
+
+}  // namespace rankmesh::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors in places, whose elements have known values.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
+#include "support/mpi_world.hpp"
+
+namespace rankmesh_test {
+
+/// Memory of this rank for one tensor.
+struct Local {
+  /// @param gap  The elements between neighbouring rows. With 0, there are no strides.
+  explicit Local(const rankmesh::TensorPlacement& place, std::int64_t gap = 0)
+      : type{place.type()}, shape{place.local_shape(rankmesh::Rank{rank()})} {
+    std::int64_t stride = 1;
+    strides.resize(shape.size());
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      strides[axis] = stride;
+      stride = stride * shape[axis] + gap;
+    }
+    count = place.local_count(rankmesh::Rank{rank()});
+    memory.resize(static_cast<std::size_t>(std::max<std::int64_t>(stride, 1)) * size_of(type));
+    std::memset(memory.data(), 0x5a, memory.size());
+    if (gap == 0) strides.clear();
+  }
+  /// Returns the address of the element with this offset in a dense array.
+  [[nodiscard]] std::byte* at(std::int64_t offset) {
+    std::int64_t place = strides.empty() ? offset : 0;
+    for (std::size_t axis = strides.size(); axis-- > 0; offset /= shape[axis])
+      place += offset % shape[axis] * strides[axis];
+    return memory.data() + static_cast<std::size_t>(place) * size_of(type);
+  }
+  [[nodiscard]] double get(std::int64_t offset) {
+    return rankmesh::visit(type, [&]<class T>(std::type_identity<T>) {
+      T value;
+      std::memcpy(&value, at(offset), sizeof value);
+      if constexpr (std::is_arithmetic_v<T>)
+        return static_cast<double>(value);
+      else
+        return static_cast<double>(static_cast<float>(value));
+    });
+  }
+  void set(std::int64_t offset, double number) {
+    rankmesh::visit(type, [&]<class T>(std::type_identity<T>) {
+      T value;
+      if constexpr (std::is_arithmetic_v<T>)
+        value = static_cast<T>(number);
+      else
+        value = T{static_cast<float>(number)};
+      std::memcpy(at(offset), &value, sizeof value);
+    });
+  }
+  [[nodiscard]] rankmesh::Buffer buffer() {
+    const auto elements = static_cast<std::int64_t>(memory.size() / size_of(type));
+    return {memory.data(), strides.empty() ? count : elements, type};
+  }
+  [[nodiscard]] rankmesh::exchange::TensorSource source() {
+    rankmesh::exchange::TensorSource result;
+    result.memory = buffer().as_input();
+    result.strides = strides;
+    return result;
+  }
+  [[nodiscard]] rankmesh::exchange::TensorTarget target() {
+    rankmesh::exchange::TensorTarget result;
+    result.memory = buffer();
+    result.strides = strides;
+    return result;
+  }
+
+  rankmesh::DataType type;
+  std::vector<std::int64_t> shape, strides;
+  std::int64_t count = 0;
+  std::vector<std::byte> memory;
+};
+
+/// Calls use(number, offset) for each element that this rank has.
+template <class Use>
+void for_each_element(const rankmesh::TensorPlacement& place, Use&& use) {
+  std::vector<std::int64_t> index(place.shape().size());
+  for (std::int64_t number = 0; number < place.element_count(); ++number) {
+    std::int64_t rest = number;
+    for (std::size_t axis = index.size(); axis-- > 0; rest /= place.shape()[axis])
+      index[axis] = rest % place.shape()[axis];
+    if (const auto offset = place.local_offset(rankmesh::Rank{rank()}, index)) use(number, *offset);
+  }
+}
+
+/// Returns a value that every type holds exactly, also as a part of a sum.
+inline double value_of(std::int64_t number, int round) {
+  return static_cast<double>((number * 7 + round) % 13);
+}
+
+inline void fill(const rankmesh::TensorPlacement& place, Local& local, int round) {
+  for_each_element(place, [&](std::int64_t number, std::int64_t offset) {
+    local.set(offset, value_of(number, round));
+  });
+}
+
+/// Checks the elements, which are `factor` times those of fill().
+inline void check(const rankmesh::TensorPlacement& place, Local& local, int round,
+                  double factor = 1) {
+  std::int64_t elements = 0, wrong = 0;
+  for_each_element(place, [&](std::int64_t number, std::int64_t offset) {
+    ++elements;
+    if (local.get(offset) != factor * value_of(number, round)) ++wrong;
+  });
+  CHECK(elements == local.count);
+  CHECK(wrong == 0);
+}
+
+}  // namespace rankmesh_test

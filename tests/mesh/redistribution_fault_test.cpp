@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Members that are missing in a redistribution.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh::exchange::Redistribution;
+using rankmesh_test::last;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::thrown_by;
+using rankmesh_test::wait_for_all;
+
+TEST_CASE("a rank that does not start a transfer is named, and the source is unchanged") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.timeout = Deadline::Duration{0.5};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const auto from = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (tp, _)", size()));
+  const auto to = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (_, tp)", size()));
+  Redistribution move{mesh["tp"], plan_transfer(from, to), {.memory = 4096}};
+  const auto count = [&](const TensorPlacement& place) {
+    return static_cast<std::size_t>(place.local_count(Rank{rank()}));
+  };
+  std::vector<float> in(count(from), 1.0F), out(count(to));
+  if (rank() != last()) {
+    Work work = move.start(in, out);
+    const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
+    CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 0");
+    CHECK(in == std::vector<float>(in.size(), 1.0F));
+    CHECK_THROWS_AS((void)move.start(in, out), Error);
+  }
+  // MPI may still use the memory.
+  (void)new std::vector<float>{std::move(out)};  // NOLINT
+  (void)new std::vector<float>{std::move(in)};   // NOLINT
+  wait_for_all();
+}
+
+TEST_CASE("a rank that has done its part and goes on is not named") {
+  NEEDS_RANKS(4);
+  MeshOptions options;
+  options.timeout = Deadline::Duration{0.5};
+  options.check = false;  // a comparison waits for both ends of a message
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  // Each rank sends all of its elements to its successor.
+  const auto from = TensorPlacement::parse(fmt::format("[800] f32 @ tp={} : (tp)", size()));
+  const auto to =
+      TensorPlacement::parse(fmt::format("[800] f32 @ tp={} on 1-{},0 : (tp)", size(), last()));
+  Redistribution move{mesh["tp"], plan_transfer(from, to)};
+  const auto count = static_cast<std::size_t>(800 / size());
+  std::vector<float> in(count, 1.0F), out(count);
+  if (rank() != last()) {
+    Work work = move.start(in, out);
+    // The message to the last rank is small, so it is complete although nobody receives it. Only
+    // the first rank needs a message of the last one.
+    if (rank() == 0) {
+      const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+      CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
+    } else {
+      work.wait();
+    }
+  }
+  (void)new std::vector<float>{std::move(out)};  // NOLINT: MPI may still use the memory
+  (void)new std::vector<float>{std::move(in)};   // NOLINT
+  wait_for_all();
+}
