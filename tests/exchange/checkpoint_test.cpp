@@ -43,10 +43,19 @@ class Folder {
   explicit Folder(GroupCoordinator& group) : group_{group} {
     std::vector<int> number{static_cast<int>(::getpid())};
     group.broadcast(number, RankInGroup{0});
-    path =
-        (std::filesystem::temp_directory_path() / fmt::format("rankmesh-{}", number[0])).string();
-    if (group.is_first()) std::filesystem::create_directories(path);
-    group.barrier();
+    // Memory, where writing to disk costs nothing, if the ranks are on one host.
+    for (const std::filesystem::path& parent :
+         {std::filesystem::path{"/dev/shm"}, std::filesystem::current_path()}) {
+      path = (parent / fmt::format("rankmesh-{}", number[0])).string();
+      std::error_code error;
+      if (group.is_first()) std::filesystem::create_directories(path, error);
+      group.barrier();
+      int is_shared = std::filesystem::exists(path, error) ? 1 : 0;
+      group.all_reduce(is_shared, ReduceOp::min);
+      if (is_shared == 1) return;
+      if (group.is_first()) std::filesystem::remove(path, error);
+    }
+    FAIL("the ranks share no folder");
   }
   ~Folder() {
     group_.barrier();

@@ -152,6 +152,9 @@ TEST_CASE("a call that cannot be started in MPI ends on all members") {
     CAPTURE(form.is_async);
     CAPTURE(form.has_deadline);
     MeshOptions options = form.options();
+    // The other members wait so long.
+    options.timeout = Deadline::Duration{4};
+    if (form.has_deadline) options.deadline = Deadline::Duration{4};
     options.routes = "*.*:host=mpi";
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     // Not freed: MPI may still use them on the other members.
@@ -185,6 +188,9 @@ TEST_CASE("a small symmetric buffer follows the routes, as ordinary memory does"
   NEEDS_RANKS(2);
   for (const Form form : forms()) {
     MeshOptions options = form.options();
+    // The other members wait so long.
+    options.timeout = Deadline::Duration{4};
+    if (form.has_deadline) options.deadline = Deadline::Duration{4};
     options.routes = "*.*:host=mpi";
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     const auto symmetric = mesh.allocate_symmetric<float>(1024, {"tp"});
