@@ -10,14 +10,7 @@
 namespace rankmesh {
 
 ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view origin) {
-  toml::table table;
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw SpecError{fmt::format("{}:{}: TOML syntax error: {}", origin, error.source().begin.line,
-                                error.description()),
-                    "see https://toml.io for the syntax"};
-  }
+  const toml::table table = detail::parse_toml(text, origin);
   const detail::TomlReader reader{table, origin};
   static const std::vector<std::string> keys{"name",
                                              "layers",

@@ -34,16 +34,6 @@ std::string read_file(const std::string& path) {
   return *std::move(text);
 }
 
-toml::table parse_table(std::string_view text, std::string_view origin) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw SpecError{fmt::format("{}:{}: TOML syntax error: {}", origin, error.source().begin.line,
-                                error.description()),
-                    "see https://toml.io for the syntax"};
-  }
-}
-
 bool is_name(std::string_view text) {
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -208,7 +198,7 @@ MeshSpec MeshSpec::parse_string(std::string_view text) {
 }
 
 MeshSpec MeshSpec::parse_toml(std::string_view text, std::string_view origin) {
-  const toml::table table = parse_table(text, origin);
+  const toml::table table = detail::parse_toml(text, origin);
   return MeshFileReader{table, origin}.read();
 }
 

@@ -7,8 +7,19 @@
 
 #include "detail/located.hpp"
 #include "detail/text.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
+
+toml::table parse_toml(std::string_view text, std::string_view origin) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    throw SpecError{fmt::format("{}:{}: TOML syntax error: {}", origin, error.source().begin.line,
+                                error.description()),
+                    "see https://toml.io for the syntax"};
+  }
+}
 
 std::int64_t TomlReader::line(std::string_view key) const {
   const toml::node* node = table_.get(key);

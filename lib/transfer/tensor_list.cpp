@@ -18,16 +18,6 @@ namespace {
 
 using detail::TomlReader;
 
-toml::table parsed(std::string_view text, std::string_view origin) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw SpecError{fmt::format("{}:{}: TOML syntax error: {}", origin, error.source().begin.line,
-                                error.description()),
-                    "see https://toml.io for the syntax"};
-  }
-}
-
 // Calls `take(table, line)` for each table of an array of tables.
 template <class Take>
 void for_each_table(const TomlReader& reader, std::string_view key, const Take& take) {
@@ -99,7 +89,7 @@ TensorList TensorList::parse_toml(std::string_view text, std::string_view origin
   static const std::vector<std::string> keys{"name", "source", "counters", "tensors"};
   static const std::vector<std::string> entry_keys{"name", "shape", "type"};
   constexpr std::int64_t most = std::int64_t{1} << 24;
-  const toml::table table = parsed(text, origin);
+  const toml::table table = detail::parse_toml(text, origin);
   const TomlReader reader{table, origin};
   reader.require_known_keys(keys);
   TensorList list{.name = reader.text("name"), .counters = {}, .entries = {}};
@@ -140,7 +130,7 @@ TensorList TensorList::parse_toml(std::string_view text, std::string_view origin
 LayoutRules LayoutRules::parse_toml(std::string_view text, std::string_view origin) {
   static const std::vector<std::string> keys{"name", "source", "rules"};
   static const std::vector<std::string> rule_keys{"tensors", "axes", "at"};
-  const toml::table table = parsed(text, origin);
+  const toml::table table = detail::parse_toml(text, origin);
   const TomlReader reader{table, origin};
   reader.require_known_keys(keys);
   LayoutRules result{.name = reader.text("name"), .origin = std::string{origin}, .rules = {}};

@@ -15,6 +15,10 @@
 
 namespace rankmesh::detail {
 
+/// Reads the text of a TOML file.
+/// @throws SpecError with the line and the reason if the syntax is wrong.
+toml::table parse_toml(std::string_view text, std::string_view origin);
+
 /// Reads one table of a mesh file by type. A value of another type is an error at its line.
 class TomlReader {
  public:
